@@ -1,0 +1,51 @@
+"""The command line: one module a command, found by name, so that a command pays only for what it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gpudoctor.cli.command import COMMANDS, Parser, command_named
+from gpudoctor.cli.edge import at_the_edge
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name, and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return at_the_edge(lambda: _run(given), given)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser, chosen = _parser(arguments)
+    options = parser.parse(arguments)
+    if chosen is None or options.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    return command_named(chosen).run(options)
+
+
+def _parser(arguments: Sequence[str]) -> tuple[Parser, str | None]:
+    """The parser, with the options of the one command that is asked for, and that command's name."""
+    # No abbreviations: a script that relies on one breaks when an option is added that begins like it.
+    parser = Parser(
+        prog="gpudoctor", description="Finds the mistakes that keep PyTorch from using all GPUs.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    # With `prog` given, argparse does not format a usage line to learn it, which would cost milliseconds.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="gpudoctor")
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    parser.refuse_unknown_command(chosen)
+    for name, summary in COMMANDS.items():
+        description = command_named(name).__doc__ if name == chosen else None
+        below = commands.add_parser(name, help=summary, description=description, allow_abbrev=False)
+        if name == chosen:
+            command_named(name).declare(below)
+    return parser, chosen
+
+
+def _version() -> str:
+    from gpudoctor import __version__
+
+    return f"gpudoctor {__version__}"

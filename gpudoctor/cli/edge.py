@@ -1,0 +1,60 @@
+"""The edge of the program: whatever went wrong becomes a message on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""What a shell sees of a program that a closed pipe has ended, as with `cat` or `grep`."""
+
+
+def at_the_edge(work: Callable[[], int], arguments: Sequence[str]) -> int:
+    """Run `work` and turn how it ended into an exit code."""
+    try:
+        code = work()
+        sys.stdout.flush()
+    except InternalError as error:
+        return report_bug(error, arguments)
+    except GpudoctorError as error:
+        print(f"gpudoctor: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("gpudoctor: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as error:
+        return report_bug(internal_error("unexpected", error), arguments)
+    return code
+
+
+def report_bug(bug: InternalError, arguments: Sequence[str]) -> int:
+    """Print lines that can be pasted into a report."""
+    import platform
+
+    from gpudoctor import __version__
+
+    facts = (
+        f"gpudoctor {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"command: gpudoctor {' '.join(arguments)}",
+        *str(bug).splitlines(),
+    )
+    print(
+        "gpudoctor: this is a bug in gpudoctor, not in your program. Please report it with these lines:\n",
+        *(f"  {fact}" for fact in facts),
+        "\nGPUDOCTOR_DEBUG=1 shows the whole traceback.",
+        sep="\n",
+        file=sys.stderr,
+    )
+    if os.environ.get("GPUDOCTOR_DEBUG"):
+        import traceback
+
+        traceback.print_exception(type(bug), bug, bug.__traceback__)
+    return bug.exit_code

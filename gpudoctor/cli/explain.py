@@ -1,0 +1,52 @@
+"""`gpudoctor explain`: the page of a rule."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.output import write_out
+from gpudoctor.cli.page import plain
+from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.registry import find_rules, page_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gpudoctor.rule import RuleCard
+
+
+class Explain(Command):
+    """Show the page of a rule."""
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("rule", metavar="RULE", help="its code or its name")
+        parser.add_argument(
+            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
+        )
+
+    def run(self, options: argparse.Namespace) -> int:
+        card = find_rules().find(options.rule)
+        style = style_for(sys.stdout, options.color)
+        if style.colour and sys.stdout.isatty():
+            _show_rich(_title(card), page_of(card), style.width)
+        else:
+            write_out(plain(_title(card), page_of(card), style))
+        return 0
+
+
+def _title(card: RuleCard) -> str:
+    facts = [card.severity.value]
+    if card.fix_safety:
+        facts.append(f"{card.fix_safety.value} fix")
+    facts.append(f"since {card.since}")
+    return f"{card.code} {card.name} ({', '.join(facts)})"
+
+
+def _show_rich(title: str, page: str, width: int) -> None:
+    # Imported late: rich costs more than most commands, and a pipe has no use for it.
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console(width=width).print(Markdown(f"# {title}\n\n{page}", code_theme="ansi_dark"))

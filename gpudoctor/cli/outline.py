@@ -1,0 +1,160 @@
+"""What was understood of a program, as lines under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from gpudoctor.cli.wording import listed, shown
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.values import event as events
+from gpudoctor.lint.values.data import Loader, Sampler
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that the program does, where, and on which ranks if not on every one."""
+
+    text: str
+    location: Location
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def outline(program: Program) -> Iterator[Section]:
+    """The sections that have something to say, in the order in which a reader asks."""
+    for title, describe in _SECTIONS.items():
+        lines = [line for event in program.log if (line := _line(event, describe, program)) is not None]
+        if title == "Loops":
+            lines = list(_loops(program))
+        if lines:
+            yield Section(title, tuple(dict.fromkeys(lines)))
+
+
+Describe = dict[type[Any], Callable[[Any], str]]
+
+
+def _line(event: events.Event, describe: Describe, program: Program) -> Line | None:
+    words = describe.get(type(event))
+    text = words(event) if words else ""
+    if not text:
+        return None
+    ranks = who(event) if program.world.several_processes and program.whole else ""
+    return Line(text, event.location, "" if ranks == "every rank" else ranks)
+
+
+def _loops(program: Program) -> Iterator[Line]:
+    """The loops around training; a model's own loops over its layers would bury them."""
+    seen: set[Hashable] = set()
+    for event in program.events(events.Iterate, events.Backward, events.OptimizerStep, events.SetEpoch):
+        for loop in event.loops:
+            if loop.identity not in seen:
+                seen.add(loop.identity)
+                yield Line(_rounds(loop), loop.location)
+
+
+def _rounds(loop: events.Loop) -> str:
+    if loop.over is not None:
+        return f"over the batches of {shown(loop.over)}"
+    if loop.times is None:
+        return "a number of rounds that is not known"
+    return f"{loop.times} round{'' if loop.times == 1 else 's'}"
+
+
+def _init(event: events.InitGroup) -> str:
+    return f"{event.by}{listed(backend=event.backend, init_method=event.init_method, rank=event.rank)}"
+
+
+def _spawn(event: events.Spawn) -> str:
+    return f"mp.spawn of {shown(event.target)}{listed(args=event.args, nprocs=event.nprocs)}"
+
+
+def _wrap(event: events.Wrap) -> str:
+    kind = event.kind.value if isinstance(event.kind, WrapperKind) else str(event.kind)
+    lies = f", model on {shown(event.model_device)}" if event.model_device is not None else ""
+    return f"{kind} around {shown(event.inner)}{listed(device_ids=event.device_ids)}{lies}"
+
+
+def _sampler(event: events.MakeSampler) -> str:
+    if not isinstance(event.sampler, Sampler):
+        return f"sampler {shown(event.sampler)}"
+    share = {True: "each rank draws its share", False: "each rank draws everything", None: "its share is not known"}
+    settings = listed(dataset=event.sampler.dataset, shuffle=event.sampler.shuffle)
+    return f"sampler {shown(event.sampler)}{settings}: {share[event.sampler.distributed]}"
+
+
+def _loader(event: events.MakeLoader) -> str:
+    loader = event.loader
+    if not isinstance(loader, Loader):
+        return f"loader {shown(loader)}"
+    settings = listed(
+        dataset=loader.dataset,
+        sampler=loader.sampler,
+        batch_sampler=loader.batch_sampler,
+        shuffle=loader.shuffle,
+        num_workers=loader.num_workers,
+    )
+    return f"loader {shown(loader)}{settings}{f', sharded by {loader.managed}' if loader.managed else ''}"
+
+
+def _forward(event: events.Forward) -> str:
+    # A model calls dozens of modules inside; what the training loop calls is what a reader looks for.
+    if not isinstance(event.module, Wrapper) and not any(loop.over is not None for loop in event.loops):
+        return ""
+    mode = "" if event.graph else ", no graph"
+    return f"forward of {shown(event.module)}{mode}"
+
+
+def _step(event: events.OptimizerStep) -> str:
+    return f"step of {shown(event.optimizer)}{f' through {event.through}' if event.through else ''}"
+
+
+def _collective(event: events.Collective) -> str:
+    return f"{event.call}{listed(of=event.subject, group=event.group)}"
+
+
+def _lost(event: events.Lost) -> str:
+    return f"{event.why} (a limit was reached)" if event.limit else event.why
+
+
+def _escape(event: events.Escape) -> str:
+    return f"{', '.join(map(shown, event.values)) or 'something'} goes into {event.into}, which was not read"
+
+
+_SECTIONS: dict[str, Describe] = {
+    "Taken charge of by": {events.UseManaged: lambda event: f"{event.framework}: {event.call}"},
+    "Processes": {
+        events.InitGroup: _init,
+        events.Spawn: _spawn,
+        events.DestroyGroup: lambda event: "destroy_process_group",
+    },
+    "Wrapped models": {events.Wrap: _wrap},
+    "Data": {
+        events.MakeSampler: _sampler,
+        events.MakeLoader: _loader,
+        events.SetEpoch: lambda event: f"set_epoch of {shown(event.target)}{listed(epoch=event.epoch)}",
+    },
+    "Loops": {},
+    "Training": {
+        events.Forward: _forward,
+        events.Backward: lambda event: f"backward of {shown(event.loss)}",
+        events.OptimizerStep: _step,
+        events.ClearGradients: lambda event: f"gradients of {shown(event.target)} cleared",
+    },
+    "Collectives": {events.Collective: _collective},
+    "Files": {
+        events.Save: lambda event: f"{event.call}{listed(path=event.path)}",
+        events.Load: lambda event: f"{event.call}{listed(path=event.path, map_location=event.map_location)}",
+    },
+    "Lost": {events.Lost: _lost, events.Escape: _escape},
+}

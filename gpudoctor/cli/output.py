@@ -1,0 +1,43 @@
+"""Where a report goes: standard output, or a file that is whole or not there at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from gpudoctor.errors import UsageError
+
+
+def write_out(text: str) -> None:
+    """Write to stdout what its encoding can say, and a question mark for the rest."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    # Standard error is not held back: in a log of both, the report must come before what is said about it.
+    sys.stdout.flush()
+
+
+def refuse_bad_target(path: str) -> None:
+    """Fail before the work rather than after it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise UsageError(f"--output-file {path}: this is a folder")
+    if not os.path.isdir(folder):
+        raise UsageError(f"--output-file {path}: there is no folder `{os.path.dirname(path)}`")
+
+
+def write_file(path: str, text: str) -> None:
+    """Replace a file in one step, so that nobody ever reads half of it."""
+    target = os.path.realpath(path)
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device cannot be replaced
+            with open(target, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            return
+        draft = f"{target}.{os.getpid()}.tmp"
+        with open(draft, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        if os.path.exists(target):
+            os.chmod(draft, os.stat(target).st_mode & 0o7777)
+        os.replace(draft, target)
+    except OSError as error:
+        raise UsageError(f"--output-file {path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,68 @@
+"""`gpudoctor rules`: which rules there are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.output import write_out
+from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.registry import find_rules
+from gpudoctor.report.text import Style, wrap
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gpudoctor.rule import RuleCard
+
+
+class Rules(Command):
+    """List the rules."""
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
+        )
+        parser.add_argument("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto")
+
+    def run(self, options: argparse.Namespace) -> int:
+        cards = find_rules().cards
+        if options.output_format == "json":
+            write_out(_document(cards))
+        else:
+            write_out("\n".join(_table(cards, style_for(sys.stdout, options.color))) + "\n")
+        return 0
+
+
+def _table(cards: Iterable[RuleCard], style: Style) -> Iterator[str]:
+    family = ""
+    for card in cards:
+        if card.family != family:
+            if family:
+                yield ""
+            family = card.family
+            yield style.paint(family, "bold")
+        severity = style.paint(f"{card.severity.value:<8}", card.severity.value)
+        yield f"  {card.code}  {severity} {card.name}"
+        yield from (style.paint(line, "dim") for line in wrap(card.summary, style.width, " " * 19))
+
+
+def _document(cards: Iterable[RuleCard]) -> str:
+    import json
+
+    return json.dumps({"version": 1, "rules": [_entry(card) for card in cards]}, indent=2) + "\n"
+
+
+def _entry(card: RuleCard) -> dict[str, Any]:
+    return {
+        "code": card.code,
+        "name": card.name,
+        "severity": card.severity.value,
+        "family": card.family,
+        "summary": card.summary,
+        "since": card.since,
+        "fix": card.fix_safety.value if card.fix_safety else None,
+        "shows_in_run": card.shows_in_run,
+    }

@@ -1,0 +1,102 @@
+"""From the options of `lint` and a configuration file to what is asked of lint. The command line wins."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from gpudoctor.cli.command import flattened
+from gpudoctor.config import Config, find_config, read_config
+from gpudoctor.errors import UsageError
+from gpudoctor.lint.task import Request
+from gpudoctor.record import dataclass
+from gpudoctor.registry import Registry, Selection, find_rules
+
+if TYPE_CHECKING:
+    import argparse
+
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of lint, and how its answer is shown."""
+
+    request: Request
+    config: Config
+    output_format: str
+    output_file: str
+    fail_on: str
+    colour: str
+    quiet: bool
+    verbose: bool
+
+
+def settings_for(options: argparse.Namespace) -> Settings:
+    """The settings that the options and the configuration make together."""
+    paths = _paths(options)
+    config = _config(options, paths)
+    return Settings(
+        request=_request(options, paths, config, find_rules()),
+        config=config,
+        output_format=options.output_format or config.output_format or "full",
+        output_file=options.output_file or "",
+        fail_on=options.fail_on or config.fail_on or "warning",
+        colour=options.color,
+        quiet=options.quiet,
+        verbose=options.verbose,
+    )
+
+
+def _paths(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.stdin_filename is None:
+        return tuple(options.paths) or (".",)
+    if set(options.paths) - {STDIN}:
+        raise UsageError("--stdin-filename names what comes from standard input: give `-` and no other path")
+    return (STDIN,)
+
+
+def _config(options: argparse.Namespace, paths: tuple[str, ...]) -> Config:
+    if options.no_config:
+        return Config()
+    if options.config:
+        return read_config(options.config)
+    first = paths[0] if paths[0] != STDIN else options.stdin_filename or "."
+    return find_config(first)
+
+
+def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config, registry: Registry) -> Request:
+    rules = registry.select(
+        Selection(config.select, config.extend_select, config.ignore, config.origin),
+        Selection(
+            flattened(options.select) if options.select else None,
+            flattened(options.extend_select),
+            flattened(options.ignore),
+        ),
+        target_torch=config.target_torch,
+    )
+    per_file = tuple(
+        (pattern, frozenset(registry.codes_of(selectors, "per-file-ignores", config.origin)))
+        for pattern, selectors in config.per_file_ignores
+    )
+    return Request(
+        paths=paths,
+        rules=rules,
+        known=registry.cards,
+        launch=options.launch or config.launch or "auto",
+        exclude=(*(_from_here(glob, config.folder) for glob in config.exclude), *flattened(options.exclude)),
+        per_file_ignores=per_file,
+        folder=config.folder,
+        stdin=sys.stdin.buffer.read() if STDIN in paths else b"",
+        stdin_name=options.stdin_filename or "<stdin>",
+        jobs=options.jobs,
+    )
+
+
+def _from_here(glob: str, folder: str) -> str:
+    """A pattern that counts from the configuration file's folder, as it counts from the working directory."""
+    # Without a slash a pattern means a name anywhere.
+    if "/" not in glob.rstrip("/"):
+        return glob
+    return os.path.relpath(os.path.join(folder, glob)).replace(os.sep, "/")

@@ -1,0 +1,164 @@
+"""Settings from `[tool.gpudoctor]` in a `pyproject.toml`, or from a `gpudoctor.toml`.
+
+One file holds for one call: the nearest that has settings, looking upward. The command line wins over it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from importlib import import_module
+from typing import Any
+
+from gpudoctor.errors import ConfigError, nearest
+from gpudoctor.record import dataclass
+
+LAUNCHES = ("auto", "torchrun", "spawn", "single")
+FORMATS = ("full", "concise", "json")
+FAIL_ON = ("error", "warning", "perf", "info", "never")
+
+OWN_FILE = "gpudoctor.toml"
+SHARED_FILE = "pyproject.toml"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a configuration file says; `origin` is the file as it is shown, empty where there is none.
+
+    Patterns of `exclude` and `per_file_ignores` are relative to `folder`. None stands for what was left out.
+    """
+
+    origin: str = ""
+    folder: str = ""
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    exclude: tuple[str, ...] = ()
+    launch: str | None = None
+    target_torch: str = ""
+    output_format: str | None = None
+    fail_on: str | None = None
+
+
+def find_config(start: str) -> Config:
+    """The settings for a file or a folder: those of the nearest file that has any."""
+    for path in _candidates(start):
+        settings = _settings(path)
+        if settings is not None:
+            return _config(path, settings)
+    return Config()
+
+
+def read_config(path: str) -> Config:
+    """The settings of this file, which must exist."""
+    if not os.path.isfile(path):
+        raise ConfigError(f"{path}: there is no such configuration file")
+    return _config(path, _settings(path) or {})
+
+
+def matches(pattern: str, path: str, folder: str) -> bool:
+    """A path is meant by a pattern: as a whole relative to `folder`, by its name, or by a folder above it."""
+    relative = os.path.relpath(path, folder or ".").replace(os.sep, "/")
+    pattern = pattern.removeprefix("./").rstrip("/")
+    parts = relative.split("/")
+    above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return any(fnmatch(each, pattern) for each in above) or any(fnmatch(part, pattern) for part in parts)
+
+
+def _candidates(start: str) -> Iterator[str]:
+    folder = os.path.abspath(start)
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    while True:
+        # In one folder the tool's own file wins over the shared one, as with ruff.
+        for name in (OWN_FILE, SHARED_FILE):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                yield path
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _settings(path: str) -> dict[str, Any] | None:
+    """The table of settings in a file, None where a shared file has none."""
+    # A file that `--config` names may be called anything, and is ours.
+    own = os.path.basename(path) != SHARED_FILE
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    # Most projects say nothing about gpudoctor, and the parser costs more than the look.
+    if not own and b"gpudoctor" not in raw:
+        return None
+    document = _parsed(path, raw)
+    return document if own else document.get("tool", {}).get("gpudoctor")
+
+
+def _parsed(path: str, raw: bytes) -> dict[str, Any]:
+    # tomllib came with Python 3.11; tomli is the same under another name.
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        document: dict[str, Any] = toml.loads(raw.decode("utf-8"))
+    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    return document
+
+
+def _config(path: str, settings: object) -> Config:
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{path}: `tool.gpudoctor` must be a table")
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        # A misspelt key would switch off nothing, and nobody would notice.
+        if key not in _KEYS:
+            raise ConfigError(f"{path}: unknown key `{key}`{nearest(key, _KEYS)}")
+        values[key.replace("-", "_")] = _KEYS[key](f"{path}: `{key}`", value)
+    return Config(origin=os.path.relpath(path), folder=os.path.dirname(os.path.abspath(path)), **values)
+
+
+def _strings(where: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{where} must be a list of strings, not {value!r}")
+    return tuple(value)
+
+
+def _table(where: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be a table of patterns with a list of rules each, not {value!r}")
+    return tuple((pattern, _strings(f"{where}: `{pattern}`", rules)) for pattern, rules in value.items())
+
+
+def _version(where: str, value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
+        raise ConfigError(f'{where} must be a version of PyTorch such as "2.4", not {value!r}')
+    return value
+
+
+def _one_of(*choices: str) -> Callable[[str, object], str]:
+    def check(where: str, value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            hint = nearest(value, choices) if isinstance(value, str) else ""
+            raise ConfigError(f"{where} must be one of {', '.join(choices)}, not {value!r}{hint}")
+        return value
+
+    return check
+
+
+_KEYS: dict[str, Callable[[str, object], Any]] = {
+    "select": _strings,
+    "ignore": _strings,
+    "extend-select": _strings,
+    "per-file-ignores": _table,
+    "exclude": _strings,
+    "launch": _one_of(*LAUNCHES),
+    "target-torch": _version,
+    "output-format": _one_of(*FORMATS),
+    "fail-on": _one_of(*FAIL_ON),
+}

@@ -1,0 +1,123 @@
+"""What every wing of the product speaks: findings, where they are and how sure they are.
+
+Vocabulary, kept everywhere: a *rank* is one process of the training program, its *global rank* counts over all
+nodes and its *local rank* over one node; the *world size* is the number of ranks. A *device* is what a tensor lives
+on, a *GPU* the hardware. A model is *wrapped* (DDP, DataParallel) or *sharded* (FSDP). A *finding* is one mistake at
+one place; its *remedy* is what to type instead.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from gpudoctor.record import dataclass
+
+
+class Severity(enum.Enum):
+    """How bad a mistake is: `error` crashes, hangs or trains something wrong, `info` is advice."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    PERF = "perf"
+    INFO = "info"
+
+    @property
+    def weight(self) -> int:
+        """0 for the mildest, growing with the damage."""
+        return _WEIGHTS[self]
+
+
+_WEIGHTS = {Severity.INFO: 0, Severity.PERF: 1, Severity.WARNING: 2, Severity.ERROR: 3}
+
+
+class Confidence(enum.Enum):
+    """`definite` holds on every path that was followed, `likely` on some."""
+
+    DEFINITE = "definite"
+    LIKELY = "likely"
+
+
+class Safety(enum.Enum):
+    """`safe` fixes keep what the program means, `unsafe` ones may change it."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+
+
+class SeenIn(enum.Enum):
+    """Which side saw the mistake."""
+
+    CODE = "code"
+    RUN = "run"
+    MACHINE = "machine"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A stretch of a file. Lines and columns start at 1; `end_column` is one past the last character."""
+
+    path: str
+    line: int
+    column: int = 1
+    end_line: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A place that led to a finding, and what happened there."""
+
+    message: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace what `location` covers by `text`."""
+
+    location: Location
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that remove a mistake, with a title in the imperative."""
+
+    safety: Safety
+    title: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mistake at one place.
+
+    `message` says what happens, on which rank and why; `remedy` says what to write instead; `world` names the way of
+    launching in which it happens (`torchrun`, `spawn`, `single`), or is empty where that does not matter.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    location: Location
+    remedy: str = ""
+    related: tuple[Related, ...] = ()
+    confidence: Confidence = Confidence.DEFINITE
+    seen_in: SeenIn = SeenIn.CODE
+    fix: Fix | None = None
+    world: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """Something that a command could not do: a path that is not there, a file that must not be read."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"

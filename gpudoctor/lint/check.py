@@ -1,0 +1,164 @@
+"""The pipeline of lint, as an outline: files, programs, rules, findings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from gpudoctor.diagnostic import Finding, Problem
+from gpudoctor.lint.entries import Start
+from gpudoctor.lint.examine import Examined, examine, examine_all
+from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
+from gpudoctor.lint.importers import importers_of
+from gpudoctor.lint.listing import Listed, list_files
+from gpudoctor.lint.source.file import SourceFile, Unreadable
+from gpudoctor.lint.source.project import Sources
+from gpudoctor.lint.task import Outcome, Request
+from gpudoctor.record import replace
+
+Watch = Callable[[int, int], None]
+"""Is told how many entries are done, and of how many."""
+
+_WORTH_PROCESSES = 50
+"""Entries from which on it is quicker to start processes than to do without."""
+
+
+def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
+    """Lint the files of a request."""
+    # One cache for all entries: programs of a project import the same helpers.
+    sources = Sources()
+    listed = list_files(request, sources)
+    examined = _examine_in_order(listed, request, sources, watch)
+    unreadable = _unreadable(listed, examined)
+    card = request.card(UNREADABLE)
+    found = merged(finding for each in examined for finding in each.findings)
+    found += [unreadable_finding(file, card) for file in unreadable if card]
+    return Outcome(
+        findings=tuple(wanted(found, request, _source_of(sources), listed.judged, _seen_whole(examined, request))),
+        files=listed.count,
+        problems=listed.problems,
+        failures=tuple(failure for each in examined for failure in each.failures),
+        read=tuple(sorted({*listed.judged}.union(*(each.files for each in examined)))),
+        unread=() if card else tuple(Problem(file.shown, file.message) for file in unreadable),
+        lines=lambda path: _lines(path, sources),
+    )
+
+
+def _examine_in_order(listed: Listed, request: Request, sources: Sources, watch: Watch) -> list[Examined]:
+    """Examine what surely is a program first: what it imports need not be examined on its own."""
+    examined: list[Examined] = []
+    # A helper read through its program has real arguments; on its own it has none.
+    for level in (Start.MAIN, Start.WHEN_RUN, Start.NEVER):
+        read = frozenset().union(*(each.files for each in examined))
+        files = [file for file, start in listed.starts if start is level and file.shown not in read]
+        through = _through_importers(files, request, sources) if level is Start.NEVER else []
+        examined += through
+        paths = [str(file.path) for file in files if not any(file.shown in each.files for each in through)]
+        results = []
+        for result in _examine(paths, request, sources):
+            results.append(result)
+            watch(len(examined) + len(results), len(listed.starts))
+        examined += _not_imported(results) if level is Start.WHEN_RUN else results
+    return examined
+
+
+_MOST_HELPERS = 10
+"""Of so many files it is asked which programs of the project import them; more are a whole listing."""
+
+
+def _through_importers(files: Sequence[SourceFile], request: Request, sources: Sources) -> list[Examined]:
+    """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
+    found: list[Examined] = []
+    for file in files if len(files) <= _MOST_HELPERS else ():
+        if any(file.shown in each.files for each in found):
+            continue
+        # Each of them may use another part of the file.
+        results = [examine(path, request, sources) for path in importers_of(file, sources)]
+        found += [result for result in results if file.shown in result.files]
+    listed = {file.shown for file in files}
+    return [
+        replace(each, findings=tuple(finding for finding in each.findings if not listed.isdisjoint(_places(finding))))
+        for each in found
+    ]
+
+
+def _places(finding: Finding) -> Iterator[str]:
+    """The files in which a finding stands: the mistake itself, and what led to it."""
+    yield finding.location.path
+    yield from (related.location.path for related in finding.related)
+
+
+def _not_imported(results: Sequence[Examined]) -> list[Examined]:
+    """Without those that another one has read: a module that acts when it is imported is no program of its own."""
+    kept = list(results)
+    for result in results:
+        if any(result.shown in other.files for other in kept if other is not result):
+            kept.remove(result)
+    return kept
+
+
+def _examine(paths: Sequence[str], request: Request, sources: Sources) -> Iterator[Examined]:
+    jobs = min(request.jobs or os.cpu_count() or 1, len(paths) // (_WORTH_PROCESSES // 2))
+    if len(paths) < _WORTH_PROCESSES or jobs < 2:
+        yield from examine_all(paths, request, sources)
+        return
+    # Imported late: most calls are about a few files.
+    from concurrent.futures import ProcessPoolExecutor
+
+    parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
+    pool = ProcessPoolExecutor(jobs, initializer=_die_at_once)
+    try:
+        for results in pool.map(_examine_part, parts):
+            yield from results
+    finally:
+        # After an interrupt, what has not begun must not begin.
+        pool.shutdown(cancel_futures=True)
+
+
+_PART = 8
+"""Entries that a process takes at a time: neighbours, because they share what they import."""
+
+
+def _die_at_once() -> None:
+    """An interrupt from the keyboard reaches all processes: the others need not show a traceback each."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
+    paths, request = part
+    return list(examine_all(paths, request, Sources()))
+
+
+def _unreadable(listed: Listed, examined: Sequence[Examined]) -> list[Unreadable]:
+    """Each once, also where several programs import it."""
+    files = {file.shown: file for file in listed.unreadable}
+    files |= {file.shown: file for each in examined for file in each.unreadable}
+    return list(files.values())
+
+
+def _seen_whole(examined: Sequence[Examined], request: Request) -> frozenset[str]:
+    """The files of which every line was followed in every world, as far as lint can."""
+    # With one world asked for, what silences a finding of another looks unused.
+    if request.launch != "auto":
+        return frozenset()
+    return frozenset(each.shown for each in examined if not each.partly)
+
+
+def _source_of(sources: Sources) -> Callable[[str], SourceFile | None]:
+    def source_of(path: str) -> SourceFile | None:
+        source = sources.read(os.path.realpath(path))
+        return source if isinstance(source, SourceFile) else None
+
+    return source_of
+
+
+def _lines(path: str, sources: Sources) -> Sequence[str]:
+    source = sources.read(os.path.realpath(path))
+    if isinstance(source, SourceFile):
+        return source.lines
+    if not os.path.isfile(path):
+        return ()
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().splitlines()

@@ -1,0 +1,119 @@
+"""One entry: its programs, one for each launch world, and what the rules say of them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding
+from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.source.file import Unreadable, shown_path
+from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.record import dataclass, field, replace
+from gpudoctor.registry import load
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.task import Request
+    from gpudoctor.rule import Rule, RuleCard
+
+_COLLECT_EVERY = 8
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What came out of one entry, `shown` as users know it. `files` are the shown paths that were read for it,
+    `partly` where a limit or a bug kept something from being seen."""
+
+    shown: str
+    findings: tuple[Finding, ...] = ()
+    files: frozenset[str] = frozenset()
+    unreadable: tuple[Unreadable, ...] = ()
+    failures: tuple[InternalError, ...] = ()
+    partly: bool = False
+
+
+def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Iterator[Examined]:
+    """Examine entries one after the other. Trees are kept, so the collector must not look at them again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        for number, path in enumerate(paths, 1):
+            yield examine(path, request, sources)
+            if number % _COLLECT_EVERY == 0:
+                gc.collect()
+                gc.freeze()
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+
+
+def examine(path: str, request: Request, sources: Sources) -> Examined:
+    """Execute one entry on paper and ask the rules."""
+    project = Project(Path(path), sources)
+    entry = project.module_of(Path(path))
+    if entry is None:
+        return Examined(shown_path(Path(path)), unreadable=tuple(project.unreadable), partly=True)
+    shown, failures = entry.source.shown, _Failures()
+    programs: list[Program] = []
+    with failures.of(f"executing {shown} on paper"):
+        programs = programs_of(entry, project, request.launch)
+    findings = tuple(finding for program in programs for finding in _found(program, request.rules, failures))
+    return Examined(
+        shown,
+        findings=findings,
+        files=frozenset().union(*(program.files for program in programs)),
+        unreadable=tuple(project.unreadable),
+        failures=tuple(failures.seen),
+        partly=bool(failures.seen) or any(program.cut_short for program in programs),
+    )
+
+
+def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> Iterator[Finding]:
+    happened = {type(event).__name__ for event in program.log}
+    world = program.world.value if program.whole else ""
+    for card in cards:
+        # Asked before the rule is loaded: importing a file costs more than most rules do.
+        if not card.needs or not happened.isdisjoint(card.needs):
+            with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
+                for finding in _asked(load(card), program):
+                    yield finding if finding.world else replace(finding, world=world)
+
+
+def _asked(rule: Rule, program: Program) -> list[Finding]:
+    # A list, so that a bug in a rule shows inside the guard above.
+    return list(rule.in_code(program))
+
+
+@dataclass
+class _Failures:
+    """Bugs of ours that were met, so that one of them does not hide what else is found."""
+
+    seen: list[InternalError] = field(default_factory=list)
+
+    def of(self, what: str) -> _Guard:
+        """Remember what goes wrong inside, and say that it was `what` that was being done."""
+        return _Guard(what, self.seen)
+
+
+@dataclass
+class _Guard:
+    """Turns an exception that nobody expected into a failure. What users are meant to read passes."""
+
+    what: str
+    seen: list[InternalError]
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, GpudoctorError):
+            return False
+        self.seen.append(internal_error(self.what, error))
+        return True

@@ -1,0 +1,114 @@
+"""From what was found in each program to what is reported: once, in order, and not where it is unwanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.config import matches
+from gpudoctor.diagnostic import Finding, Location
+from gpudoctor.lint.listing import is_excluded
+from gpudoctor.lint.program import World
+from gpudoctor.lint.source.file import SourceFile, Unreadable
+from gpudoctor.lint.source.suppression import Suppressions
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.task import Request
+    from gpudoctor.rule import RuleCard
+
+UNREADABLE, UNUSED, UNKNOWN = "GPU001", "GPU002", "GPU003"
+"""The rules about files and comments: lint itself knows where they are broken."""
+
+SourceOf = Callable[[str], SourceFile | None]
+
+
+def merged(found: Iterable[Finding]) -> list[Finding]:
+    """Each mistake once, with all the worlds in which it happens, in the order of the files."""
+    first: dict[tuple[str, str, int, int], Finding] = {}
+    for finding in found:
+        at = finding.location
+        # By place, not by words: torchrun and spawn name ranks differently.
+        key = finding.code, at.path, at.line, at.column
+        first[key] = _joined(first[key], finding) if key in first else finding
+    return in_order(first.values())
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """By path, line and code."""
+    return sorted(findings, key=lambda each: (each.location.path, each.location.line, each.code, each.location.column))
+
+
+def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
+    """A file that is not Python, as far as this Python can tell."""
+    remedy = "Write there what Python expects, or leave the file out with `--exclude`."
+    if file.needs_python:
+        remedy = f"Run gpudoctor with Python {file.needs_python}, which can read it."
+    return _of(card, file.location, f"This file cannot be read: {file.message}.", remedy)
+
+
+def wanted(
+    findings: Iterable[Finding], request: Request, source_of: SourceOf, judged: Sequence[str], whole: frozenset[str]
+) -> list[Finding]:
+    """The findings that no comment and no pattern silences, and findings about the comments in the `judged` files.
+
+    That a comment is of no use is known only in files that were seen as a `whole`.
+    """
+    comments: dict[str, Suppressions] = {}
+    kept = [finding for finding in findings if not _silenced(finding, comments, source_of)]
+    for path in judged:
+        suppressions = _comments_in(path, comments, source_of)
+        kept += _unknown(suppressions, request)
+        # A comment may be of use in a world or a file that was not followed.
+        if path in whole:
+            kept += _unused(suppressions, request)
+    return in_order(finding for finding in kept if not _ignored(finding, request))
+
+
+def _joined(one: Finding, other: Finding) -> Finding:
+    # The first message stands: rules tell the same story in each world.
+    worlds = {*one.world.split(", "), *other.world.split(", ")}
+    return replace(one, world=", ".join(world.value for world in World if world.value in worlds))
+
+
+def _silenced(finding: Finding, comments: dict[str, Suppressions], source_of: SourceOf) -> bool:
+    suppressions = _comments_in(finding.location.path, comments, source_of)
+    return suppressions.silences(finding.location.line, finding.code, finding.name)
+
+
+def _comments_in(path: str, comments: dict[str, Suppressions], source_of: SourceOf) -> Suppressions:
+    if path not in comments:
+        source = source_of(path)
+        comments[path] = Suppressions.of(source) if source else Suppressions()
+    return comments[path]
+
+
+def _unknown(suppressions: Suppressions, request: Request) -> Iterator[Finding]:
+    card = request.card(UNKNOWN)
+    if card and (suppressions.ignores or suppressions.misspelt):
+        for unknown in suppressions.unknown((known.code, known.name) for known in request.known):
+            yield _of(card, unknown.location, _sentence(unknown.message), _sentence(unknown.remedy))
+
+
+def _unused(suppressions: Suppressions, request: Request) -> Iterator[Finding]:
+    card = request.card(UNUSED)
+    if card and suppressions.ignores:
+        for unused in suppressions.unused((rule.code, rule.name) for rule in request.rules):
+            yield _of(card, unused.location, _sentence(unused.message), _sentence(unused.remedy))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _ignored(finding: Finding, request: Request) -> bool:
+    path = finding.location.path
+    if is_excluded(path, request):
+        return True
+    return any(
+        finding.code in codes and matches(pattern, path, request.folder) for pattern, codes in request.per_file_ignores
+    )
+
+
+def _of(card: RuleCard, at: Location, message: str, remedy: str) -> Finding:
+    return Finding(card.code, card.name, card.severity, message, at, remedy)

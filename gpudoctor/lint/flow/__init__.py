@@ -1,0 +1,1 @@
+"""Conditions, value sets and the layered store: what holds where. Knows neither torch nor syntax."""

@@ -1,0 +1,189 @@
+"""Path conditions: which tests had to come out how for the program to get here.
+
+A condition is a conjunction of literals; a literal is an atom (one test, recognised wherever it is asked again) and
+the answer that it had. Whether an atom differs between ranks is a property of the atom, so that "only some ranks get
+here" is a question about the path.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from gpudoctor.lint.flow.interning import interned
+from gpudoctor.record import dataclass
+
+
+class Dependence(enum.Flag):
+    """What a value or a test depends on, as far as ranks may disagree about it."""
+
+    NONE = 0
+    RANK = enum.auto()
+    """The identity of the rank: `rank == 0`."""
+    LOCAL = enum.auto()
+    """Data that this rank alone has computed: its loss, its clock, its random numbers."""
+    BATCH_INDEX = enum.auto()
+    """A counter of the loop: the same on all ranks, but not in every iteration."""
+    UNREAD = enum.auto()
+    """What code says that was not read: nobody knows whether ranks agree about it."""
+
+    def __or__(self, other: Dependence) -> Dependence:
+        # Nearly all that is joined depends on nothing, and the operators of `enum.Flag` are slow.
+        if self is other or not other._value_:
+            return self
+        return super().__or__(other) if self._value_ else other
+
+    def __and__(self, other: Dependence) -> Dependence:
+        return super().__and__(other) if self._value_ else self
+
+    def __bool__(self) -> bool:
+        return self._value_ != 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atom:
+    """One test of the program. Two atoms with the same key always have the same answer.
+
+    `text` is how the source writes it, `place` where it was asked first. `ranks` says, where it is known, for which
+    ranks it holds: `rank 0`. `switch` marks a test on what the user chooses at the start, one answer for all ranks.
+    `every` holds the literals that all hold where this one does (a conjunction), `none` those that all fail where
+    this one fails (a disjunction).
+    """
+
+    key: Hashable
+    depends: Dependence = Dependence.NONE
+    text: str = ""
+    place: object = None
+    ranks: str = ""
+    switch: bool = False
+    every: tuple[Literal, ...] = ()
+    none: tuple[Literal, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Keys hold whole values; compared by identity, asking the same test again costs nothing.
+        object.__setattr__(self, "key", interned(self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.key is other.key
+
+    def __hash__(self) -> int:
+        return id(self.key)
+
+    def __repr__(self) -> str:
+        return self.text or str(self.key)
+
+
+class Literal(NamedTuple):
+    """An atom and the answer that it had."""
+
+    atom: Atom
+    holds: bool
+
+    def negated(self) -> Literal:
+        return Literal(self.atom, not self.holds)
+
+    def __repr__(self) -> str:
+        return repr(self.atom) if self.holds else f"not ({self.atom!r})"
+
+
+class Condition:
+    """A conjunction of literals; the empty one always holds. Immutable."""
+
+    __slots__ = ("_hash", "_opposite", "literals")
+
+    def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
+        self.literals = literals
+        self._hash = hash(literals)
+        self._opposite: frozenset[Literal] | None = None
+
+    def __iter__(self) -> Iterator[Literal]:
+        return iter(self.literals)
+
+    def __bool__(self) -> bool:
+        return bool(self.literals)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Condition) and self.literals == other.literals)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return " and ".join(sorted(map(repr, self.literals))) or "always"
+
+    def also(self, literal: Literal) -> Condition:
+        """This and one more literal, with all that follows from it."""
+        if literal in self.literals:
+            return self
+        return Condition(self.literals | frozenset(_consequences(literal)))
+
+    def answer(self, literal: Literal) -> bool | None:
+        """Whether the literal holds here: True, False, or None where this does not say."""
+        if literal in self.literals:
+            return True
+        return False if literal.negated() in self.literals else None
+
+    def both(self, other: Condition) -> Condition:
+        """This and the other."""
+        if other.literals <= self.literals:
+            return self
+        return other if self.literals <= other.literals else Condition(self.literals | other.literals)
+
+    def excludes(self, other: Condition) -> bool:
+        """The two can never hold together."""
+        if not self.literals or not other.literals:
+            return False
+        if self._opposite is None:
+            self._opposite = frozenset(literal.negated() for literal in self.literals)
+        return not self._opposite.isdisjoint(other.literals)
+
+    def implies(self, other: Condition) -> bool:
+        """Wherever this holds, the other does."""
+        return other.literals <= self.literals
+
+    def without(self, other: Condition) -> Condition:
+        """What this asks beyond the other."""
+        return Condition(self.literals - other.literals)
+
+    def shared(self, other: Condition) -> Condition:
+        """What both ask."""
+        return Condition(self.literals & other.literals)
+
+    def depending_on(self, what: Dependence) -> tuple[Literal, ...]:
+        """The literals that depend on `what`, in an order that is the same in each run."""
+        found = (literal for literal in self.literals if literal.atom.depends & what)
+        return tuple(sorted(found, key=lambda literal: (str(literal.atom.place), literal.atom.text, literal.holds)))
+
+    @property
+    def depends(self) -> Dependence:
+        """All that its literals depend on."""
+        found = Dependence.NONE
+        for literal in self.literals:
+            found |= literal.atom.depends
+        return found
+
+
+ALWAYS = Condition()
+
+
+def _consequences(literal: Literal) -> Iterator[Literal]:
+    yield literal
+    # Of `distributed and rank == 0` both follow when it holds, neither when it fails.
+    for part in literal.atom.every if literal.holds else ():
+        yield from _consequences(part)
+    for part in () if literal.holds else literal.atom.none:
+        yield from _consequences(part.negated())
+
+
+def either(one: Condition, other: Condition) -> Condition | None:
+    """One condition for `one or other` where that is again a conjunction, else None."""
+    if one.implies(other):
+        return other
+    if other.implies(one):
+        return one
+    left, right = one.literals - other.literals, other.literals - one.literals
+    # Both answers of one test: the test no longer matters.
+    if len(left) == len(right) == 1 and next(iter(left)) == next(iter(right)).negated():
+        return one.shared(other)
+    return None

@@ -1,0 +1,21 @@
+"""One object for equal keys.
+
+Unknown values name what they were computed from, and those name what they were computed from: comparing such keys
+part by part would take time that doubles with each step. Interned, equal keys are the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+_KEYS: dict[Hashable, Hashable] = {}
+
+
+def interned(key: Hashable) -> Hashable:
+    """The one object that stands for all keys equal to this one."""
+    return _KEYS.setdefault(key, key)
+
+
+def forget_keys() -> None:
+    """Begin anew. What was interned before still is equal to itself, and to nothing that comes later."""
+    _KEYS.clear()

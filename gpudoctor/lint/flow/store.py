@@ -1,0 +1,119 @@
+"""Memory in layers: a branch writes into a layer of its own, and a join merges the layers that lived.
+
+A key is anything hashable: a name in a frame, an attribute of an object, a fact about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from gpudoctor.lint.flow.valueset import ValueSet, union
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+
+V = TypeVar("V")
+Layer = dict[Hashable, ValueSet[V]]
+
+
+class Store(Generic[V]):
+    """What every name, attribute and fact holds now."""
+
+    def __init__(self) -> None:
+        self._layers: list[Layer[V]] = [{}]
+        # What all layers say together, and for each layer what that was before the layer wrote: reading is far more
+        # frequent than opening and closing a layer.
+        self._now: Layer[V] = {}
+        self._before: list[dict[Hashable, ValueSet[V] | None]] = [{}]
+        self._names: dict[Hashable, dict[str, None]] = {}
+
+    def get(self, key: Hashable) -> ValueSet[V] | None:
+        """What the key holds, or None where nothing was written."""
+        return self._now.get(key)
+
+    def set(self, key: Hashable, values: ValueSet[V]) -> None:
+        self._put(key, values)
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
+            self._names.setdefault(key[0], {})[key[1]] = None
+
+    def _put(self, key: Hashable, values: ValueSet[V]) -> None:
+        self._before[-1].setdefault(key, self._now.get(key))
+        self._layers[-1][key] = self._now[key] = values
+
+    @property
+    def depth(self) -> int:
+        """The number of layers now."""
+        return len(self._layers)
+
+    @contextmanager
+    def layer(self) -> Iterator[Layer[V]]:
+        """Writes go into the yielded layer until the block ends; then they are forgotten here."""
+        fresh: Layer[V] = {}
+        self._layers.append(fresh)
+        self._before.append({})
+        try:
+            yield fresh
+        finally:
+            self._layers.pop()
+            self._restore(self._before.pop())
+
+    def _restore(self, before: Mapping[Hashable, ValueSet[V] | None]) -> None:
+        for key, values in before.items():
+            if values is None:
+                del self._now[key]
+            else:
+                self._now[key] = values
+
+    @contextmanager
+    def at_bottom(self) -> Iterator[None]:
+        """Writes go where every path sees them, as those of a module that is imported late must."""
+        above = self._layers[1:]
+        del self._layers[1:]
+        # What the branches wrote must not be seen by the module that is imported meanwhile.
+        while len(self._before) > 1:
+            self._restore(self._before.pop())
+        try:
+            yield
+        finally:
+            for layer in above:
+                self._layers.append(layer)
+                self._before.append({key: self._now.get(key) for key in layer})
+                self._now.update(layer)
+
+    def names(self, scope: Hashable) -> list[str]:
+        """The names that were ever bound in a scope, for keys that are pairs of a scope and a name."""
+        return list(self._names.get(scope, ()))
+
+    def written_since(self, depth: int) -> Layer[V]:
+        """All writes above `depth` layers, in one layer."""
+        merged: Layer[V] = {}
+        for layer in self._layers[depth:]:
+            merged.update(layer)
+        return merged
+
+    def merge(
+        self,
+        sides: Sequence[tuple[Condition, Mapping[Hashable, ValueSet[V]]]],
+        missing: ValueSet[V],
+        widen: Callable[[Hashable, ValueSet[V]], ValueSet[V]],
+    ) -> None:
+        """Write what holds after several sides, each under its condition.
+
+        A side that did not write a key left the old value there; `missing` stands for a key that had none. `widen`
+        makes a set that has grown too large smaller.
+        """
+        # Only one side came out, so what it wrote holds without a condition.
+        if len(sides) == 1:
+            for key, values in sides[0][1].items():
+                self._put(key, values)
+            return
+        for key in {key: None for _, layer in sides for key in layer}:
+            old = self.get(key) or missing
+            parts = [layer.get(key, old) for _, layer in sides]
+            if all(part is parts[0] or part == parts[0] for part in parts[1:]):
+                joined = parts[0]
+            else:
+                joined = union(part.under(when) for part, (when, _) in zip(parts, sides, strict=True))
+            self._put(key, widen(key, joined))

@@ -1,0 +1,127 @@
+"""What a name may hold: a few values, each with the condition under which it is that one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, either
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+MAX_BINDINGS = 6
+"""A name that may hold more values than this holds an unknown one."""
+
+
+class Binding(Generic[V]):
+    """A value and the condition under which it is the one. Immutable; written out, because so many are made."""
+
+    __slots__ = ("value", "when")
+
+    def __init__(self, value: V, when: Condition = ALWAYS) -> None:
+        self.value = value
+        self.when = when
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Binding) and self.value == other.value and self.when == other.when
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.when))
+
+    def __repr__(self) -> str:
+        return f"{self.value!r} if {self.when!r}" if self.when else repr(self.value)
+
+
+class ValueSet(Generic[V]):
+    """The values that an expression may have. Empty only for what never returns. Immutable."""
+
+    __slots__ = ("_hash", "bindings")
+
+    def __init__(self, bindings: Iterable[Binding[V]]) -> None:
+        self.bindings = tuple(bindings)
+        self._hash: int | None = None
+
+    @classmethod
+    def of(cls, value: V) -> ValueSet[V]:
+        """The set of one value."""
+        return cls((Binding(value),))
+
+    def __iter__(self) -> Iterator[V]:
+        """The values, whatever their conditions."""
+        return (binding.value for binding in self.bindings)
+
+    def __len__(self) -> int:
+        return len(self.bindings)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, ValueSet) and hash(self) == hash(other) and self.bindings == other.bindings
+        )
+
+    def __hash__(self) -> int:
+        # Computed late, since most sets are never a key.
+        if self._hash is None:
+            self._hash = hash(self.bindings)
+        return self._hash
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.bindings)) or "nothing"
+
+    @property
+    def only(self) -> V | None:
+        """The value where there is just one."""
+        return self.bindings[0].value if len(self.bindings) == 1 else None
+
+    def given(self, condition: Condition) -> ValueSet[V]:
+        """Without the values that `condition` excludes."""
+        if not condition.literals:
+            return self
+        kept = [b for b in self.bindings if not b.when.literals or not b.when.excludes(condition)]
+        return self if len(kept) == len(self.bindings) else ValueSet(kept)
+
+    def under(self, condition: Condition) -> ValueSet[V]:
+        """The same values, each only where `condition` holds too."""
+        if not condition.literals:
+            return self
+        return ValueSet(
+            [Binding(b.value, b.when.both(condition)) for b in self.bindings if not b.when.excludes(condition)]
+        )
+
+    def mapped(self, change: Callable[[V], W]) -> ValueSet[W]:
+        """Each value changed, the conditions kept."""
+        return ValueSet([Binding(change(b.value), b.when) for b in self.bindings])
+
+    def all(self, test: Callable[[V], bool]) -> bool:
+        """There is a value, and the test holds for each."""
+        return bool(self.bindings) and all(test(b.value) for b in self.bindings)
+
+    def any(self, test: Callable[[V], bool]) -> bool:
+        """The test holds for some value."""
+        return any(test(b.value) for b in self.bindings)
+
+
+def union(sets: Iterable[ValueSet[V]]) -> ValueSet[V]:
+    """All values of all sets; a value that comes twice keeps the weaker condition."""
+    bindings = [binding for each in sets for binding in each.bindings]
+    if len(bindings) < 2:
+        return ValueSet(bindings)
+    found: dict[V, list[Condition]] = {}
+    for binding in bindings:
+        conditions = found.setdefault(binding.value, [])
+        if conditions:
+            _weaken(conditions, binding.when)
+        else:
+            conditions.append(binding.when)
+    return ValueSet([Binding(value, when) for value, conditions in found.items() for when in conditions])
+
+
+def _weaken(conditions: list[Condition], new: Condition) -> None:
+    for index, old in enumerate(conditions):
+        # Without it, each `if` in a loop would double what a name holds.
+        merged = either(old, new)
+        if merged is not None:
+            del conditions[index]
+            _weaken(conditions, merged)
+            return
+    conditions.append(new)

@@ -1,0 +1,1 @@
+"""Syntax to values: the training program executed on paper."""

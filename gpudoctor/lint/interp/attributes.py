@@ -1,0 +1,192 @@
+"""Attributes: of modules, of objects of the project's classes, and of what library models answer for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.interp.imports import member
+from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call
+from gpudoctor.lint.values.base import Made, Unknown, Value, Values
+from gpudoctor.lint.values.event import SettingRead
+from gpudoctor.lint.values.function import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Library,
+    Method,
+    Namespace,
+    ProjectModule,
+    Super,
+)
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+
+def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
+    """`value.name`."""
+    if isinstance(value, Library):
+        return m.library_name(f"{value.name}.{name}", node)
+    if isinstance(value, ProjectModule):
+        return member(m, value, name, node)
+    if isinstance(value, Super):
+        return _from_super(m, value, name, node)
+    if isinstance(value, Class):
+        return _from_class(m, value, name, node)
+    stored = m.read((value, name))
+    if stored is not None:
+        return stored
+    cls = class_of(value)
+    # Attributes of the object first, then its class, then its library base: Python's order.
+    if cls is not None and (type(value), name) not in MODELS.before_own:
+        found = find_in_class(m, cls, name)
+        if found is not None:
+            return m.each(found, lambda each: bind(m, value, each, name, node), node)
+    return _by_kind(m, value, name, node)
+
+
+def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
+    if isinstance(value, Namespace):
+        return setting(m, value, name, node)
+    if isinstance(value, Unknown):
+        made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
+        label = f"{value.label}.{name}" if value.label else name
+        found = Unknown(
+            ("attribute", value.key, name), value.why, label, value.dependence, value.config, value.shards, made_by
+        )
+        return one(m.setting(found, m.place(node)))
+    model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
+    if model is not None:
+        answered = model(library_call(m, name, (), {}, node, value))
+        if answered is not NOT_ANSWERED:
+            return answered
+    if isinstance(value, Instance) and class_of(value) is not None:
+        return _missing(m, value, name, node)
+    return one(Method(value, name))
+
+
+def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Values:
+    """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
+    cls = class_of(value)
+    if cls is not None:
+        getter = find_in_class(m, cls, "__getattr__")
+        if getter is not None:
+            return m.unknown(node, "answered by __getattr__")
+        # `self.log` of a LightningModule comes from a base that is not read.
+        if cls.library_bases or not cls.complete:
+            return one(Method(value, name))
+    return one(Unknown(("attribute", value, name), "an attribute that was never seen to be set", m.text(node, 40)))
+
+
+def setting(m: Interpreter, owner: Namespace, name: str, node: ast.AST) -> Values:
+    """A setting of the command line or a configuration: unknown, but known by name."""
+    m.emit(SettingRead, at=m.place(node), name=name)
+    # An option that the launcher fills, or whose default is the environment's.
+    declared = m.fact(owner, f"declared {name}")
+    if declared is not None:
+        return declared
+    found = Unknown(("setting", name), "chosen at the start", m.text(node, 40), config=True)
+    return one(m.setting(found, m.place(node)))
+
+
+def class_of(value: Value) -> Class | None:
+    """The project's class of an object."""
+    cls = getattr(value, "cls", None) if isinstance(value, Made) else None
+    return cls if isinstance(cls, Class) else None
+
+
+def ancestry(cls: Class) -> Iterator[Class]:
+    """The class and its project bases, nearest first, each once."""
+    seen: set[Class] = set()
+    todo = [cls]
+    while todo:
+        current = todo.pop(0)
+        if current not in seen:
+            seen.add(current)
+            yield current
+            # Depth first, which is Python's order but for diamonds.
+            todo = [base for base in current.bases if isinstance(base, Class)] + todo
+
+
+def find_in_class(m: Interpreter, cls: Class, name: str, after: Value | None = None) -> Values | None:
+    """What a class or its bases bind a name to; the search begins behind `after` where that is given."""
+    skipping = after is not None
+    for each in ancestry(cls):
+        if skipping:
+            skipping = each != after
+            continue
+        found = m.read((each.scope, name))
+        if found is not None:
+            return found
+    return None
+
+
+def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
+    """What reading a class attribute through an object gives: a bound method, a property's value, or the value."""
+    if not isinstance(found, Function):
+        return one(found)
+    if found.kind == "staticmethod":
+        return one(found)
+    if found.kind == "classmethod":
+        return one(Bound(class_of(receiver) or receiver, found, name))
+    # Reading it runs it: `self.model` may build the model.
+    if found.kind == "property":
+        return m.call(one(Bound(receiver, found, name)), (), {}, node)
+    return one(Bound(receiver, found, name))
+
+
+def _from_class(m: Interpreter, cls: Class, name: str, node: ast.AST) -> Values:
+    found = find_in_class(m, cls, name)
+    if found is None:
+        if cls.library_bases:
+            return one(Method(cls, name))
+        return m.unknown(node, f"{cls.label} has no `{name}` that could be seen")
+
+    def through(value: Value) -> Values:
+        if isinstance(value, Function) and value.kind == "classmethod":
+            return one(Bound(cls, value, name))
+        return one(value)
+
+    return m.each(found, through, node)
+
+
+def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Values:
+    cls = value.receiver if isinstance(value.receiver, Class) else class_of(value.receiver)
+    if cls is not None:
+        found = find_in_class(m, cls, name, after=value.after)
+        if found is not None:
+            return m.each(found, lambda each: bind(m, value.receiver, each, name, node), node)
+    return one(Method(value.receiver, f"super.{name}"))
+
+
+def library_call(
+    m: Interpreter,
+    name: str,
+    args: tuple[Values, ...],
+    keywords: dict[str, Values],
+    node: ast.AST,
+    receiver: Value | None,
+) -> Call:
+    """A call as a library model sees it."""
+    label = m.hints.get(id(node)) or m.text(node.func if isinstance(node, ast.Call) else node, 40)
+    call = Call(m, name, args, keywords, m.place(node), node, label, receiver=receiver)
+    if isinstance(node, ast.Call):
+        call.open_ended = m.open_ended
+        call.argument_places = m.argument_places(node)
+    return call
+
+
+def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None:
+    """`owner.name = values`."""
+    for binding in m.evaluate(target.value).given(m.path).bindings:
+        owner = binding.value
+        # Before the attribute is there: registering must see what was known until now.
+        setter = MODELS.setters.get(type(owner))
+        if setter is not None:
+            setter(m, owner, target.attr, values, m.place(target))
+        key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
+        m.write(key, values)

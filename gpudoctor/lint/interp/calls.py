@@ -1,0 +1,353 @@
+"""Calls: functions are followed into, classes make objects, library names ask their model."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.attributes import ancestry, find_in_class, library_call
+from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, SHORT_FUNCTION
+from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
+from gpudoctor.lint.interp.repeats import Watch
+from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED
+from gpudoctor.lint.models.classes import new_object
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, TupleOf
+from gpudoctor.lint.values.function import (
+    Bound,
+    Class,
+    FieldFactory,
+    Function,
+    Generator,
+    Library,
+    Method,
+    Partial,
+    Super,
+)
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+Arguments = tuple[tuple[Values, ...], dict[str, Values]]
+
+
+def call_node(m: Interpreter, node: ast.Call) -> Values:
+    """A call expression: the callee, then its arguments, then the call."""
+    # Before the callee is evaluated: `super` knows the method it stands in, a value does not.
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not m.is_bound("super"):
+        return _super(m, node)
+    function = m.evaluate(node.func)
+    # `load()(x)`: the callee itself may have ended the path.
+    if m.dead:
+        return NONE_SET
+    args, keywords, open_ended = _arguments(m, node)
+    if m.dead:
+        return NONE_SET
+    # Models see it through `Call`; nested calls have an answer of their own.
+    before, m.open_ended = m.open_ended, open_ended
+    result = call(m, function, args, keywords, node)
+    m.open_ended = before
+    return result
+
+
+def _super(m: Interpreter, node: ast.Call) -> Values:
+    if node.args:
+        after = m.evaluate(node.args[0]).only
+        receiver = m.evaluate(node.args[1]).only if len(node.args) > 1 else None
+    else:
+        # Past lambdas and helpers inside the method, as Python's `__class__` cell does.
+        frame = next((frame for frame in reversed(m.frames) if frame.function and frame.function.owner), m.frame)
+        function = frame.function
+        after = function.owner if function else None
+        names = function.node.args if function else None
+        first = (names.posonlyargs + names.args)[:1] if names else []
+        found = m.read((frame.scope, first[0].arg)) if first else None
+        receiver = found.only if found is not None else None
+    if after is None or receiver is None:
+        return m.unknown(node, "super() outside of a method")
+    return one(Super(receiver, after))
+
+
+def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict[str, Values], bool]:
+    args: list[Values] = []
+    keywords: dict[str, Values] = {}
+    open_ended = False
+    for each in node.args:
+        if isinstance(each, ast.Starred):
+            values = m.evaluate(each.value)
+            known = m.known_items(values.only) if values.only is not None else None
+            open_ended = open_ended or known is None
+            args.extend(known or ())
+        else:
+            args.append(m.evaluate(each))
+    for keyword in node.keywords:
+        values = m.evaluate(keyword.value)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = values
+            continue
+        # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
+        entries = m.pairs(values.only) if isinstance(values.only, DictOf) else None
+        open_ended = open_ended or entries is None or m.fact(values.only, "more") is not None  # type: ignore[arg-type]
+        for key, value in entries or ():
+            if isinstance(key.only, Const) and isinstance(key.only.value, str):
+                keywords[key.only.value] = value
+    return tuple(args), keywords, open_ended
+
+
+def call(
+    m: Interpreter, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """Call whatever the function may be."""
+    return m.each(function, lambda value: call_value(m, value, args, keywords, node), node)
+
+
+def call_value(
+    m: Interpreter, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """Call one value."""
+    if isinstance(value, Function):
+        return call_function(m, value, args, keywords, node)
+    if isinstance(value, Bound):
+        return call_value(m, value.function, (one(value.receiver), *args), keywords, node)
+    if isinstance(value, Partial):
+        merged = {**dict(value.keywords), **keywords}
+        return call_value(m, value.function, (*value.args, *args), merged, node)
+    if isinstance(value, Class):
+        return instantiate(m, value, args, keywords, node)
+    if isinstance(value, Library):
+        return m.call_library(value.name, args, keywords, node)
+    if isinstance(value, Method):
+        return call_method(m, value.receiver, value.name, args, keywords, node)
+    # A module of the project goes to the model too: it logs the forward before `forward` runs.
+    model = MODELS.calls.get(type(value))
+    if model is not None:
+        answered = model(library_call(m, "__call__", args, keywords, node, value))
+        if answered is not NOT_ANSWERED:
+            return answered
+    custom = m.find_method(value, "__call__")
+    if custom is not None:
+        return call(m, custom, args, keywords, node)
+    return m.call_unknown(value, args, keywords, node)
+
+
+def call_method(
+    m: Interpreter, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """A method that no class of the project defines: its model answers, else it is unknown."""
+    # `super().state_dict()`: the class of the project was asked already.
+    name = name.removeprefix("super.")
+    model = MODELS.methods.get((type(receiver), name)) or MODELS.any_method.get(type(receiver))
+    if model is not None:
+        answered = model(library_call(m, name, args, keywords, node, receiver))
+        if answered is not NOT_ANSWERED:
+            return answered
+    return m.unanswered(receiver, name, args, keywords, node)
+
+
+def call_function(
+    m: Interpreter, function: Function, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """Follow a call into a function of the project."""
+    body = function.node.body
+    if not isinstance(body, list):
+        return _run(m, function, args, keywords, node)
+    # Calling a generator runs nothing; its body runs where it is iterated.
+    if contains_yield(function.node) and not any(frame.on_yield for frame in m.frames[-1:]):
+        place = m.place(node)
+        return one(Generator(m.identity(place), place, function.label, function, args, tuple(keywords.items())))
+    return _run(m, function, args, keywords, node)
+
+
+def run_body(m: Interpreter, generator: Generator, on_yield: object, node: ast.AST) -> Values:
+    """Run a generator's body, handing each value to `on_yield`."""
+    function = generator.function
+    assert isinstance(function, Function)
+    return _run(m, function, generator.args, dict(generator.keywords), node, on_yield)
+
+
+def _run(
+    m: Interpreter,
+    function: Function,
+    args: tuple[Values, ...],
+    keywords: dict[str, Values],
+    node: ast.AST,
+    on_yield: object = None,
+) -> Values:
+    if _is_too_deep(m, function, node):
+        return m.unknown(node, f"{function.label} calls itself")
+    # Config parsers and metrics run thousands of statements that no rule asks about.
+    known = m.dull.get(function.node) if on_yield is None else None
+    if known is not None and (again := known.answer(m, args, keywords, node)) is not None:
+        return again
+    place = m.place(node)
+    watch = Watch.begin(m)
+    scope = m.open_scope()
+    frame = Frame(scope, (scope, *function.scopes), function.file, function.label, function)  # type: ignore[arg-type]
+    frame.on_yield = on_yield  # type: ignore[assignment]
+    frame.hint = m.hints.get(id(node), "")
+    bound = _bind_parameters(m, function, args, keywords, node)
+    frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
+    # `@torch.no_grad()` on an evaluate function holds for all of its body.
+    contexts = [m.context_name(name) for name in function.decorators]
+    m.contexts.extend(name for name in contexts if name)
+    m.frames.append(frame)
+    m.calls.append(place)
+    try:
+        result = _follow(m, function, frame, bound)
+        watch.end(m, function, (args, tuple(keywords.items())), result)
+        return result
+    finally:
+        m.calls.pop()
+        m.frames.pop()
+        if any(contexts):
+            del m.contexts[len(m.contexts) - len([name for name in contexts if name]) :]
+
+
+def _is_too_deep(m: Interpreter, function: Function, node: ast.AST) -> bool:
+    """Calls of this function are open already, or too many of any kind."""
+    if len(m.frames) >= MAX_CALL_DEPTH:
+        m.lose("calls are nested too deeply to follow", m.place(node))
+        return True
+    # By node, since closures of one `def` are new functions each time.
+    open_already = sum(frame.function is not None and frame.function.node is function.node for frame in m.frames)
+    return open_already >= (MAX_RECURSION if _is_short(function.node) else 1)
+
+
+def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:
+    """The object that a method was called on."""
+    names = function.node.args
+    first = (*names.posonlyargs, *names.args)[:1]
+    return bound[first[0].arg].only if function.owner is not None and function.kind == "function" and first else None
+
+
+def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, Values]) -> Values:
+    base = m.path
+    loops = len(m.open_loops)
+    with m.store.layer() as layer:
+        frame.base_depth = m.store.depth - 1
+        for name, values in bound.items():
+            m.write((frame.scope, name), values)
+        body = function.node.body
+        if isinstance(body, list):
+            m.execute(body)
+            sides = [] if m.dead else [Exit(layer, m.path)]
+        else:
+            sides = [Exit(layer, m.path, m.evaluate(body))]
+    # A `return` inside a loop leaves that loop open in our books.
+    del m.open_loops[loops:]
+    sides += frame.exits
+    # Local names of finished calls would fill the store and slow every join.
+    if not _captures(function.node):
+        for side in sides:
+            side.writes = _without(side.writes, frame.scope)
+    m.join(base, sides)
+    return union(side.value.under(side.path.without(m.path)) for side in sides) if sides else NONE_SET
+
+
+def _is_short(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    # Recursive batch movers are short; recursive searches are not worth following.
+    return (node.end_lineno or node.lineno) - node.lineno <= SHORT_FUNCTION
+
+
+def _without(writes: dict[Hashable, Values], scope: Hashable) -> dict[Hashable, Values]:
+    """What was written, without the names of a scope that has ended."""
+    return {key: values for key, values in writes.items() if not (isinstance(key, tuple) and key[0] is scope)}
+
+
+@lru_cache(maxsize=4096)
+def _captures(node: ast.AST) -> bool:
+    """Something inside the function may outlive the call and still see its names."""
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    return any(isinstance(each, inner) for each in ast.walk(node) if each is not node)
+
+
+@lru_cache(maxsize=4096)
+def contains_yield(node: ast.AST) -> bool:
+    """The function is a generator."""
+    todo = list(ast.iter_child_nodes(node))
+    while todo:
+        each = todo.pop()
+        if isinstance(each, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo.extend(ast.iter_child_nodes(each))
+    return False
+
+
+def _bind_parameters(
+    m: Interpreter, function: Function, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> dict[str, Values]:
+    names = function.node.args
+    positional = [each.arg for each in (*names.posonlyargs, *names.args)]
+    bound: dict[str, Values] = {}
+    left = dict(keywords)
+    for index, name in enumerate(positional):
+        if index < len(args):
+            bound[name] = args[index]
+        elif name in left:
+            bound[name] = left.pop(name)
+        else:
+            default = index - (len(positional) - len(function.defaults))
+            bound[name] = function.defaults[default] if default >= 0 else m.missing_argument(function, name, node)
+    keyword_defaults = dict(function.keyword_defaults)
+    for each in names.kwonlyargs:
+        if each.arg in left:
+            bound[each.arg] = left.pop(each.arg)
+        else:
+            bound[each.arg] = keyword_defaults.get(each.arg) or m.missing_argument(function, each.arg, node)
+    if names.vararg:
+        bound[names.vararg.arg] = one(TupleOf(args[len(positional) :]))
+    if names.kwarg:
+        entries: list[tuple[Values | None, Values]] = [(one(Const(key)), value) for key, value in left.items()]
+        bound[names.kwarg.arg] = m.new_dict(entries, node)
+    return bound
+
+
+def instantiate(
+    m: Interpreter, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """Make an object of a class of the project."""
+    place = m.place(node)
+    label = m.hints.get(id(node)) or cls.label
+    # Own class first: a library's constructor runs only where the project calls it.
+    initialiser = find_in_class(m, cls, "__init__")
+    if initialiser is not None and any(isinstance(f, Function) and _is_too_deep(m, f, node) for f in initialiser):
+        # A tree of modules makes its branches in its own constructor: what the last ones hold is not seen.
+        return m.unknown(node, f"{cls.label} is made while one is being made")
+    made = new_object(cls, m.identity(place), place, label, m)
+    if initialiser is not None:
+        call(m, initialiser, (one(made), *args), keywords, node)
+    # Configurations are written so: their constructors exist in no file.
+    elif cls.is_dataclass or "typing.NamedTuple" in cls.library_bases:
+        _fill_fields(m, made, cls, args, keywords, node)
+    else:
+        call_method(m, made, "__init__", args, keywords, node)
+    after = find_in_class(m, cls, "__post_init__") if cls.is_dataclass else None
+    if after is not None:
+        call(m, after, (one(made),), {}, node)
+    # What is registered can be judged only once the constructor is done.
+    look = MODELS.ready_objects.get(type(made))
+    if look is not None and not m.dead:
+        look(m, made)
+    return m.fact(made, AS_MADE) or one(made)
+
+
+def _fill_fields(
+    m: Interpreter, made: Value, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> None:
+    names: list[str] = []
+    for each in reversed(list(ancestry(cls))):
+        fields = (statement.target for statement in each.node.body if isinstance(statement, ast.AnnAssign))
+        names += [target.id for target in fields if isinstance(target, ast.Name)]
+    for name, values in zip(names, args, strict=False):
+        m.write((made, name), values)
+    for name in names[len(args) :]:
+        given = keywords.get(name) or find_in_class(m, cls, name)
+        only = given.only if given is not None else None
+        if isinstance(only, FieldFactory):
+            given = call(m, only.factory, (), {}, node)
+        missing = one(Unknown(("field", made, name), "a field without a value", name, config=True))
+        m.write((made, name), given or missing)

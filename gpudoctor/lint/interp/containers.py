@@ -1,0 +1,352 @@
+"""Tuples, lists and dictionaries: making them, reading items, and going over them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
+from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator
+from gpudoctor.lint.values.function import Generator
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+MAX_ITEMS = 64
+
+# The contents of a list or dictionary stand in the store under (object, name):
+#   "items"  a TupleOf with the items, as far as they are known one by one
+#   "more"   what further items may be
+#   "entries"/"keys"  two TupleOf, parallel, for a dictionary
+
+
+def new_list(m: Interpreter, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
+    """A list with these items; not `exact` where there may be others of the same kind."""
+    place = m.place(node)
+    made = ListOf(m.identity(place), place, m.hints.get(id(node), "a list"), kind)
+    # Made under a rank guard: that it is filled there too gives no rank another share.
+    if m.path.depends & Dependence.RANK:
+        m.set_fact(made, "of some ranks", one(TRUE))
+    # One by one as long as it pays: layer lists matter, word lists do not.
+    if exact and len(items) <= MAX_ITEMS:
+        m.set_fact(made, "items", one(TupleOf(tuple(items))))
+    elif items:
+        m.set_fact(made, "more", union(items))
+    else:
+        m.set_fact(made, "more", m.unknown(node, "an item"))
+    return one(made)
+
+
+def new_dict(m: Interpreter, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
+    """A dictionary; an entry without a key is another dictionary merged in."""
+    place = m.place(node)
+    made = DictOf(m.identity(place), place, m.hints.get(id(node), "a dictionary"))
+    keys: list[Values] = []
+    values: list[Values] = []
+    more: list[Values] = []
+    for key, value in entries:
+        only = key.only if key is not None else None
+        if key is None:
+            _merge(m, value, keys, values, more)
+        # A key that is computed may replace any of the others.
+        elif isinstance(only, Const) and exact:
+            _put(keys, values, key, value)
+        else:
+            more.append(value)
+    m.set_fact(made, "keys", one(TupleOf(tuple(keys))))
+    m.set_fact(made, "entries", one(TupleOf(tuple(values))))
+    if more:
+        m.set_fact(made, "more", union(more))
+    return one(made)
+
+
+def _merge(m: Interpreter, other: Values, keys: list[Values], values: list[Values], more: list[Values]) -> None:
+    only = other.only
+    known = pairs(m, only) if isinstance(only, DictOf) else None
+    if known is None or not isinstance(only, DictOf):
+        more.append(one(Unknown(("merged", only), "entries of another dictionary")))
+        return
+    for key, value in known:
+        _put(keys, values, key, value)
+    extra = m.fact(only, "more")
+    if extra is not None:
+        more.append(extra)
+
+
+def _put(keys: list[Values], values: list[Values], key: Values, value: Values) -> None:
+    # Later entries win, in the place of the first, as in Python.
+    if key in keys:
+        values[keys.index(key)] = value
+    else:
+        keys.append(key)
+        values.append(value)
+
+
+def pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]] | None:
+    """The known entries; None where the dictionary is known only in part on this path."""
+    keys, entries = m.fact(value, "keys"), m.fact(value, "entries")
+    if keys is None or entries is None or not isinstance(keys.only, TupleOf) or not isinstance(entries.only, TupleOf):
+        return None
+    return list(zip(keys.only.items, entries.only.items, strict=False))
+
+
+def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | None:
+    """The items one by one, None where they are not known so."""
+    if isinstance(value, TupleOf):
+        return value.items
+    if isinstance(value, ListOf):
+        items = m.fact(value, "items")
+        only = items.only if items is not None else None
+        return only.items if isinstance(only, TupleOf) and m.fact(value, "more") is None else None
+    if isinstance(value, DictOf):
+        known = pairs(m, value)
+        return None if known is None or m.fact(value, "more") is not None else tuple(key for key, _ in known)
+    if isinstance(value, Enumerated):
+        return _known_enumerated(m, value)
+    return None
+
+
+def _known_enumerated(m: Interpreter, value: Enumerated) -> tuple[Values, ...] | None:
+    columns = [known_items(m, item.only) for item in value.items]
+    if any(column is None for column in columns) or not columns:
+        return None
+    if value.kind == "enumerate":
+        return tuple(one(TupleOf((one(Const(i)), item))) for i, item in enumerate(columns[0] or ()))
+    # As short as the shortest column, as in Python.
+    if value.kind == "zip":
+        return tuple(one(TupleOf(row)) for row in zip(*(column or () for column in columns), strict=False))
+    return columns[0]
+
+
+def known_keys(m: Interpreter, value: DictOf) -> list[Value] | None:
+    """The keys, None where others may be there."""
+    known = pairs(m, value)
+    if known is None or m.fact(value, "more") is not None:
+        return None
+    return [key.only for key, _ in known if key.only is not None]
+
+
+def items_of(m: Interpreter, values: Values, node: ast.AST) -> Values:
+    """What a loop over these values gets in one round."""
+    return m.each(values, lambda value: _item_of(m, value, node), node)
+
+
+def _items_on_paths(held: Values) -> list[Values]:
+    return [item.under(b.when) for b in held.bindings if isinstance(b.value, TupleOf) for item in b.value.items]
+
+
+def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
+    if isinstance(value, TupleOf):
+        return union(value.items) if value.items else m.unknown(node, "an item")
+    if isinstance(value, ListOf):
+        # On different paths different items may have been put in: any of them may come.
+        held, extra = m.fact(value, "items"), m.fact(value, "more")
+        found = _items_on_paths(held) if held is not None else []
+        found += [extra] if extra is not None else []
+        return union(found) if found else m.unknown(node, "an item")
+    if isinstance(value, DictOf):
+        known_pairs = pairs(m, value)
+        return union([key for key, _ in known_pairs]) if known_pairs else m.unknown(node, "a key")
+    # `next(iter(loader))` and a `for` over the loader give the same kind of batch.
+    if isinstance(value, (Loader, LoaderIterator)):
+        return m.batch(value if isinstance(value, Loader) else value.loader, node)
+    if isinstance(value, Range):
+        return counter(m, node, m.text(node, 40))
+    if isinstance(value, Enumerated):
+        return _row(m, value, node)
+    # Batches that go through a generator of the project are followed into it.
+    if isinstance(value, Generator):
+        return m.run_generator(value, node)
+    # Going over a batch gives its parts, each of which is of the same shard.
+    if isinstance(value, Tensor):
+        return m.part(value, node)
+    if isinstance(value, Unknown):
+        return one(Unknown(("item of", value.key), value.why, value.label, value.dependence, False, value.shards))
+    return m.iterate_object(value, node)
+
+
+def _row(m: Interpreter, value: Enumerated, node: ast.AST) -> Values:
+    columns = [items_of(m, item, node) for item in value.items]
+    if value.kind == "enumerate":
+        # `if step % 100 == 0` is the same on all ranks: a collective there is fine.
+        return one(TupleOf((counter(m, node, "the counter of enumerate"), *columns)))
+    if value.kind == "zip":
+        return one(TupleOf(tuple(columns)))
+    return columns[0] if columns else m.unknown(node, "an item")
+
+
+def counter(m: Interpreter, node: ast.AST, label: str) -> Values:
+    """The number of a round: the same on all ranks, another one each time."""
+    return one(Unknown(("counter", m.identity(m.place(node))), "a counter", label, Dependence.BATCH_INDEX))
+
+
+def note_rank_decides(m: Interpreter, values: Values) -> None:
+    """Each rank puts other items into these lists, as `files[rank::world]` does."""
+    for value in values:
+        if isinstance(value, ListOf):
+            m.set_fact(value, "by rank", one(TRUE))
+
+
+def item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
+    """`value[index]`: what another index gives on each rank is another thing on each rank."""
+    found = _item_at(m, value, index, node)
+    # `chunks[rank]` hands each rank a part of its own.
+    if not any(each.depends & Dependence.RANK for each in index.given(m.path)):
+        return found
+    note_rank_decides(m, found)
+    return found.mapped(_by_rank)
+
+
+def _by_rank(value: Value) -> Value:
+    if isinstance(value, (Unknown, Tensor)):
+        return replace(value, dependence=value.dependence | Dependence.RANK)
+    return replace(value, sharded=True) if isinstance(value, Dataset) else value
+
+
+def _sliced(m: Interpreter, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
+    """`value[start:stop:step]`: the items where all of it is known, else some of them."""
+    known = known_items(m, value)
+    bounds = [Const(None) if each is None else each.only for each in (part.start, part.stop, part.step)]
+    numbers = [each.value for each in bounds if isinstance(each, Const) and isinstance(each.value, (int, type(None)))]
+    # `files[rank::world_size]`: bounds that are no numbers.
+    if known is None or len(numbers) < len(bounds):
+        return new_list(m, [_item_of(m, value, node)], node, exact=False)
+    start, stop, step = numbers
+    chosen = known[start:stop:step]
+    return one(TupleOf(chosen)) if isinstance(value, TupleOf) else new_list(m, list(chosen), node)
+
+
+def _item_at(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
+    only = index.given(m.path).only
+    if isinstance(value, (TupleOf, ListOf)) and isinstance(only, Slice):
+        return _sliced(m, value, only, node)
+    if isinstance(value, (TupleOf, ListOf)) and not isinstance(only, Const):
+        return _item_of(m, value, node)
+    if isinstance(value, (TupleOf, ListOf)) and isinstance(only, Const):
+        known = known_items(m, value)
+        # Out of range is an IndexError; what would follow is not ours to judge.
+        if known is not None and isinstance(only.value, int) and -len(known) <= only.value < len(known):
+            return known[only.value]
+        return _item_of(m, value, node)
+    if isinstance(value, DictOf):
+        return entry(m, value, only, node)
+    if isinstance(value, Tensor):
+        return m.part(value, node)
+    return m.library_item(value, index, node)
+
+
+def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Values:
+    """The value under a key, or all that it may be."""
+    known = pairs(m, value) or []
+    if isinstance(key, Const):
+        for each, found in known:
+            if each.only == key:
+                return found
+    extra = m.fact(value, "more")
+    candidates = [extra] if extra is not None else []
+    if not isinstance(key, Const):
+        candidates += [found for _, found in known]
+    return union(candidates) if candidates else m.unknown(node, "no such key is known")
+
+
+def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast.AST) -> None:
+    """`value[index] = new`."""
+    only = index.given(m.path).only
+    if isinstance(value, DictOf):
+        known = pairs(m, value) or []
+        if isinstance(only, Const):
+            keys, entries = [key for key, _ in known], [found for _, found in known]
+            _put(keys, entries, one(only), new)
+            m.set_fact(value, "keys", one(TupleOf(tuple(keys))))
+            m.set_fact(value, "entries", one(TupleOf(tuple(entries))))
+        else:
+            _add_more(m, value, new)
+    elif isinstance(value, ListOf):
+        items = known_items(m, value)
+        if (
+            items is not None
+            and isinstance(only, Const)
+            and isinstance(only.value, int)
+            and 0 <= only.value < len(items)
+        ):
+            m.set_fact(value, "items", one(TupleOf((*items[: only.value], new, *items[only.value + 1 :]))))
+        else:
+            _add_more(m, value, new)
+    # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
+    elif isinstance(value, (Unknown, Tensor)):
+        m.set_fact(value, "rewritten", one(TRUE))
+
+
+def _add_more(m: Interpreter, value: Value, new: Values) -> None:
+    old = m.fact(value, "more")
+    m.set_fact(value, "more", union([old, new]) if old is not None else new)
+
+
+def extend(m: Interpreter, value: ListOf, new: list[Values], exact: bool) -> None:
+    """Items come to a list."""
+    if m.path.depends & Dependence.RANK and m.fact(value, "of some ranks") is None:
+        note_rank_decides(m, one(value))
+    items = known_items(m, value)
+    # The body is followed twice, so a list that grows in a loop has no known length.
+    in_loop = any(loop.event.times != 1 for loop in m.open_loops)
+    if items is not None and exact and len(items) + len(new) <= MAX_ITEMS and not (in_loop and len(items) > 8):
+        m.set_fact(value, "items", one(TupleOf((*items, *new))))
+        return
+    for each in new:
+        _add_more(m, value, each)
+
+
+def concatenate(m: Interpreter, left: Value, right: Value, node: ast.AST) -> Values:
+    """`left + right` of two sequences."""
+    first, second = known_items(m, left), known_items(m, right)
+    if first is not None and second is not None:
+        if isinstance(left, TupleOf):
+            return one(TupleOf((*first, *second)))
+        return new_list(m, [*first, *second], node)
+    return new_list(m, [_item_of(m, left, node), _item_of(m, right, node)], node, exact=False)
+
+
+def unpack(m: Interpreter, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:
+    """One set of values for each of `count` targets."""
+    columns: list[list[Values]] = [[] for _ in range(count)]
+    for binding in values.given(m.path).bindings:
+        parts = _parts(m, binding.value, count, star, node)
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part.under(binding.when))
+    return [union(column) if column else m.unknown(node, "nothing to unpack") for column in columns]
+
+
+def _parts(m: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Values]:
+    known = known_items(m, value)
+    if known is not None and star is None and len(known) == count:
+        return list(known)
+    if known is not None and star is not None and len(known) >= count - 1:
+        tail = len(known) - (count - star - 1)
+        middle = new_list(m, list(known[star:tail]), node)
+        return [*known[:star], middle, *known[tail:]]
+    if isinstance(value, Tensor):
+        return [m.part(value, node) for _ in range(count)]
+    if isinstance(value, Unknown):
+        return [one(_nth(value, index)) for index in range(count)]
+    if isinstance(value, Text):
+        return [one(value)] * count
+    single = _item_of(m, value, node)
+    return [single] * count
+
+
+def _nth(value: Unknown, index: int) -> Unknown:
+    return Unknown(
+        ("nth", value.key, index),
+        value.why,
+        value.label,
+        value.dependence,
+        value.config,
+        value.shards,
+        value.escaped_from,
+    )

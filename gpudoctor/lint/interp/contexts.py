@@ -1,0 +1,115 @@
+"""`with` blocks and generators: the body runs where the manager yields."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.calls import call, run_body
+from gpudoctor.lint.interp.machine import NONE_SET, one
+from gpudoctor.lint.models.devices import TORCH, default_device
+from gpudoctor.lint.values.base import Unknown, Value, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.function import Context, Function, Generator
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+Body = Callable[[Values], None]
+
+GRADIENT_FREE = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
+
+
+def context_name(dotted: str) -> str:
+    """How an open context of a library is called in the log; empty for one that means nothing."""
+    # Compared by its last part as well: Fabric and others offer it under their own name.
+    if dotted in GRADIENT_FREE or dotted.endswith((".no_grad", ".inference_mode")):
+        return "no_grad"
+    last = dotted.rpartition(".")[2]
+    if last == "set_grad_enabled":
+        return "set_grad_enabled"
+    # All else changes nothing about when gradients are reduced.
+    return last if last in ("no_sync", "autocast", "set_detect_anomaly", "join", "Join", "accumulate") else ""
+
+
+def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
+    """Open a manager, run the block with what it yields, close it."""
+    here = manager.given(m.path)
+    only = here.only
+    if only is None:
+        # Which manager it is does not change what the block does, only what is open meanwhile.
+        entered = here.mapped(lambda each: each.owner or each if isinstance(each, Context) else each)
+        _inside(m, "", inside, entered if here.bindings else NONE_SET)
+        return
+    if isinstance(only, Generator) and _is_manager(only):
+        _enter_generator(m, only, inside, node)
+    elif isinstance(only, Context):
+        _inside(m, context_name(only.name), inside, one(only.owner) if only.owner is not None else NONE_SET)
+    # `with torch.device("cuda"):` makes new tensors and layers there (torch 2.0).
+    elif isinstance(only, Device):
+        before = default_device(m)
+        m.set_fact(TORCH, "default device", one(only))
+        inside(one(only))
+        m.set_fact(TORCH, "default device", before)
+    else:
+        _enter_object(m, only, inside, node)
+
+
+def _inside(m: Interpreter, name: str, inside: Body, entered: Values) -> None:
+    if name:
+        m.contexts.append(name)
+    try:
+        inside(entered)
+    finally:
+        if name:
+            m.contexts.pop()
+
+
+def _is_manager(generator: Generator) -> bool:
+    function = generator.function
+    return isinstance(function, Function) and any(name.endswith("contextmanager") for name in function.decorators)
+
+
+def _enter_generator(m: Interpreter, generator: Generator, inside: Body, node: ast.AST) -> None:
+    depth = len(m.frames)
+    # The block belongs to the frame that wrote the `with`, not to the generator that yields to it.
+    calls = list(m.calls)
+    ran: list[Condition] = []
+    visits = m.visits()
+
+    def on_yield(values: Values) -> None:
+        if ran and all(earlier.excludes(m.path) for earlier in ran):
+            # Some ranks run the block here and the others there: what it makes is the same thing on all of them.
+            m.revisit(visits)
+        ran.append(m.path)
+        with m.back_in(depth, calls):
+            inside(values)
+
+    run_body(m, generator, on_yield, node)
+    # A manager that could not be followed still runs its block.
+    if not ran and not m.dead:
+        inside(m.unknown(node, "a context manager that was not seen to yield"))
+
+
+def _enter_object(m: Interpreter, value: Value, inside: Body, node: ast.AST) -> None:
+    opening = m.find_method(value, "__enter__")
+    if opening is None:
+        _inside(m, "", inside, one(value))
+        return
+    entered = call(m, opening, (), {}, node)
+    inside(entered)
+    closing = m.find_method(value, "__exit__")
+    if closing is not None and not m.dead:
+        call(m, closing, (NONE_SET, NONE_SET, NONE_SET), {}, node)
+
+
+def run_generator(m: Interpreter, generator: Generator, node: ast.AST) -> Values:
+    """All that a generator yields, its body run once."""
+    collected: list[Values] = []
+    run_body(m, generator, collected.append, node)
+    return union(collected) if collected else one(Unknown(("empty", generator), "a generator that yields nothing"))

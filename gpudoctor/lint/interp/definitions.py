@@ -1,0 +1,134 @@
+"""Functions and classes of the project, with what their decorators make of them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.interp.machine import Frame, one
+from gpudoctor.lint.values.base import Unknown, Value, Values
+from gpudoctor.lint.values.function import Bound, Class, Context, Function, Library, Partial
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+TRANSPARENT = frozenset(
+    {"functools.wraps", "functools.lru_cache", "functools.cache", "typing.no_type_check", "typing.overload"}
+)
+KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property": "property"}
+
+
+def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Values:
+    """The value of a `def`, decorators applied from the innermost out."""
+    kind, library, others = "function", [], []
+    # The innermost decorator is evaluated last and applied first; only the latter matters here.
+    for decorator in reversed(node.decorator_list):
+        values = m.evaluate(decorator)
+        name = _library_name(values)
+        if name.removeprefix("builtins.") in KINDS:
+            kind = KINDS[name.removeprefix("builtins.")]
+        # Under several roots: functools, django, werkzeug.
+        elif name.endswith("cached_property"):
+            kind = "property"
+        elif name:
+            library.append(name)
+        else:
+            others.append((values, decorator))
+    function = _make(m, node, kind, tuple(library))
+    result: Values = one(function)
+    for values, decorator in others:
+        # An unknown decorator is taken to keep the function: most only log or time it.
+        if not values.all(lambda value: isinstance(value, Unknown)):
+            result = m.call(values, (result,), {}, decorator)
+    return result
+
+
+def _library_name(values: Values) -> str:
+    """The dotted name of a library decorator, called or not."""
+    only = values.only
+    if isinstance(only, Library):
+        return only.name
+    if isinstance(only, Unknown) and only.escaped_from:
+        return only.escaped_from
+    return only.name if isinstance(only, Context) else ""
+
+
+def _make(
+    m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, kind: str, library: tuple[str, ...]
+) -> Function:
+    place = m.place(node)
+    defaults = tuple(m.evaluate(default) for default in node.args.defaults)
+    keyword = tuple(
+        (arg.arg, m.evaluate(default))
+        for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default is not None
+    )
+    frame = m.frame
+    # A method does not see the names of its class body.
+    scopes = frame.scopes[1:] if frame.name == "<class>" else frame.scopes
+    return Function(
+        identity=m.identity(place),
+        place=place,
+        label=getattr(node, "name", "lambda"),
+        node=node,
+        scopes=scopes,
+        file=frame.file,
+        defaults=defaults,
+        keyword_defaults=keyword,
+        kind=kind,
+        owner=m.class_being_defined if frame.name == "<class>" else None,
+        decorators=library,
+    )
+
+
+def define_lambda(m: Interpreter, node: ast.Lambda) -> Values:
+    """The value of a lambda."""
+    return one(_make(m, node, "function", ()))
+
+
+def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
+    """The value of a class: its body is executed in a scope of its own."""
+    bases: list[Value] = []
+    complete = True
+    for base in node.bases:
+        value = m.evaluate(base).only
+        if isinstance(value, (Class, Library)):
+            bases.append(value)
+        else:
+            complete = False
+    place = m.place(node)
+    scope = ("class", m.identity(place))
+    decorators = [(m.evaluate(each), each) for each in node.decorator_list]
+    cls = Class(
+        identity=scope,
+        place=place,
+        label=node.name,
+        node=node,
+        scope=scope,
+        bases=tuple(bases),
+        library_bases=frozenset(_library_bases(bases)),
+        is_dataclass=any(_library_name(values).endswith("dataclass") for values, _ in decorators),
+        complete=complete and all(not isinstance(base, Class) or base.complete for base in bases),
+    )
+    outer, m.class_being_defined = m.class_being_defined, cls
+    m.frames.append(Frame(scope, (scope, *m.frame.scopes), m.frame.file, "<class>", base_depth=m.store.depth))
+    m.execute(node.body)
+    m.frames.pop()
+    m.class_being_defined = outer
+    result: Values = one(cls)
+    for values, decorator in reversed(decorators):
+        if values.all(lambda value: isinstance(value, (Function, Bound, Partial))):
+            made = m.call(values, (result,), {}, decorator)
+            # A registry that could not be followed still hands the class on.
+            result = made if made.any(lambda value: isinstance(value, (Class, Function))) else result
+    return result
+
+
+def _library_bases(bases: list[Value]) -> set[str]:
+    names: set[str] = set()
+    for base in bases:
+        if isinstance(base, Library):
+            names.add(base.name)
+        elif isinstance(base, Class):
+            names |= base.library_bases
+    return names

@@ -1,0 +1,144 @@
+"""Where a program begins, and how to read a file that has no beginning."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.interp.calls import call_function, instantiate
+from gpudoctor.lint.interp.imports import module_frame
+from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.values.base import Unknown, Value
+from gpudoctor.lint.values.function import Class, Function
+from gpudoctor.lint.values.module import Module
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.source.project import ModuleFile
+
+DEFINITIONS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Assign,
+    ast.AnnAssign,
+)
+
+
+def is_entry(tree: ast.Module) -> bool:
+    """The file does something when it is started: a main guard, a loop, a call at its top level."""
+    if any(_acts(statement) for statement in tree.body):
+        return True
+    # A script of assignments only, such as a tutorial's, has nothing that another file could import.
+    defines = any(isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for each in tree.body)
+    return not defines and any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) for each in tree.body)
+
+
+def _acts(statement: ast.stmt) -> bool:
+    if isinstance(statement, (DEFINITIONS, ast.Pass, ast.Global, ast.Delete, ast.Assert)):
+        return False
+    # A docstring at the top is an expression too.
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call) and not _is_setup(statement.value)
+    # `if torch.cuda.is_available(): device = …` at the top of a helper only sets names.
+    if isinstance(statement, ast.If):
+        return any(_acts(inner) for inner in (*statement.body, *statement.orelse)) or _is_main_guard(statement.test)
+    if isinstance(statement, (ast.Try, ast.With)):
+        return any(_acts(inner) for inner in statement.body)
+    return isinstance(statement, (ast.For, ast.While))
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _is_setup(call: ast.Call) -> bool:
+    """`warnings.filterwarnings(…)`, `sys.path.append(…)`: preparation, not work."""
+    return _root(call.func) in (
+        "warnings",
+        "sys",
+        "logging",
+        "os",
+        "matplotlib",
+        "plt",
+        "random",
+        "np",
+    )
+
+
+def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
+    """Read a file without an entry: each function and method that nobody called, with unknown arguments."""
+    m.frames.append(module_frame(scope, file))
+    m.frame.base_depth = m.store.depth
+    mentioned = _mentioned(file.source.tree)
+    for name in m.names_in(scope):
+        values = m.read((scope, name))
+        only = values.only if values is not None else None
+        # Imported functions are read where they stand.
+        if isinstance(only, Function) and only.file is file and only.owner is None:
+            if name not in mentioned:
+                _call(m, only)
+        elif isinstance(only, Class) and only.node in file.source.tree.body:
+            _call_methods(m, only, mentioned)
+    m.frames.pop()
+
+
+def _call(m: Interpreter, function: Function) -> None:
+    # Each on its own: the order in which others call them is not known.
+    with m.store.layer():
+        m.path, m.dead = type(m.path)(), False
+        call_function(m, function, (), {}, function.node)
+    m.dead = False
+
+
+def _mentioned(tree: ast.Module) -> frozenset[str]:
+    """The names of functions and methods that the file itself calls: these are read through their callers."""
+    imports = [each for each in ast.walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom))]
+    modules = {(alias.asname or alias.name).partition(".")[0] for each in imports for alias in each.names}
+    functions = (each.func for each in ast.walk(tree) if isinstance(each, ast.Call))
+    return frozenset(
+        each.attr if isinstance(each, ast.Attribute) else each.id
+        for each in functions
+        # `torch.save` does not call a method `save` of this file.
+        if isinstance(each, ast.Name) or (isinstance(each, ast.Attribute) and _root(each) not in modules)
+    )
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None:
+    with m.store.layer():
+        m.dead = False
+        made = instantiate(m, cls, (), {}, cls.node).only
+        _put_anywhere(m, made)
+        for statement in cls.node.body:
+            if not isinstance(statement, ast.FunctionDef) or statement.name in ("__init__", *mentioned):
+                continue
+            found = m.read((cls.scope, statement.name))
+            only = found.only if found is not None else None
+            if isinstance(only, Function) and made is not None:
+                receiver = (one(made),) if only.kind in ("function", "property") else ()
+                with m.store.layer():
+                    m.path, m.dead = type(m.path)(), False
+                    call_function(m, only, receiver, {}, only.node)
+        m.dead = False
+
+
+def _put_anywhere(m: Interpreter, made: Value | None) -> None:
+    """A module that nobody uses here is moved by those who do."""
+    todo: list[Value] = [made] if isinstance(made, Module) else []
+    seen: set[Value] = set()
+    while todo:
+        part = todo.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        m.set_fact(part, "device", one(Unknown(("device of", part), "where its users move it")))
+        todo += m.parts.get(part, ())

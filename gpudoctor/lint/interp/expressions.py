@@ -1,0 +1,364 @@
+"""Expressions: syntax to values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.containers import note_rank_decides
+from gpudoctor.lint.interp.definitions import define_lambda
+from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
+from gpudoctor.lint.interp.operators import conjunction, fold, negate, rank_arithmetic
+from gpudoctor.lint.interp.targets import assign, hint
+from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
+from gpudoctor.lint.models.tensors import agreed
+from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
+from gpudoctor.lint.values.group import Work
+from gpudoctor.lint.values.rank import Rank, Size
+from gpudoctor.lint.values.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+
+def evaluate(m: Interpreter, node: ast.expr) -> Values:
+    """The values of an expression on this path."""
+    evaluator = EVALUATORS.get(type(node))
+    # Newer syntax must not end the execution.
+    if evaluator is None:
+        return m.unknown(node, f"{type(node).__name__} is not followed")
+    return evaluator(m, node)
+
+
+def _constant(m: Interpreter, node: ast.Constant) -> Values:
+    return one(Const(node.value))
+
+
+def _name(m: Interpreter, node: ast.Name) -> Values:
+    return m.lookup(node.id, node)
+
+
+def _attribute(m: Interpreter, node: ast.Attribute) -> Values:
+    return m.each(m.evaluate(node.value), lambda value: m.attribute(value, node.attr, node), node)
+
+
+def _subscript(m: Interpreter, node: ast.Subscript) -> Values:
+    owner, index = m.evaluate(node.value), m.evaluate(node.slice)
+    return m.each(owner, lambda value: m.item(value, index, node), node)
+
+
+def _call(m: Interpreter, node: ast.Call) -> Values:
+    return m.call_node(node)
+
+
+def _binary(m: Interpreter, node: ast.BinOp) -> Values:
+    return binary(m, m.evaluate(node.left), node.op, m.evaluate(node.right), node)
+
+
+def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
+    """An operator on what two expressions may be."""
+    results: list[Values] = []
+    for first in left.given(m.path).bindings:
+        for second in right.given(m.path).bindings:
+            # What cannot be there at the same time is never combined.
+            if not first.when.excludes(second.when):
+                value = _operate(m, op, first.value, second.value, node)
+                results.append(value.under(first.when.both(second.when)))
+    return union(results)
+
+
+def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
+    if isinstance(left, Const) and isinstance(right, Const):
+        # `WORLD = 2 * 4` and `"a" + "b"` decide tests further on.
+        folded = fold(op, left, right)
+        if folded is not None:
+            return one(folded)
+    for first, second in ((left, right), (right, left)):
+        if (
+            isinstance(first, (Rank, Size))
+            # `os.environ["RANK"] + 1` is a TypeError; `"out" + os.environ["RANK"]` is not.
+            and first.as_text
+            and isinstance(second, (Const, Size, Rank))
+            and not (_is_text(second) or (isinstance(second, (Rank, Size)) and second.as_text))
+        ):
+            m.note_text_used(first, type(op).__name__, node)
+    # Before text: `%` of a tensor is arithmetic.
+    if any(isinstance(value, (Tensor, Work)) for value in (left, right)):
+        return m.combine([left, right], node)
+    joined = _join_text(m, op, left, right)
+    if joined is not None:
+        return one(joined)
+    # `rank % torch.cuda.device_count()` is the usual local rank.
+    ranked = rank_arithmetic(op, left, right)
+    if ranked is not None:
+        return one(ranked)
+    if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
+        return m.concatenate(left, right, node)
+    return one(_mixed(op, left, right, m.text(node, 40)))
+
+
+def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
+    """An unknown number that inherits what its operands depend on."""
+    config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
+    shards = frozenset().union(*(v.shards for v in (left, right) if isinstance(v, (Unknown, Tensor))))
+    return Unknown(
+        (type(op).__name__, left, right), "computed", label, left.depends | right.depends, config, frozenset(shards)
+    )
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, Text) or (isinstance(value, Const) and isinstance(value.value, str))
+
+
+def _join_text(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Text | None:
+    # `/` joins paths, `%` formats.
+    if not isinstance(op, (ast.Add, ast.Mod, ast.Div)) or not (
+        _is_text(left) or (_is_text(right) and isinstance(op, ast.Add))
+    ):
+        return None
+    parts: list[Value] = []
+    for value in (left, right):
+        if isinstance(value, Text):
+            parts.extend(value.parts)
+        elif isinstance(value, TupleOf):
+            parts.extend(each for item in value.items for each in agreed(m, item))
+        else:
+            parts.append(value)
+    return Text(tuple(parts))
+
+
+def _unary(m: Interpreter, node: ast.UnaryOp) -> Values:
+    values = m.evaluate(node.operand)
+    if isinstance(node.op, ast.Not):
+        answer = truth(m, values, node.operand)
+        return one(negate(as_value(answer)))
+
+    def change(value: Value) -> Value:
+        if isinstance(node.op, ast.USub) and isinstance(value, Const) and isinstance(value.value, (int, float)):
+            return Const(-value.value)
+        return value
+
+    return values.mapped(change)
+
+
+def _bool(m: Interpreter, node: ast.BoolOp) -> Values:
+    return bool_op(m, node)
+
+
+def _compare(m: Interpreter, node: ast.Compare) -> Values:
+    left = m.evaluate(node.left)
+    result: Values | None = None
+    for op, operand in zip(node.ops, node.comparators, strict=True):
+        right = m.evaluate(operand)
+        part = compare_values(m, op, left, right, node)
+        left = right
+        result = part if result is None else _both(m, result, part, node)
+    assert result is not None
+    return result
+
+
+def _both(m: Interpreter, first: Values, second: Values, node: ast.AST) -> Values:
+    left, right = truth(m, first, node), truth(m, second, node)
+    if left is False or right is False:
+        return one(FALSE)
+    # `0 <= rank < 1`: the half that is decided adds nothing.
+    if isinstance(left, bool):
+        return second
+    if isinstance(right, bool):
+        return first
+    return one(conjunction([left, right], m.text(node), m.place(node)))
+
+
+def _conditional(m: Interpreter, node: ast.IfExp) -> Values:
+    answer = m.test(node.test)
+    if isinstance(answer, bool):
+        return m.evaluate(node.body if answer else node.orelse)
+    results: list[Values] = []
+    base = m.path
+    sides: list[Exit] = []
+    for literal, branch in ((answer, node.body), (answer.negated(), node.orelse)):
+
+        def body(branch: ast.expr = branch, literal: Literal = literal) -> None:
+            values = m.evaluate(branch)
+            # `model.module if wrapped else model` keeps which one it is, and when.
+            results.append(values.under(base.also(literal).without(base)))
+
+        side = m.side(base, literal, body)
+        if side is not None:
+            sides.append(side)
+    m.join(base, sides)
+    return union(results)
+
+
+def _tuple(m: Interpreter, node: ast.Tuple) -> Values:
+    items: list[Values] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            inner = m.evaluate(element.value)
+            known = m.known_items(inner.only) if inner.only is not None else None
+            # `*args` of unknown length: any of them may be at any position.
+            if known is None:
+                return m.new_list([m.items_of(inner, element)], node, exact=False)
+            items.extend(known)
+        else:
+            items.append(m.evaluate(element))
+    return one(TupleOf(tuple(items)))
+
+
+def _list(m: Interpreter, node: ast.List | ast.Set) -> Values:
+    items: list[Values] = []
+    exact = True
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            inner = m.evaluate(element.value)
+            known = m.known_items(inner.only) if inner.only is not None else None
+            exact = exact and known is not None
+            items.extend(known if known is not None else [m.items_of(inner, element)])
+        else:
+            items.append(m.evaluate(element))
+    return m.new_list(items, node, exact=exact)
+
+
+def _dict(m: Interpreter, node: ast.Dict) -> Values:
+    entries: list[tuple[Values | None, Values]] = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        entries.append((m.evaluate(key) if key is not None else None, m.evaluate(value)))
+    return m.new_dict(entries, node)
+
+
+def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Values:
+    """The element is evaluated for each known item, or once for an unknown one."""
+    element = node.value if isinstance(node, ast.DictComp) else node.elt
+    found: list[Values] = []
+    keys: list[Values] = []
+    filters: list[Literal] = []
+    exact = _follow(m, node.generators, filters, lambda: _collect(m, node, element, keys, found))
+    if isinstance(node, ast.DictComp):
+        entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
+        return m.new_dict(entries, node, exact=exact)
+    made = m.new_list(found, node, exact=exact)
+    # `[f for i, f in enumerate(files) if i % world == rank]` shards by hand.
+    if any(literal.atom.depends & Dependence.RANK for literal in filters):
+        note_rank_decides(m, made)
+    return made
+
+
+def _collect(m: Interpreter, node: ast.expr, element: ast.expr, keys: list[Values], found: list[Values]) -> None:
+    if isinstance(node, ast.DictComp):
+        keys.append(m.evaluate(node.key))
+    found.append(m.evaluate(element))
+
+
+def _follow(
+    m: Interpreter, generators: list[ast.comprehension], filters: list[Literal], then: Callable[[], None]
+) -> bool:
+    if not generators:
+        then()
+        return True
+    first, rest = generators[0], generators[1:]
+    iterable = m.evaluate(first.iter)
+    known = m.known_items(iterable.only) if iterable.only is not None else None
+    # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
+    exact = known is not None and len(known) <= 16 and not first.ifs
+    rounds = known if known is not None and len(known) <= 16 else (m.items_of(iterable, first.iter),)
+    for values in rounds:
+        assign(m, first.target, values)
+        answers = [m.test(test) for test in first.ifs]
+        filters += [answer for answer in answers if isinstance(answer, Literal)]
+        if False not in answers:
+            exact = _follow(m, rest, filters, then) and exact
+    return exact
+
+
+def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
+    parts: list[Value] = []
+    for piece in node.values:
+        if isinstance(piece, ast.Constant):
+            parts.append(Const(piece.value))
+        elif isinstance(piece, ast.FormattedValue):
+            values = m.evaluate(piece.value)
+            # `f"{loss:.3f}"` copies the tensor to the host, wherever the text goes.
+            m.note_printed(values, node)
+            only = values.given(m.path).only
+            if only is not None:
+                parts.append(only)
+            else:
+                parts.extend(agreed(m, values))
+    if all(isinstance(part, Const) for part in parts):
+        return one(Const("".join(str(part.value) for part in parts if isinstance(part, Const))))
+    return one(Text(tuple(parts)))
+
+
+def _formatted(m: Interpreter, node: ast.FormattedValue) -> Values:
+    return m.evaluate(node.value)
+
+
+def _lambda(m: Interpreter, node: ast.Lambda) -> Values:
+    return define_lambda(m, node)
+
+
+def _starred(m: Interpreter, node: ast.Starred) -> Values:
+    return m.evaluate(node.value)
+
+
+def _walrus(m: Interpreter, node: ast.NamedExpr) -> Values:
+    hint(m, node.target, node.value)
+    values = m.evaluate(node.value)
+    assign(m, node.target, values)
+    return values
+
+
+def _await(m: Interpreter, node: ast.Await) -> Values:
+    return m.evaluate(node.value)
+
+
+def _yield(m: Interpreter, node: ast.Yield) -> Values:
+    values = m.evaluate(node.value) if node.value is not None else NONE_SET
+    m.yielded(values)
+    # Nobody trains through `send`.
+    return m.unknown(node, "what a generator is sent")
+
+
+def _yield_from(m: Interpreter, node: ast.YieldFrom) -> Values:
+    m.yielded(m.items_of(m.evaluate(node.value), node))
+    return NONE_SET
+
+
+def _slice(m: Interpreter, node: ast.Slice) -> Values:
+    parts = (None if part is None else m.evaluate(part) for part in (node.lower, node.upper, node.step))
+    return one(Slice(*parts))
+
+
+EVALUATORS: dict[type[ast.expr], Callable[[Interpreter, Any], Values]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: _call,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _bool,
+    ast.Compare: _compare,
+    ast.IfExp: _conditional,
+    ast.Tuple: _tuple,
+    ast.List: _list,
+    ast.Set: _list,
+    ast.Dict: _dict,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.JoinedStr: _joined_string,
+    ast.FormattedValue: _formatted,
+    ast.Lambda: _lambda,
+    ast.Starred: _starred,
+    ast.NamedExpr: _walrus,
+    ast.Await: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.Slice: _slice,
+}

@@ -1,0 +1,77 @@
+"""Loops over generators: the body of the loop runs where the generator yields, inside the generator's own loops."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.interp.calls import run_body
+from gpudoctor.lint.interp.containers import counter
+from gpudoctor.lint.interp.machine import Exit, OpenLoop, one
+from gpudoctor.lint.interp.targets import assign
+from gpudoctor.lint.values.container import Enumerated, TupleOf
+from gpudoctor.lint.values.event import Loop
+from gpudoctor.lint.values.function import Generator
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.values.base import Values
+
+Change = Callable[["Values"], "Values"]
+
+
+def generator_of(m: Interpreter, iterable: Values, node: ast.AST) -> tuple[Generator, Change] | None:
+    """The generator that a loop goes over, through `enumerate` and progress bars, and what they make of its items."""
+    only = iterable.only
+    if isinstance(only, Generator):
+        return only, lambda values: values
+    # `zip` would need two generators in step, which is not followed.
+    if isinstance(only, Enumerated) and only.kind in ("enumerate", "tqdm") and only.items:
+        inner = generator_of(m, only.items[0], node)
+        if inner is None or only.kind == "tqdm":
+            return inner
+        generator, change = inner
+        return generator, lambda values: one(TupleOf((counter(m, node, "a counter"), change(values))))
+    return None
+
+
+def run_over_generator(
+    m: Interpreter, node: ast.For | ast.AsyncFor, generator: Generator, change: Change, place: Location
+) -> None:
+    """Follow the generator; each time it yields, the body of the loop runs in the frame that wrote the loop."""
+    depth, calls, base = len(m.frames), list(m.calls), m.path
+    own = Loop(m.identity(place), place, entered=len(m.log))
+    outer_loops = len(m.open_loops)
+    breaks: list[Exit] = []
+
+    def on_yield(values: Values) -> None:
+        inside = m.open_loops[outer_loops:]
+        loop = OpenLoop(
+            inside[-1].event if inside else own, m.store.depth, frame_depth=depth, inside_generator=bool(inside)
+        )
+        m.open_loops.append(loop)
+        here = m.path
+        with m.back_in(depth, calls), m.store.layer() as layer:
+            assign(m, node.target, change(values))
+            m.execute(node.body)
+            live = [] if m.dead else [Exit(layer, m.path)]
+        m.open_loops.remove(loop)
+        before = m.store.written_since(start)
+        breaks.extend(Exit({**before, **gone.writes}, gone.path) for gone in loop.breaks)
+        m.dead = False
+        m.join(here, live + loop.continues)
+        # What one batch taught does not hold for the next.
+        m.path = here
+
+    start = m.store.depth
+    with m.store.layer() as outer:
+        run_body(m, generator, on_yield, node)
+        if not m.dead:
+            m.path = base
+            m.execute(node.orelse)
+        ends = breaks if m.dead else [*breaks, Exit(outer, base)]
+    m.join(base, ends)
+    if not m.dead:
+        m.path = base

@@ -1,0 +1,344 @@
+"""The interpreter: the machine with statements, expressions and calls wired to it.
+
+The parts stand in modules of their own and know each other only through this class.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import ALWAYS, Literal
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp import attributes, calls, containers, contexts, expressions, library, statements, tests
+from gpudoctor.lint.interp.imports import module_frame
+from gpudoctor.lint.interp.machine import UNBOUND, Machine, one
+from gpudoctor.lint.models.arguments import OPTIONS
+from gpudoctor.lint.models.index import load_models
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, ListOf
+from gpudoctor.lint.values.event import Event, RankTextUsed, SettingRead
+from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Library
+from gpudoctor.lint.values.rank import Rank, Size
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import World
+    from gpudoctor.lint.source.project import ModuleFile, Package, Project
+    from gpudoctor.lint.values.data import Loader
+    from gpudoctor.lint.values.tensor import Tensor
+
+BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+
+
+class Interpreter(Machine):
+    """Executes a program on paper. One object for one entry file in one world."""
+
+    def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
+        super().__init__(project, world, assumed)
+        self.packages: dict[Hashable, ModuleFile | Package] = {}
+        self.open_modules: set[Hashable] = set()
+        self.frame_star_libraries: dict[Hashable, list[str]] = {}
+        self.class_being_defined: Class | None = None
+        self.open_ended = False
+        self.augmenting = False
+        self.main_scope: Hashable = None
+        self.main_guards = 0
+
+    # --- modules -----------------------------------------------------------------------------------------------
+
+    def run_module(self, scope: Hashable, file: ModuleFile) -> None:
+        """Execute the body of a module; what it binds is seen on every path."""
+        # An import inside a rank guard still binds the module for everybody.
+        path, dead, enclosing, loops = self.path, self.dead, self.enclosing, self.open_loops
+        calls_, open_contexts, augmenting = self.calls, self.contexts, self.augmenting
+        self.path, self.dead, self.enclosing, self.open_loops = ALWAYS, False, [], []
+        self.calls, self.contexts, self.augmenting = [], [], False
+        self.frames.append(module_frame(scope, file))
+        name = "__main__" if scope == self.main_scope else file.name
+        # Only the models of libraries that the file names: start-up time counts.
+        load_models(file.source.text)
+        # Below all layers, since Python executes a module once, whichever branch imports it.
+        with self.store.at_bottom():
+            self.write((scope, "__name__"), one(Const(name)))
+            self.write((scope, "__file__"), one(Unknown(("file", scope), "a path", "__file__")))
+            self.frame.base_depth = self.store.depth
+            self.execute(file.source.tree.body)
+        self.frames.pop()
+        self.calls, self.contexts, self.augmenting = calls_, open_contexts, augmenting
+        self.path, self.dead, self.enclosing, self.open_loops = path, dead, enclosing, loops
+
+    def names_in(self, scope: Hashable) -> list[str]:
+        return self.store.names(scope)
+
+    # --- names -------------------------------------------------------------------------------------------------
+
+    def bind(self, name: str, values: Values) -> None:
+        """Bind a name in the current frame, or where `global` and `nonlocal` say."""
+        frame = self.frame
+        if name in frame.global_names:
+            self.write((frame.scopes[-1], name), values)
+        elif name in frame.outer_names:
+            # `nonlocal` means the nearest scope around that has the name.
+            owner = next((s for s in frame.scopes[1:] if self.store.get((s, name)) is not None), frame.scope)
+            self.write((owner, name), values)
+        else:
+            self.write((frame.scope, name), values)
+
+    def is_bound(self, name: str) -> bool:
+        """The program gives this name a meaning of its own."""
+        return any(self.store.get((scope, name)) is not None for scope in self.frame.scopes)
+
+    def lookup(self, name: str, node: ast.AST) -> Values:
+        """What a name holds here."""
+        for scope in self.frame.scopes:
+            found = self.read((scope, name))
+            if found is not None:
+                # A path on which the name is unbound raises NameError: whoever gets on has a value.
+                bound = [b for b in found.bindings if b.value is not UNBOUND.bindings[0].value]
+                if bound:
+                    return found if len(bound) == len(found.bindings) else ValueSet(bound)
+        origins = [o for scope in self.frame.scopes for o in self.frame_star_libraries.get(scope, ())]
+        for origin in origins:
+            # `from torch import *` must not make `print` a name of torch.
+            if library.is_known(f"{origin}.{name}", exactly=name in BUILTINS):
+                return self.library_name(f"{origin}.{name}", node)
+        if name in BUILTINS:
+            return one(Library(f"builtins.{name}"))
+        # A star import of what was not read is the likeliest source.
+        if origins:
+            return self.library_name(f"{origins[-1]}.{name}", node)
+        self.lose(f"`{name}` is not defined in what was read", self.place(node))
+        return one(Unknown(("name", self.frame.scopes[-1], name), "a name that is not defined", name))
+
+    # --- parts -------------------------------------------------------------------------------------------------
+
+    def execute(self, body: Sequence[ast.stmt]) -> None:
+        statements.run_block(self, body)
+
+    def evaluate(self, node: ast.expr) -> Values:
+        return expressions.evaluate(self, node)
+
+    def test(self, node: ast.expr) -> bool | Literal:
+        return tests.ask(self, node)
+
+    def truth(self, values: Values, node: ast.AST) -> bool | Literal:
+        return tests.truth(self, values, node)
+
+    def pattern(self, subject: Values, case: ast.pattern) -> bool | Literal:
+        return tests.pattern(self, subject, case)
+
+    def binary(self, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
+        return expressions.binary(self, left, op, right, node)
+
+    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values:
+        return attributes.attribute(self, receiver, name, node)
+
+    def set_attribute(self, target: ast.Attribute, values: Values) -> None:
+        statements.clears_gradient(self, target, values)
+        attributes.set_attribute(self, target, values)
+
+    def find_method(self, value: Value, name: str) -> Values | None:
+        """A method that the project's class of this object has."""
+        cls = attributes.class_of(value)
+        found = attributes.find_in_class(self, cls, name) if cls is not None else None
+        if found is None:
+            return None
+        return found.mapped(lambda each: Bound(value, each, name) if isinstance(each, Function) else each)
+
+    def call_node(self, node: ast.Call) -> Values:
+        return calls.call_node(self, node)
+
+    def call(self, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
+        return calls.call(self, function, args, keywords, node)
+
+    def method(self, receiver: Value, name: str, args: tuple[Values, ...], node: ast.AST) -> Values | None:
+        """Call a method of the project's class; None where it has none of that name."""
+        found = self.find_method(receiver, name)
+        return None if found is None else self.call(found, args, {}, node)
+
+    def context_name(self, dotted: str) -> str:
+        return contexts.context_name(dotted)
+
+    def enter(self, manager: Values, inside: Callable[[Values], None], node: ast.AST) -> None:
+        contexts.enter(self, manager, inside, node)
+
+    def run_generator(self, generator: Generator, node: ast.AST) -> Values:
+        return contexts.run_generator(self, generator, node)
+
+    def yielded(self, values: Values) -> None:
+        """A generator hands out a value."""
+        frame = self.frame
+        if frame.on_yield is not None:
+            frame.on_yield(values)
+
+    def last_receiver(self, node: ast.Call) -> Value | None:
+        """What the method of a call was called on, evaluated without a trace."""
+        # Evaluating a call twice would make its objects twice.
+        if not isinstance(node.func, ast.Attribute) or not isinstance(
+            node.func.value, (ast.Name, ast.Attribute, ast.Subscript)
+        ):
+            return None
+        with self.muting():
+            return self.evaluate(node.func.value).given(self.path).only
+
+    def missing_argument(self, function: Function, name: str, node: ast.AST) -> Values:
+        """A parameter for which nothing was given: a library fills it, or the call was made up."""
+        # These decorators fill the parameters from the command line.
+        settings = any(each.startswith(("click.", "hydra.", "fire.", "typer.")) for each in function.decorators)
+        if settings:
+            self.emit(SettingRead, at=function.place, name=name)
+            declared = self.fact(OPTIONS, name)
+            if declared is not None:
+                return declared
+        key = ("setting", name) if settings else ("parameter", function.place, name)
+        return one(Unknown(key, "a parameter", name, config=settings or self.open_ended or len(self.calls) <= 1))
+
+    # --- containers --------------------------------------------------------------------------------------------
+
+    def new_list(self, items: list[Values], node: ast.AST, exact: bool = True) -> Values:
+        return containers.new_list(self, items, node, exact)
+
+    def new_dict(self, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
+        return containers.new_dict(self, entries, node, exact)
+
+    def known_items(self, value: Value | None) -> tuple[Values, ...] | None:
+        return containers.known_items(self, value)
+
+    def known_keys(self, value: DictOf) -> list[Value] | None:
+        return containers.known_keys(self, value)
+
+    def pairs(self, value: Value | None) -> list[tuple[Values, Values]] | None:
+        return containers.pairs(self, value) if isinstance(value, DictOf) else None
+
+    def items_of(self, values: Values, node: ast.AST) -> Values:
+        return containers.items_of(self, values, node)
+
+    def item(self, value: Value, index: Values, node: ast.AST) -> Values:
+        return containers.item(self, value, index, node)
+
+    def set_item(self, target: ast.Subscript, values: Values) -> None:
+        owner, index = self.evaluate(target.value), self.evaluate(target.slice)
+        for value in owner.given(self.path):
+            # `os.environ["X"] = …` is a write to the environment, not to a dictionary.
+            if not library.set_library_item(self, value, index, values, target):
+                containers.set_item(self, value, index, values, target)
+
+    def put_item(self, owner: Value, index: Values, values: Values, node: ast.AST) -> None:
+        containers.set_item(self, owner, index, values, node)
+
+    def add_items(self, owner: Value, items: list[Values], exact: bool = True) -> None:
+        if isinstance(owner, ListOf):
+            containers.extend(self, owner, items, exact)
+
+    def unpack(self, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:
+        return containers.unpack(self, values, count, star, node)
+
+    def concatenate(self, left: Value, right: Value, node: ast.AST) -> Values:
+        return containers.concatenate(self, left, right, node)
+
+    # --- library knowledge -------------------------------------------------------------------------------------
+
+    def library_name(self, name: str, node: ast.AST) -> Values:
+        return library.library_name(self, name, node)
+
+    def call_library(self, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
+        return library.call_library(self, name, args, keywords, node)
+
+    def call_unknown(
+        self, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+    ) -> Values:
+        return library.call_unknown(self, value, args, keywords, node)
+
+    def unanswered(
+        self, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+    ) -> Values:
+        return library.unanswered(self, receiver, name, args, keywords, node)
+
+    def library_item(self, value: Value, index: Values, node: ast.AST) -> Values:
+        return library.library_item(self, value, index, node)
+
+    def environment_has(self, key: Value, container: Value) -> Value | None:
+        return library.environment_has(self, key, container)
+
+    def iterate_object(self, value: Value, node: ast.AST) -> Values:
+        return library.iterate_object(self, value, node)
+
+    def batch(self, loader: Loader, node: ast.AST) -> Values:
+        return library.batch(self, loader, node)
+
+    def part(self, tensor: Tensor, node: ast.AST) -> Values:
+        return library.part(self, tensor, node)
+
+    def combine(self, values: list[Value], node: ast.AST) -> Values:
+        return library.combine(self, values, node)
+
+    def note_accumulation(self, target: ast.expr, new: Values, node: ast.AST) -> None:
+        library.note_accumulation(self, target, new, node)
+
+    def note_printed(self, values: Values, node: ast.AST) -> None:
+        library.note_printed(self, values, node)
+
+    def note_rank_text(self, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> None:
+        """The string of a rank variable is compared with a number: never equal."""
+        for text, other in ((left, right), (right, left)):
+            if isinstance(text, (Rank, Size)) and text.as_text:
+                # Two texts may well be equal.
+                number = isinstance(other, (Rank, Size)) and not other.as_text
+                if number or (isinstance(other, Const) and type(other.value) is int):
+                    self.emit(RankTextUsed, at=self.place(node), rank=text, use=f"compared in `{self.text(node)}`")
+
+    def note_text_used(self, rank: Rank | Size, operation: str, node: ast.AST) -> None:
+        self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"calculated with in `{self.text(node)}`")
+
+    def run_spawned(self, function: Values, args: tuple[Values, ...], node: ast.AST) -> None:
+        """What a spawned process does, with its own memory of what it changes."""
+        # A spawned process shares no memory: what it changes is gone for its parent.
+        with self.store.layer():
+            before = self.path, self.dead
+            self.call(function, args, {}, node)
+            self.path, self.dead = before
+
+    def rehearse(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
+        """What something would return and log. Nothing of it is kept, so that it may be done for a look ahead."""
+        before = self.path, self.dead, self.aborted, self.muted
+        logged, start = set(self._logged), len(self.log)
+        with self.store.layer():
+            # Asked for its events, it must log also where the caller is muted.
+            self.muted = 0
+            values = act()
+        events = self.log[start:]
+        del self.log[start:]
+        self._logged = logged
+        self.path, self.dead, self.aborted, self.muted = before
+        return values, events
+
+    def define_class(self, value: Value) -> str | None:
+        """The name of the project's class of an object."""
+        cls = attributes.class_of(value)
+        return cls.label if cls is not None else None
+
+    def attributes_of(self, value: Value) -> list[Value]:
+        """What the attributes of an object hold."""
+        return library.attributes_of(self, value)
+
+    def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
+        library.note_escape(self, into, given, node)
+
+    def end(self, failed: bool = False) -> None:
+        """The process ends here, and with it the job where it has failed."""
+        self.dead = True
+        self.aborted = failed
+
+    @property
+    def under_main_guard(self) -> bool:
+        """A test of `__name__` keeps child processes from coming here."""
+        return self.main_guards > 0
+
+    @property
+    def in_loop(self) -> bool:
+        return bool(self.open_loops)
+
+    @property
+    def evaluating(self) -> bool:
+        return "no_grad" in self.contexts

@@ -1,0 +1,315 @@
+"""What the interpreter does with names, objects and calls of libraries: it asks the models, and notes what escapes."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.models import environment, tensors
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
+from gpudoctor.lint.models.names import canonical, computes, gives_settings, is_harmless, shows
+from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.device import CPU
+from gpudoctor.lint.values.event import DeviceUsed, Escape, Move
+from gpudoctor.lint.values.function import Bound, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.values.group import Work
+from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.values.optim import Optimizer, Parameters
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance)
+CONTAINER_DEPTH = 3
+
+
+def is_known(name: str, exactly: bool) -> bool:
+    """A model answers for this name; `exactly` where one for all names that begin so does not count."""
+    known = canonical(name)
+    # The model of `torch.*` answers for any name, which is no sign that it exists.
+    return known in MODELS.callables if exactly else MODELS.find(known) is not None
+
+
+def library_name(m: Interpreter, name: str, node: ast.AST) -> Values:
+    """A library name as it is mentioned."""
+    name = canonical(name)
+    # Few names are values: most are called, and answered for then.
+    model = MODELS.names.get(name)
+    return model(m, m.place(node)) if model is not None else one(Library(name))
+
+
+def call_library(
+    m: Interpreter, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """Call a library callable: its model answers, else the result is unknown."""
+    receiver = args[0].only if args and name.endswith(".__init__") else None
+    constructor = MODELS.methods.get((type(receiver), "__init__")) if receiver is not None else None
+    if constructor is not None:
+        # `nn.Linear.__init__(self, …)` in a class of the project.
+        return constructor(library_call(m, "__init__", args[1:], keywords, node, receiver))
+    model = MODELS.find(name)
+    if model is not None:
+        return model(library_call(m, name, args, keywords, node, None))
+    return _unknown_result(m, name, args, keywords, node)
+
+
+def _unknown_result(
+    m: Interpreter, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    # Optimizers of unknown libraries are known by what they are given.
+    for fallback in MODELS.fallbacks:
+        answered = fallback(library_call(m, name, args, keywords, node, None))
+        if answered is not NOT_ANSWERED:
+            return answered
+    given = (*args, *keywords.values())
+    _note_shown(m, name, given, node)
+    depends = Dependence.NONE
+    # Unknown code may wrap, move or step what it gets: rules of absence must stand back.
+    if not is_harmless(name):
+        note_escape(m, name, given, node)
+        depends = Dependence.UNREAD
+    # Code that was not read may have asked the other ranks.
+    shards = tensors.shares_of(m, given) if computes(name) else frozenset()
+    if any(isinstance(value, Tensor) for values in given for value in values):
+        return _with_shards(combine(m, [value for values in given for value in values], node), shards)
+    for values in given:
+        for value in values:
+            depends |= value.depends
+    key = ("call", name, args, tuple(sorted(keywords.items(), key=lambda item: item[0])))
+    why, settings = f"what {name} returns", gives_settings(name)
+    return one(Unknown(key, why, m.text(node, 40), depends, settings, shards, escaped_from=name))
+
+
+def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
+    return values.mapped(lambda value: replace(value, shards=shards) if isinstance(value, Tensor) else value)
+
+
+def _note_shown(m: Interpreter, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Numbers that a logger or a progress bar is handed are shown or kept by it."""
+    if shows(name):
+        tensors.report(m, "log", given, m.place(node))
+
+
+def note_escape(m: Interpreter, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Objects that matter are handed to code that cannot be read."""
+    values = [value for each in given for value in each]
+    m.emit(Escape, at=m.place(node), into=into, values=tuple(_objects(m, values, 0)))
+
+
+def _objects(m: Interpreter, values: list[Value], depth: int) -> list[Value]:
+    found: list[Value] = []
+    if depth > CONTAINER_DEPTH:
+        return found
+    for value in values:
+        if isinstance(value, ESCAPING):
+            found.append(value)
+            # An object that escapes takes along what its attributes hold.
+            if isinstance(value, Instance):
+                found += _objects(m, attributes_of(m, value), depth + 1)
+        elif isinstance(value, Tensor) and value.graph is True:
+            # Whoever holds a loss may run its backward.
+            found.append(value)
+        elif isinstance(value, (TupleOf, ListOf)):
+            found += _objects(m, [each for item in m.known_items(value) or () for each in item], depth + 1)
+        elif isinstance(value, DictOf):
+            found += _objects(m, [each for _, item in m.pairs(value) or () for each in item], depth + 1)
+        elif isinstance(value, Enumerated):
+            found += _objects(m, [each for item in value.items for each in item], depth + 1)
+        # A callback carries its object: `hook(trainer.on_step)`.
+        elif isinstance(value, Bound):
+            found += _objects(m, [value.receiver], depth + 1)
+        elif isinstance(value, Partial):
+            found += _objects(m, [each for item in value.args for each in item], depth + 1)
+    return found
+
+
+def attributes_of(m: Interpreter, value: Value) -> list[Value]:
+    """What the attributes of an object hold."""
+    return [each for name in m.store.names(value) for each in (m.read((value, name)) or ())]
+
+
+def call_unknown(
+    m: Interpreter, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """Call something of which nothing is known."""
+    if isinstance(value, Unknown):
+        answered = _unknown_method(m, value, args, keywords, node)
+        if answered is not None:
+            return answered
+        name = value.escaped_from or value.label or "unknown code"
+        _note_shown(m, value.escaped_from, (*args, *keywords.values()), node)
+        # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
+        if not value.escaped_from or not is_harmless(value.escaped_from):
+            note_escape(m, name, (*args, *keywords.values()), node)
+            if not value.escaped_from:
+                m.lose(f"`{m.text(node)}` calls something unknown: {value.why}", m.place(node))
+    given = [each for values in (*args, *keywords.values()) for each in values]
+    made_by = value.escaped_from if isinstance(value, Unknown) else ""
+    shards = value.shards if isinstance(value, Unknown) else frozenset()
+    if computes(made_by):
+        # numpy sums this rank's numbers and asks nobody else.
+        shards |= tensors.shares_of(m, (*args, *keywords.values()))
+    if any(isinstance(each, Tensor) for each in given):
+        return _with_shards(combine(m, given, node), shards)
+    depends, config = value.depends, isinstance(value, Unknown) and value.config
+    if isinstance(value, Unknown) and not value.config and not is_harmless(value.escaped_from):
+        depends |= Dependence.UNREAD
+    for each in given:
+        depends |= each.depends
+    key = ("call", value, args, tuple(keywords.items()))
+    why = "what an unknown callable returns"
+    return one(Unknown(key, why, m.text(node, 40), depends, config, shards, escaped_from=made_by))
+
+
+def _unknown_method(
+    m: Interpreter, value: Unknown, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values | None:
+    """`x.backward()` of something unknown still is what it is called."""
+    key = value.key
+    # The key of an unknown tells how it was come by, here as an attribute.
+    if not (isinstance(key, tuple) and len(key) == 3 and key[0] == "attribute" and isinstance(key[2], str)):
+        return None
+    model = MODELS.methods.get((Unknown, key[2]))
+    # `writer.step()` of a known library is no optimizer's step.
+    if model is None or (value.escaped_from and is_harmless(value.escaped_from)):
+        return None
+    receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])
+    return model(library_call(m, key[2], args, keywords, node, receiver))
+
+
+def unanswered(
+    m: Interpreter, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    """A method of a library object for which no model answers."""
+    if isinstance(receiver, Instance):
+        note_escape(m, name, (*args, *keywords.values()), node)
+        note_escape(m, name, (one(receiver),), node)
+    key = ("method", receiver, name, args, tuple(keywords.items()))
+    return one(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.depends))
+
+
+def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
+    """`value[index]` for something that is no container of the program."""
+    if isinstance(value, environment.Environ):
+        return environment.read(library_call(m, "__getitem__", (index,), {}, node, value))
+    found = m.find_method(value, "__getitem__")
+    if found is not None:
+        return m.call(found, (index,), {}, node)
+    model = MODELS.methods.get((type(value), "__getitem__"))
+    if model is not None:
+        return model(library_call(m, "__getitem__", (index,), {}, node, value))
+    only = index.only
+    # `models.__dict__[args.arch]()` of the ImageNet example.
+    if isinstance(value, Library) and value.name.endswith(".__dict__"):
+        return library_name(m, f"{value.name.removesuffix('__dict__')}{_text_of(only) or '*'}", node)
+    if isinstance(value, ProjectModule) and _text_of(only):
+        return m.attribute(value, _text_of(only), node)
+    if isinstance(value, Unknown):
+        label = m.text(node, 40)
+        key = ("item", value.key, only)
+        item = Unknown(key, value.why, label, value.dependence, value.config, value.shards, value.escaped_from)
+        return one(m.setting(item, m.place(node)))
+    return one(Unknown(("item", value, only), "an item", m.text(node, 40), value.depends))
+
+
+def _text_of(value: Value | None) -> str:
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else ""
+
+
+def set_library_item(m: Interpreter, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
+    """`os.environ[name] = value`, or an object's own `__setitem__`."""
+    if isinstance(value, environment.Environ):
+        environment.write(library_call(m, "__setitem__", (index, values), {}, target, value))
+        return True
+    found = m.find_method(value, "__setitem__")
+    if found is not None:
+        m.call(found, (index, values), {}, target)
+        return True
+    model = MODELS.methods.get((type(value), "__setitem__"))
+    if model is not None:
+        model(library_call(m, "__setitem__", (index, values), {}, target, value))
+    return model is not None
+
+
+def environment_has(m: Interpreter, key: Value, container: Value) -> Value | None:
+    """`"RANK" in os.environ`."""
+    return environment.has(m, key) if isinstance(container, environment.Environ) else None
+
+
+def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
+    """What a loop over an object gets: its own `__iter__`, else an unknown item."""
+    for name in ("__iter__", "__next__", "__getitem__"):
+        found = m.find_method(value, name)
+        if found is None:
+            continue
+        args = (m.unknown(node, "an index"),) if name == "__getitem__" else ()
+        made = m.call(found, args, {}, node)
+        if name == "__iter__" and made.only != value and made.only is not None:
+            return m.items_of(made, node)
+        if name != "__iter__":
+            return made
+    model = MODELS.methods.get((type(value), "__iter__"))
+    if model is not None:
+        return model(library_call(m, "__iter__", (), {}, node, value))
+    return one(Unknown(("item of", value), "an item", m.text(node, 40), value.depends))
+
+
+def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
+    """One batch of a loader."""
+    for dataset in loader.dataset or ():
+        _look_at_items(m, dataset, node)
+    return tensors.batch(m, loader, m.place(node), m.text(node, 40))
+
+
+def _look_at_items(m: Interpreter, dataset: Value, node: ast.AST) -> None:
+    """Learn whether a data set of the project puts its items on a device."""
+    while isinstance(dataset, Dataset) and isinstance(dataset.parent, Dataset):
+        dataset = dataset.parent
+    if not isinstance(dataset, Dataset) or m.fact(dataset, "seen") is not None:
+        return
+    # Once for each data set: an item costs as much as all that makes it.
+    m.set_fact(dataset, "seen", one(TRUE))
+    getter, iterator = m.find_method(dataset, "__getitem__"), m.find_method(dataset, "__iter__")
+    # Rehearsed: loading an item in a worker is no event of the training loop.
+    if getter is not None:
+        items, events = m.rehearse(lambda: m.call(getter, (m.unknown(node, "an index"),), {}, node))
+    elif iterator is not None:
+        items, events = m.rehearse(lambda: m.items_of(m.call(iterator, (), {}, node), node))
+    else:
+        return
+    moved = any(isinstance(event, (Move, DeviceUsed)) for event in events)
+    if moved or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
+        m.set_fact(dataset, "moves items", one(TRUE))
+
+
+def part(m: Interpreter, tensor: Tensor, node: ast.AST) -> Values:
+    """An item of a tensor, or of a batch whose shape is not known."""
+    whole = tensors.as_reduced(m, tensor)
+    label = m.text(node, 40) if isinstance(node, ast.Subscript) else ""
+    return one(tensors.part_of(m, whole, m.identity(m.place(node)), m.place(node), label))
+
+
+def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
+    """What an operation on tensors returns."""
+    for value in values:
+        if isinstance(value, Work):
+            return MODELS.methods[Work, "__operate__"](library_call(m, "__operate__", (), {}, node, value))
+    result = tensors.combined(m, values, m.place(node), m.text(node, 40))
+    return one(tensors.without_graph(result) if isinstance(node, ast.Compare) else result)
+
+
+def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.AST) -> None:
+    """`total += loss`: a graph may be kept beyond the iteration."""
+    tensors.note_accumulation(m, m.text(target, 40), new, m.place(node))
+
+
+def note_printed(m: Interpreter, values: Values, node: ast.AST) -> None:
+    """A value becomes text: a tensor must come to the host for that."""
+    tensors.note_printed(m, values, m.place(node))

@@ -1,0 +1,26 @@
+"""Where the paper execution stops, in one place. Reaching a limit is recorded as lost knowledge."""
+
+from __future__ import annotations
+
+MAX_CALL_DEPTH = 24
+"""Calls inside calls. Deeper ones return an unknown value."""
+MAX_RECURSION = 2
+"""How often one function may be open at the same time: a helper that moves nested batches calls itself once."""
+SHORT_FUNCTION = 40
+"""Lines. A longer function that calls itself, as one that walks a tree, is not followed into itself."""
+MAX_STATEMENTS = 15_000
+"""Statements that one program may execute in one world."""
+MAX_SECONDS = 8.0
+"""Processor time that one execution may take, whatever its statements: a hook must come back."""
+MAX_UNROLLED = 6
+"""A loop over so many known items is followed item by item; over more, the body is followed twice."""
+MAX_RESTARTS = 10
+"""How many switches may be learnt, one restart each."""
+MAX_EVENTS = 40_000
+MAX_VALUES = 6
+"""A name that may hold more values than this holds an unknown one."""
+LONG_FUNCTION = 30
+"""A function that took more statements than this, and did nothing that rules ask about, is not followed again with
+arguments that it had before, and not more than twice with others."""
+VERY_LONG_FUNCTION = 600
+"""One that took more than this, and did nothing that rules ask about, is not followed a second time at all."""

@@ -1,0 +1,182 @@
+"""Loops: what each round gets, and how often the body is followed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
+from gpudoctor.lint.interp.generators import generator_of, run_over_generator
+from gpudoctor.lint.interp.limits import MAX_UNROLLED
+from gpudoctor.lint.interp.machine import Exit, OpenLoop, one
+from gpudoctor.lint.interp.targets import assign
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import Enumerated, Range, TupleOf
+from gpudoctor.lint.values.data import Loader, LoaderIterator
+from gpudoctor.lint.values.event import Iterate, Loop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+
+def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
+    """`for target in iterable`: items that are known one by one are followed so, others twice."""
+    iterable = m.evaluate(node.iter)
+    if m.dead:
+        return
+    # `for x, y in prefetch(loader)`: loop and generator take turns.
+    over = generator_of(m, iterable, node.iter)
+    if over is not None:
+        run_over_generator(m, node, *over, _header(m, node))
+        return
+    loaders = find_loaders(iterable)
+    known = m.known_items(iterable.only) if iterable.only is not None else None
+    # Batches of a loader are never known one by one, however few there are.
+    if known is not None and len(known) <= MAX_UNROLLED and not loaders:
+        rounds = [_binder(m, node.target, values) for values in known]
+        times: int | None = len(known)
+    else:
+        times = _times(iterable)
+        rounds = [_item_binder(m, node, iterable, round_) for round_ in range(1 if times == 1 else 2)]
+    if times == 0:
+        return
+    _run(m, node, rounds, loaders, times)
+
+
+def run_while(m: Interpreter, node: ast.While) -> None:
+    """`while test`: the body is followed twice, whatever the test says, unless it can never hold."""
+    if m.test(node.test) is False:
+        return
+
+    def again() -> None:
+        test = m.test(node.test)
+        # A test of the counter has another answer in each round.
+        if isinstance(test, Literal) and not test.atom.depends & Dependence.BATCH_INDEX:
+            m.path = m.path.also(test)
+
+    _run(m, node, [again, again], [], None)
+
+
+def _run(
+    m: Interpreter,
+    node: ast.For | ast.AsyncFor | ast.While,
+    rounds: list[Callable[[], None]],
+    loaders: list[Value],
+    times: int | None,
+) -> None:
+    base = m.path
+    place = _header(m, node)
+    identity = m.identity(place)
+    ends: list[Exit] = []
+    entered = len(m.log)
+    with m.store.layer() as outer:
+        outer_depth = m.store.depth
+        counted: set[Hashable] = set()
+        # A third round, for what only the second has begun to count.
+        extra = rounds[1:2] if times is None or times > 2 else []
+        for index, bind in enumerate([*rounds, *extra]):
+            event = Loop(identity, place, loaders[0] if loaders else None, times, index, entered)
+            loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames))
+            m.open_loops.append(loop)
+            # An epoch begins once for each time the loop is entered.
+            for loader in loaders if index == 0 else ():
+                m.emit(Iterate, at=m.place(node.iter), loader=loader, loop=event)  # type: ignore[union-attr]
+            with m.store.layer() as inner:
+                bind()
+                m.execute(node.body)
+                live = [] if m.dead else [Exit(inner, m.path)]
+            m.open_loops.pop()
+            # After a `break` the `else` of the loop is left out.
+            ends.extend(Exit({**outer, **gone.writes}, gone.path) for gone in loop.breaks)
+            m.dead = False
+            before = {key: m.read(key) for key in inner}
+            _join_round(m, base, live + loop.continues)
+            fresh = _forget_counters(m, before, identity) - counted
+            counted |= fresh
+            # What only a later round begins to count has not been seen at its end: one more round, no more.
+            if m.dead or (index == len(rounds) - 1 and not (fresh and index == 1)):
+                break
+        if not m.dead:
+            m.path = base
+            m.execute(node.orelse)
+        if not m.dead:
+            ends.append(Exit(outer, base))
+    _join_ends(m, base, ends)
+
+
+def _join_round(m: Interpreter, base: Condition, sides: list[Exit]) -> None:
+    """A round's ends meet; what was learnt about one round does not hold for the next."""
+    m.join(base, sides)
+    m.path = base
+
+
+def _header(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> Location:
+    """Where the loop's first line is: a finding about the loop is not one about its body."""
+    whole = m.place(node)
+    last = m.place(node.test if isinstance(node, ast.While) else node.iter)
+    return Location(whole.path, whole.line, whole.column, last.end_line, last.end_column)
+
+
+def _forget_counters(m: Interpreter, before: dict[Hashable, Values | None], identity: Hashable) -> set[Hashable]:
+    """A number that one round has changed is not known in the next one: it counts rounds."""
+    found: set[Hashable] = set()
+    for key, old in before.items():
+        new = m.read(key)
+        if old is None or new is None or new == old or not new.all(_is_number):
+            continue
+        # Counters agree on all ranks as long as nothing local decides whether they count.
+        depends = Dependence.BATCH_INDEX
+        for binding in new.bindings:
+            depends |= binding.when.depends
+        label = key[1] if isinstance(key, tuple) and isinstance(key[-1], str) else ""
+        m.write(key, one(Unknown(("counted", key, identity), "changed in a loop", label, depends)))
+        found.add(key)
+    return found
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
+
+
+def _join_ends(m: Interpreter, base: Condition, ends: list[Exit]) -> None:
+    m.join(base, ends)
+    if not m.dead:
+        m.path = base
+
+
+def _binder(m: Interpreter, target: ast.expr, values: Values) -> Callable[[], None]:
+    return lambda: assign(m, target, values)
+
+
+def _item_binder(m: Interpreter, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> Callable[[], None]:
+    return lambda: assign(m, node.target, m.items_of(iterable, node.iter))
+
+
+def find_loaders(iterable: Values) -> list[Value]:
+    """The loaders that a loop goes over, through `enumerate`, `zip`, `tqdm` and `iter`."""
+    found: list[Value] = []
+    for value in iterable:
+        if isinstance(value, Loader):
+            found.append(value)
+        elif isinstance(value, LoaderIterator):
+            found.append(value.loader)
+        elif isinstance(value, Enumerated):
+            for item in value.items:
+                found += find_loaders(item)
+    return found
+
+
+def _times(iterable: Values) -> int | None:
+    """How many rounds there are, where that is known."""
+    only = iterable.only
+    if isinstance(only, Range):
+        start, stop = only.start.only, only.stop.only
+        first, last = (bound.value if isinstance(bound, Const) else None for bound in (start, stop))
+        return max(0, last - first) if isinstance(first, int) and isinstance(last, int) else None
+    if isinstance(only, TupleOf):
+        return len(only.items)
+    if isinstance(only, Enumerated) and only.items:
+        return _times(only.items[0])
+    return None

@@ -1,0 +1,442 @@
+"""The state of the paper execution: memory, path, open calls and loops, and the log it writes."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from time import process_time
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
+from gpudoctor.lint.flow.store import Layer, Store
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.interp.limits import MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_VALUES
+from gpudoctor.lint.program import World
+from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
+from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
+from gpudoctor.lint.values.function import Function
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.repeats import Dull
+
+NEVER = 1 << 62
+NOTHING: Values = ValueSet(())
+NONE_SET: Values = ValueSet.of(NONE)
+UNBOUND: Values = ValueSet.of(Unknown("unbound", "never assigned on this path"))
+
+
+def _rank_of(setting: Hashable) -> Hashable:
+    return "rank", setting
+
+
+class Restart(Exception):
+    """A switch was learnt: the execution begins again with it decided."""
+
+
+class WrongWorld(Exception):
+    """The program launches its processes itself: it must be executed in another world."""
+
+
+class OutOfBudget(Exception):
+    """A limit on the whole execution was reached."""
+
+
+@dataclass(slots=True)
+class Exit:
+    """A path that left a block early: what it wrote since the block began, its condition and its value."""
+
+    writes: Layer[Value]
+    path: Condition
+    value: Values = NONE_SET
+
+
+@dataclass(slots=True)
+class Frame:
+    """An open call of a function, or the body of a module or class."""
+
+    scope: Hashable
+    scopes: tuple[Hashable, ...]
+    file: ModuleFile
+    name: str
+    function: Function | None = None
+    receiver: Value | None = None
+    """The object whose method it is."""
+    called_at: Location | None = None
+    path: Condition = ALWAYS
+    """The path when it was opened."""
+    base_depth: int = 0
+    exits: list[Exit] = field(default_factory=list)
+    global_names: set[str] = field(default_factory=set)
+    outer_names: set[str] = field(default_factory=set)
+    on_yield: Callable[[Values], None] | None = None
+    hint: str = ""
+    """The name that the caller gives to the result."""
+    yielded: list[Values] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class OpenLoop:
+    """A loop whose body is being followed."""
+
+    event: Loop
+    base_depth: int
+    continues: list[Exit] = field(default_factory=list)
+    breaks: list[Exit] = field(default_factory=list)
+    frame_depth: int = 0
+    inside_generator: bool = False
+    """The rounds are those of the generator's own loop, which is open too."""
+
+
+class Machine:
+    """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
+
+    def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
+        self.project = project
+        self.world = world
+        self.assumed = assumed
+        self.learnt: dict[Hashable, bool] = {}
+        self.store: Store[Value] = Store()
+        self.path: Condition = ALWAYS
+        self.dead = False
+        self.frames: list[Frame] = []
+        self.calls: list[Location] = []
+        self.open_loops: list[OpenLoop] = []
+        self.contexts: list[str] = []
+        self.enclosing: list[Literal] = []
+        self.log: list[Event] = []
+        self.parts: dict[Value, set[Value]] = {}
+        self.statements = 0
+        self.deadline = process_time() + MAX_SECONDS
+        self.muted = 0
+        self._visits: Counter[Location] = Counter()
+        self._logged: set[Hashable] = set()
+        self.hints: dict[int, str] = {}
+        self._where: dict[int, Location] = {}
+        self._texts: dict[int, str] = {}
+        self._argument_places: dict[int, dict[str, Location]] = {}
+        self.made_nodes: dict[int, ast.AST] = {}
+        self.dull: dict[ast.AST, Dull] = {}
+        self.frame_count = 0
+        self.oldest_write = NEVER
+        """The age of the oldest thing that was written to: a number that grows with each thing that is made."""
+        self._ages: dict[Hashable, int] = {}
+        self.aborted = False
+
+    # --- places and names --------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def place(self, node: ast.AST) -> Location:
+        """Where a node of the current file stands."""
+        found = self._where.get(id(node))
+        # Nodes that the interpreter made up have no place of their own.
+        if found is None and not hasattr(node, "lineno"):
+            return Location(self.frame.file.source.shown, 1)
+        if found is None:
+            found = self.frame.file.source.location(node)  # type: ignore[arg-type]
+            self._where[id(node)] = found
+        return found
+
+    def argument_places(self, node: ast.Call) -> dict[str, Location]:
+        """Where the arguments of a call stand, by their position or name."""
+        found = self._argument_places.get(id(node))
+        if found is None:
+            found = {each.arg: self.place(each.value) for each in node.keywords if each.arg}
+            found.update({str(index): self.place(each) for index, each in enumerate(node.args)})
+            self._argument_places[id(node)] = found
+        return found
+
+    def text(self, node: ast.AST, limit: int = 60) -> str:
+        """How the source writes a node, shortened."""
+        written = self._texts.get(id(node))
+        if written is None:
+            # Unparsing costs more than most evaluations, and loops come by twice.
+            written = self._texts[id(node)] = ast.unparse(node)
+        return written if len(written) <= limit else written[: limit - 3] + "..."
+
+    def identity(self, place: Location) -> Hashable:
+        """A fresh identity for something made here."""
+        self._visits[place] += 1
+        # By place and visit, so that a restart gives the same things the same names.
+        made = place.path, place.line, place.column, place.end_column, self._visits[place]
+        self._ages[made] = self.clock
+        return made
+
+    def visits(self) -> Counter[Location]:
+        """How often the program came by each place."""
+        return self._visits.copy()
+
+    def revisit(self, visits: Counter[Location]) -> None:
+        """Come by again as if for the first time: what is made gets the identities that it got then."""
+        self._visits = visits.copy()
+
+    @property
+    def clock(self) -> int:
+        """How much has been made: things and frames."""
+        return len(self._ages) + self.frame_count
+
+    def open_scope(self) -> Hashable:
+        """The scope of a new call."""
+        self.frame_count += 1
+        scope = ("frame", self.frame_count)
+        self._ages[scope] = self.clock
+        return scope
+
+    def _age(self, key: Hashable) -> int:
+        owner = key[0] if isinstance(key, tuple) else key
+        if isinstance(owner, Made):
+            return self._ages.get(owner.identity, 0)
+        return self._ages.get(owner, 0)
+
+    @property
+    def several_processes(self) -> bool:
+        return self.world.several_processes
+
+    @property
+    def launched_by(self) -> str:
+        return self.world.value
+
+    # --- log ---------------------------------------------------------------------------------------------------
+
+    def way(self, at: Location) -> Way:
+        """How the program came here."""
+        contexts = tuple(self.contexts)
+        return Way(
+            location=at,
+            calls=tuple(self.calls),
+            # A body run inside a generator's loop is one round of one loop, not of two.
+            loops=tuple(loop.event for loop in self.open_loops if not loop.inside_generator),
+            when=self.path,
+            function=self.frame.name if self.frames else "",
+            evaluating="no_grad" in contexts,
+            contexts=contexts,
+            frames=tuple(frame.scope for frame in self.frames),
+            reached=tuple(frame.path for frame in self.frames),
+        )
+
+    def reached_at(self, value: Value) -> Location | None:
+        """Where a method of this object was called that is still open; the outermost one."""
+        return next((frame.called_at for frame in self.frames if frame.receiver == value), None)
+
+    def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
+        """Add an event to the log; an event that only repeats an earlier one of the same loop round is left out."""
+        # Evaluating for a look only, such as finding a receiver, must not look like doing.
+        if self.muted or self.dead:
+            return
+        # Found out only while executing under torchrun: begin again with spawned ranks.
+        if kind is Spawn and self.world is not World.SPAWN:
+            raise WrongWorld
+        assert at is not None
+        if len(self.log) >= MAX_EVENTS:
+            raise OutOfBudget(f"more than {MAX_EVENTS} events")
+        # These are done only by distributed runs: whatever guards them was switched on.
+        if kind in (InitGroup, Spawn) or (kind is Wrap and fields["kind"].synchronises):  # type: ignore[attr-defined]
+            self._learn()
+        self.log.append(kind(way=self.way(at), order=len(self.log), **fields))
+
+    def _learn(self) -> None:
+        """Distribution starts here: the open switches around this place are what turned it on."""
+        # A single process has nothing to switch on.
+        if not self.several_processes:
+            return
+        fresh = {
+            literal.atom.key: literal.holds
+            for literal in self.enclosing
+            # A rank test is no switch: all ranks initialise, or none would get on.
+            if literal.atom.switch and literal.atom.key not in self.assumed
+        }
+        if fresh:
+            self.learnt.update(fresh)
+            raise Restart
+
+    def learn_rank(self, values: Values) -> None:
+        """A setting that is handed to the process group as its rank is one: each process is started with its own."""
+        only = values.only
+        # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
+        if isinstance(only, Unknown) and only.config and self.several_processes:
+            fresh = _rank_of(only.key)
+            if fresh not in self.assumed:
+                self.learnt[fresh] = True
+                raise Restart
+
+    def setting(self, value: Unknown, place: Location) -> Value:
+        """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
+        if value.config and self.assumed.get(_rank_of(value.key)):
+            return Rank(RankKind.GLOBAL, RankSource.ARGUMENT, place=place)
+        return value
+
+    def add_search_path(self, folder: str) -> None:
+        """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
+        for start in (self.frames[0].file.source.path.parent, self.project.root):
+            if (start / folder).is_dir():
+                self.project.add_search_path(start / folder)
+
+    def lose(self, why: str, at: Location, limit: bool = False) -> None:
+        """Record that knowledge ended here."""
+        key = (why, at)
+        # Loops and repeated calls lose the same knowledge each time.
+        if key not in self._logged:
+            self._logged.add(key)
+            self.emit(Lost, at=at, why=why, limit=limit)
+
+    def unknown(self, node: ast.AST, why: str, depends: Dependence = Dependence.NONE) -> Values:
+        """A value about which nothing is known, a new one at each visit."""
+        return ValueSet.of(Unknown(self.identity(self.place(node)), why, self.text(node, 40), depends))
+
+    # --- memory ------------------------------------------------------------------------------------------------
+
+    def read(self, key: Hashable) -> Values | None:
+        """What a key holds on this path."""
+        values = self.store.get(key)
+        return values.given(self.path) if values is not None else None
+
+    def write(self, key: Hashable, values: Values) -> None:
+        """Bind a key; too many values become an unknown one."""
+        self.oldest_write = min(self.oldest_write, self._age(key))
+        self.store.set(key, widened(key, values))
+
+    def fact(self, owner: Value, name: str) -> Values | None:
+        """What is known about an object now."""
+        return self.read((owner, name))
+
+    def set_fact(self, owner: Value, name: str, values: Values) -> None:
+        self.write((owner, name), values)
+
+    # --- paths -------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Count a statement against the budget."""
+        self.statements += 1
+        if self.statements > MAX_STATEMENTS:
+            raise OutOfBudget(f"more than {MAX_STATEMENTS} statements")
+        # Asking for the time costs as much as a short statement.
+        if self.statements % 64 == 0 and process_time() > self.deadline:
+            raise OutOfBudget(f"more than {MAX_SECONDS:.0f} seconds of execution")
+
+    def split(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """Follow both outcomes of a test, then join what lives."""
+        if isinstance(test, bool):
+            (then if test else otherwise)()
+            return
+        # What was written on each side lies in a layer, so neither side sees the other's.
+        base = self.path
+        sides: list[Exit] = []
+        aborted = False
+        for literal, body in ((test, then), (test.negated(), otherwise)):
+            if (end := self.side(base, literal, body)) is not None:
+                sides.append(end)
+            else:
+                aborted = aborted or self.aborted
+        self.join(base, sides)
+        if aborted and len(sides) == 1:
+            # The other ranks did not go another way, the job ended there: what is left always holds from here on.
+            self.path = base
+
+    def side(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Exit | None:
+        """Follow one side of a branch in a layer of its own; None where it does not come out."""
+        parts = [part for part in base.also(literal) if part not in base.literals]
+        with self.store.layer() as layer:
+            self.path, self.dead, self.aborted = base.also(literal), False, False
+            # Only what is new: a switch around the whole program was noted further out.
+            self.enclosing.extend(parts)
+            try:
+                body()
+            finally:
+                del self.enclosing[len(self.enclosing) - len(parts) :]
+            return None if self.dead else Exit(layer, self.path)
+
+    def abort(self) -> None:
+        """The path ends with an error, and with it the job: the launcher stops all ranks."""
+        self.dead = self.aborted = True
+
+    def join(self, base: Condition, sides: list[Exit]) -> None:
+        """Go on where the sides meet."""
+        self.dead = not sides
+        if not sides:
+            self.path = base
+            return
+        path = sides[0].path
+        for exit_ in sides[1:]:
+            # `if rank == 0: … ` with both sides alive: afterwards all ranks are here again.
+            path = path.shared(exit_.path)
+        self.path = path
+        self.store.merge([(side.path.without(path), side.writes) for side in sides], UNBOUND, widened)
+
+    def leave(self, depth: int, value: Values = NONE_SET) -> Exit:
+        """End the current path, keeping what it wrote above `depth` layers."""
+        exit_ = Exit(self.store.written_since(depth), self.path, value)
+        self.dead = True
+        return exit_
+
+    def each(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
+        """Visit every value that is possible here, each on a path of its own, and join the results."""
+        here = values.given(self.path)
+        # By far the most calls: no layer and no join is needed.
+        if len(here.bindings) == 1:
+            return visit(here.bindings[0].value)
+        results: list[Values] = []
+        sides: list[Exit] = []
+        base = self.path
+        for binding in here.bindings:
+            with self.store.layer() as layer:
+                # `model = DDP(model) if distributed else model`: each is called under its own condition.
+                self.path, self.dead = base.both(binding.when), False
+                result = visit(binding.value)
+                if not self.dead:
+                    results.append(result.under(binding.when))
+                    sides.append(Exit(layer, self.path))
+        self.join(base, sides)
+        return union(results)
+
+    @contextmanager
+    def back_in(self, depth: int, calls: list[Location]) -> Iterator[None]:
+        """Inside, the frames above `depth` are out of sight: a block belongs to the frame that wrote it.
+
+        They come back whatever happens, since a limit may end the execution there.
+        """
+        frames, inner = self.frames, self.calls
+        self.frames, self.calls = frames[:depth], calls
+        try:
+            yield
+        finally:
+            self.frames, self.calls = frames, inner
+
+    @contextmanager
+    def muting(self) -> Iterator[None]:
+        """Nothing is logged inside."""
+        self.muted += 1
+        try:
+            yield
+        finally:
+            self.muted -= 1
+
+
+def widened(key: Hashable, values: Values) -> Values:
+    """Fewer values: several unknown ones become one, and too many of any kind too."""
+    # Two is what an `if` leaves; it is loops that pile them up.
+    if len(values.bindings) <= 2:
+        return values
+    unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
+    if len(unknown) == len(values.bindings) or len(values.bindings) > MAX_VALUES:
+        depends, shards = Dependence.NONE, frozenset[Value]()
+        for value in values:
+            depends |= value.depends
+            shards |= value.shards if isinstance(value, Unknown) else frozenset()
+        # A setting that is one of several settings is the same on all ranks still.
+        config = all(isinstance(value, Unknown) and value.config for value in values)
+        why = unknown[0].value.why if unknown and isinstance(unknown[0].value, Unknown) else "too many possible values"
+        return ValueSet.of(Unknown(("widened", key, values), why, "", depends, config, shards))
+    return values
+
+
+def one(value: Value, when: Condition = ALWAYS) -> Values:
+    """The set of one value."""
+    return ValueSet((Binding(value, when),))

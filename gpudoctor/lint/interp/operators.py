@@ -1,0 +1,287 @@
+"""Operators and comparisons, on constants, ranks, sizes, tensors and text."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
+from gpudoctor.lint.values.base import FALSE, TRUE, Const, Made, Text, Truth, Unknown, Value
+from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.function import Class, Library
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.values.tensor import Tensor
+
+# Folding runs on what a stranger wrote: `"x" * 10**9` must cost nothing.
+MAX_TEXT = 2_000
+MAX_NUMBER = 10**12
+
+ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+COMPARISONS: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.eq,
+    ast.IsNot: operator.ne,
+    ast.Lt: operator.lt,  # type: ignore[dict-item]
+    ast.LtE: operator.le,  # type: ignore[dict-item]
+    ast.Gt: operator.gt,  # type: ignore[dict-item]
+    ast.GtE: operator.ge,  # type: ignore[dict-item]
+}
+OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.NotEq: ast.Eq,
+    ast.IsNot: ast.Is,
+    ast.GtE: ast.Lt,
+    ast.LtE: ast.Gt,
+    ast.NotIn: ast.In,
+}
+TESTS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Is: "==", ast.Lt: "<", ast.Gt: ">", ast.In: "in"}
+
+
+def answer(literal: Literal) -> Value:
+    """The truth of a literal."""
+    return Truth(literal)
+
+
+def fold(op: ast.operator, left: Const, right: Const) -> Const | None:
+    """Two constants, computed where that is cheap and safe."""
+    function = ARITHMETIC.get(type(op))
+    if function is None or _too_big(left.value) or _too_big(right.value):
+        return None
+    # Separator lines such as `"-" * 80` decide nothing and can be huge.
+    if isinstance(op, ast.Mult) and (isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
+        return None
+    try:
+        result = function(left.value, right.value)
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+    return Const(result) if isinstance(result, (bool, int, float, str)) else None
+
+
+def _too_big(value: object) -> bool:
+    if isinstance(value, (str, bytes)):
+        return len(value) > MAX_TEXT
+    return isinstance(value, int) and abs(value) > MAX_NUMBER
+
+
+def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None:
+    """Ranks and sizes: `rank % gpus` is a local rank, `node * gpus + local` a global one."""
+    # Holds where nodes are filled one after the other, as all launchers do.
+    if isinstance(left, Rank) and isinstance(op, ast.Mod) and not left.as_text:
+        counts = isinstance(right, Size) or (isinstance(right, Unknown) and right.config)
+        if counts:
+            return Rank(RankKind.LOCAL, left.source, place=left.place)
+    if isinstance(op, ast.Add):
+        for product, rank in ((left, right), (right, left)):
+            if isinstance(rank, Rank) and isinstance(product, Unknown) and product.key[:1] == ("node product",):  # type: ignore[index]
+                return Rank(RankKind.GLOBAL, rank.source, place=rank.place)
+    if isinstance(op, ast.Mult):
+        return _size_product(left, right)
+    if isinstance(op, (ast.FloorDiv, ast.Div)) and isinstance(left, Rank) and isinstance(right, Size):
+        # `rank // gpus_per_node` numbers the nodes.
+        return Rank(RankKind.NODE, left.source, place=left.place)
+    return None
+
+
+def _size_product(left: Value, right: Value) -> Value | None:
+    for size, other in ((left, right), (right, left)):
+        if not isinstance(size, Size):
+            continue
+        if isinstance(other, Rank):
+            return Unknown(("node product", size, other), dependence=Dependence.RANK)
+        # `nodes * torch.cuda.device_count()`.
+        if isinstance(other, Size) and SizeKind.DEVICES in (size.kind, other.kind):
+            return Size(SizeKind.WORLD, place=size.place)
+        if isinstance(other, Unknown) and other.config:
+            # `args.nr * gpus`: becomes a rank once the local one is added.
+            return Unknown(("node product", size, other), label=other.label, config=True)
+    return None
+
+
+def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
+    """One comparison of two values."""
+    opposite = OPPOSITE.get(type(op))
+    # One form for each pair, so that `!=` and `==` are one atom with two signs.
+    if opposite is not None:
+        return negate(compare(opposite(), left, right, text, place))
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _compare_constants(op, left, right)
+    if isinstance(op, (ast.Is, ast.Eq)):
+        known = _same(op, left, right)
+        if known is not None:
+            return TRUE if known else FALSE
+    for one, other, swapped in ((left, right, False), (right, left, True)):
+        if isinstance(one, Rank) and isinstance(other, (Const, Unknown, Size)):
+            return _compare_rank(op, one, other, swapped, text, place)
+        if isinstance(one, Size) and isinstance(other, Const):
+            return _compare_size(op, one, other, swapped)
+    return open_test(TESTS.get(type(op), "?"), (left, right), text, place)
+
+
+def open_test(kind: str, values: tuple[Value, ...], text: str, place: object) -> Value:
+    """A test that is not decided: the same question has the same answer wherever it is asked."""
+    depends = Dependence.NONE
+    for value in values:
+        depends |= value.depends
+    # Of settings alone: the user decides it for all ranks at once.
+    switch = depends is Dependence.NONE and all(_is_setting(value) for value in values)
+    return Truth(Literal(Atom((kind, *values), depends, text, place, switch=switch), True))
+
+
+def _is_setting(value: Value) -> bool:
+    if isinstance(value, Unknown):
+        return value.config
+    if isinstance(value, Truth):
+        return value.literal.atom.switch
+    return isinstance(value, (Const, Size, Library, Text, Device, TupleOf, ListOf))
+
+
+def negate(value: Value) -> Value:
+    """`not value`, for a truth value."""
+    if isinstance(value, Truth):
+        return Truth(value.literal.negated())
+    return FALSE if value == TRUE else TRUE
+
+
+def _compare_constants(op: ast.cmpop, left: Const, right: Const) -> Value:
+    if isinstance(op, ast.In):
+        # Other containers are compared item by item, not here.
+        both_text = isinstance(left.value, str) and isinstance(right.value, str)
+        return TRUE if both_text and left.value in right.value else FALSE  # type: ignore[operator]
+    try:
+        return TRUE if COMPARISONS[type(op)](left.value, right.value) else FALSE
+    # What Python would refuse is not ours to report.
+    except TypeError:
+        return FALSE
+
+
+def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """Whether two values are the same, where their kinds decide it."""
+    solid = (Made, TupleOf, Rank, Size, Text, Library, Device, Range, Enumerated)
+    for one, other in ((left, right), (right, left)):
+        # `if model is None` after `model = Net()`: decided.
+        if isinstance(one, Const) and one.value is None and isinstance(other, solid):
+            return None if _is_option(other) else False
+    if left == right and not isinstance(left, Tensor):
+        return True
+    if isinstance(left, Library) and isinstance(right, (Library, Class)) and left.name.startswith("torch."):
+        # Names of torch are canonical; a class of the project is none of them.
+        return False if isinstance(right, Class) or right.name.startswith("torch.") else None
+    if isinstance(left, Class) and isinstance(right, Library):
+        return _same(op, right, left)
+    if isinstance(left, Made) and isinstance(right, Made) and isinstance(op, ast.Is):
+        return False
+    return None
+
+
+def _is_option(value: Value) -> bool:
+    """A rank that only an old launcher passes as an option: with another launcher the default is left."""
+    return isinstance(value, Rank) and value.source is RankSource.ARGUMENT
+
+
+def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: str, place: object) -> Value:
+    bound = other.value if isinstance(other, Const) else None
+    # `os.environ["RANK"] == "0"` compares two texts and is right.
+    if isinstance(bound, str) and rank.as_text and bound.lstrip("-").isdigit():
+        bound = int(bound)
+    # `--local_rank` defaults to -1: with torchrun nobody passes it.
+    if _is_option(rank) and isinstance(other, Const) and (bound is None or (type(bound) is int and bound < 0)):
+        atom = Atom(("option left out", rank, bound), text=text, place=place, switch=True)
+        return Truth(Literal(atom, True)) if isinstance(op, (ast.Eq, ast.Is)) else FALSE
+    if bound is None or isinstance(bound, (str, bytes, complex)) or bound is Ellipsis:
+        if isinstance(other, Const):
+            return FALSE
+        return _rank_test(rank, TESTS.get(type(op), "?"), other, "", text, place)
+    if isinstance(op, (ast.Eq, ast.Is)):
+        # `rank == -1` means "not distributed" and never holds in a launched job.
+        return FALSE if bound < 0 else _rank_test(rank, "==", int(bound), f"rank {int(bound)}", text, place)
+    if (isinstance(op, ast.Lt) and not swapped) or (isinstance(op, ast.Gt) and swapped):
+        # rank < bound
+        return FALSE if bound <= 0 else _rank_below(rank, int(bound), text, place)
+    # rank > bound
+    return TRUE if bound < 0 else negate(_rank_below(rank, int(bound) + 1, text, place))
+
+
+def _rank_below(rank: Rank, bound: int, text: str, place: object) -> Value:
+    # `rank < 1` is `rank == 0`: one atom, so guards of both kinds meet.
+    if bound == 1:
+        return _rank_test(rank, "==", 0, "rank 0", text, place)
+    return _rank_test(rank, "<", bound, f"ranks below {bound}", text, place)
+
+
+def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, place: object) -> Value:
+    if rank.kind is RankKind.LOCAL and ranks and rank.source is not RankSource.SPAWN_INDEX:
+        # Local rank 0 is one process for each node.
+        ranks = f"local {ranks}"
+    return Truth(Literal(Atom(("rank", rank.kind, kind, bound), Dependence.RANK, text, place, ranks), True))
+
+
+def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Value:
+    """A world has more than one process, and a machine more than one device; how many is open."""
+    bound = other.value
+    if not isinstance(bound, (int, float)):
+        return FALSE
+    if isinstance(op, (ast.Eq, ast.Is)):
+        # A world of one process needs nothing of what is judged here.
+        return FALSE if bound < 2 else open_test("==", (size, other), f"{size!r} == {bound}", None)
+    below = isinstance(op, ast.Lt) is not swapped
+    if below:
+        return FALSE if bound <= 2 else open_test("<", (size, other), f"{size!r} < {bound}", None)
+    return TRUE if bound < 2 else open_test(">", (size, other), f"{size!r} > {bound}", None)
+
+
+def contains(items: list[Value], left: Value, text: str, place: object) -> Value:
+    """`left in items`, item by item."""
+    open_parts: list[Literal] = []
+    for item in items:
+        result = compare(ast.Eq(), left, item, text, place)
+        if result == TRUE:
+            return TRUE
+        if isinstance(result, Truth):
+            open_parts.append(result.literal)
+    if not open_parts:
+        return FALSE
+    if len(open_parts) == 1:
+        return Truth(open_parts[0])
+    return disjunction(open_parts, text, place)
+
+
+def conjunction(parts: list[Literal], text: str, place: object) -> Truth:
+    """All of the literals hold."""
+    return Truth(Literal(_composite("and", parts, text, place), True))
+
+
+def disjunction(parts: list[Literal], text: str, place: object) -> Truth:
+    """One of the literals holds."""
+    return Truth(Literal(_composite("or", parts, text, place), True))
+
+
+def _composite(kind: str, parts: list[Literal], text: str, place: object) -> Atom:
+    depends = Dependence.NONE
+    for part in parts:
+        depends |= part.atom.depends
+    switch = depends is Dependence.NONE and all(part.atom.switch for part in parts)
+    ranks = next((part.atom.ranks for part in parts if part.atom.ranks and part.holds), "") if kind == "and" else ""
+    return Atom(
+        (kind, *parts),
+        depends,
+        text,
+        place,
+        ranks,
+        switch,
+        every=tuple(parts) if kind == "and" else (),
+        none=tuple(parts) if kind == "or" else (),
+    )
+
+
+def is_container(value: Value) -> bool:
+    """A tuple, list or dictionary."""
+    return isinstance(value, (TupleOf, ListOf, DictOf))

@@ -1,0 +1,317 @@
+"""Statements: assignments, branches, loops, blocks that open something, and ways to leave."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
+from gpudoctor.lint.interp.definitions import define_class, define_function
+from gpudoctor.lint.interp.imports import import_from, import_names
+from gpudoctor.lint.interp.loops import run_for, run_while
+from gpudoctor.lint.interp.machine import NONE_SET, Exit
+from gpudoctor.lint.interp.targets import assign, hint, hint_as, unbind
+from gpudoctor.lint.values.base import Const, Made, Unknown, Values
+from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+
+
+def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
+    """Follow statements until the path ends."""
+    for statement in body:
+        if m.dead:
+            return
+        m.tick()
+        # Statements of newer Pythons that are not known do nothing here.
+        runner = RUNNERS.get(type(statement))
+        if runner is not None:
+            runner(m, statement)
+
+
+def _expression(m: Interpreter, node: ast.Expr) -> None:
+    values = m.evaluate(node.value)
+    if isinstance(node.value, ast.Call) and not m.dead:
+        function = node.value.func
+        receiver = m.last_receiver(node.value)
+        name = function.attr if isinstance(function, ast.Attribute) else m.text(function, 40)
+        for value in values.given(m.path):
+            # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
+            if not isinstance(value, Made):
+                continue
+            m.emit(Discard, at=m.place(node.value), value=value, call=name, receiver=receiver)
+
+
+def _assign(m: Interpreter, node: ast.Assign) -> None:
+    hint(m, node.targets[0], node.value)
+    values = m.evaluate(node.value)
+    for target in node.targets:
+        # Before the target is bound anew, while its old value is known.
+        if isinstance(node.value, ast.BinOp) and _is_operand(m, target, node.value):
+            m.note_accumulation(target, values, node)
+        assign(m, target, values)
+
+
+def _is_operand(m: Interpreter, target: ast.expr, operation: ast.BinOp) -> bool:
+    """`total = total + loss` adds to its target as `total += loss` does."""
+    written = m.text(target)
+    return any(type(each) is type(target) and m.text(each) == written for each in (operation.left, operation.right))
+
+
+def _annotated(m: Interpreter, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        hint(m, node.target, node.value)
+        assign(m, node.target, m.evaluate(node.value))
+
+
+def _augmented(m: Interpreter, node: ast.AugAssign) -> None:
+    old = m.evaluate(_as_load(m, node.target))
+    # `total += loss.item()` is a sum on the way, not yet a number that is shown.
+    m.augmenting = True
+    new = m.binary(old, node.op, m.evaluate(node.value), node)
+    m.augmenting = False
+    m.note_accumulation(node.target, new, node)
+    assign(m, node.target, new)
+
+
+def _as_load(m: Interpreter, target: ast.expr) -> ast.expr:
+    """The target, read. Made once, since places and names are remembered by node."""
+    made = m.made_nodes.get(id(target))
+    if isinstance(made, ast.expr):
+        return made
+    if isinstance(target, ast.Name):
+        read: ast.expr = ast.Name(target.id, ast.Load())
+    elif isinstance(target, ast.Attribute):
+        read = ast.Attribute(target.value, target.attr, ast.Load())
+    else:
+        assert isinstance(target, ast.Subscript)
+        read = ast.Subscript(target.value, target.slice, ast.Load())
+    m.made_nodes[id(target)] = ast.copy_location(read, target)
+    return read
+
+
+def _if(m: Interpreter, node: ast.If) -> None:
+    test = m.test(node.test)
+    # spawn imports the main module again: only the guard keeps it from spawning anew.
+    guard = int(test is True and _is_main_guard(node.test))
+    m.main_guards += guard
+    m.split(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
+    m.main_guards -= guard
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(test))
+
+
+def _return(m: Interpreter, node: ast.Return) -> None:
+    # The object that a factory returns is known by the caller's name for it.
+    if node.value is not None and m.frame.hint:
+        hint_as(m, m.frame.hint, node.value)
+    values = m.evaluate(node.value) if node.value is not None else NONE_SET
+    _note_leaving(m, "return", node)
+    if not m.dead:
+        m.frame.exits.append(m.leave(m.frame.base_depth, values))
+
+
+def _note_leaving(m: Interpreter, how: str, node: ast.stmt) -> None:
+    frame_depth = len(m.frames)
+    # `return` in a helper leaves the helper's loops, not those of its caller.
+    inside = [loop for loop in m.open_loops if loop.frame_depth == frame_depth] if how == "return" else m.open_loops
+    loop = inside[-1].event if inside else None
+    # All others leave on all ranks at once, so nobody is left waiting.
+    if m.path.depends & (Dependence.LOCAL | Dependence.RANK):
+        m.emit(LeaveLoop, at=m.place(node), how=how, loop=loop)
+
+
+def _break(m: Interpreter, node: ast.Break) -> None:
+    _note_leaving(m, "break", node)
+    if m.open_loops:
+        loop = m.open_loops[-1]
+        loop.breaks.append(m.leave(loop.base_depth))
+    m.dead = True
+
+
+def _continue(m: Interpreter, node: ast.Continue) -> None:
+    _note_leaving(m, "continue", node)
+    if m.open_loops:
+        loop = m.open_loops[-1]
+        loop.continues.append(m.leave(loop.base_depth))
+    m.dead = True
+
+
+def _raise(m: Interpreter, node: ast.Raise) -> None:
+    if node.exc is not None:
+        m.evaluate(node.exc)
+    _note_leaving(m, "raise", node)
+    # torchrun ends all ranks when one fails, so nobody is left waiting.
+    m.abort()
+
+
+def _try(m: Interpreter, node: ast.Try) -> None:
+    base = m.path
+    handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
+    sides: list[Exit] = []
+    with m.store.layer() as layer:
+        run_block(m, node.body)
+        raised = m.dead
+        if not m.dead:
+            run_block(m, node.orelse)
+        if not m.dead:
+            sides.append(Exit(layer, m.path))
+    for index, handler in enumerate(handlers):
+        atom = Atom(("raised", m.place(handler), index), text="an exception is caught")
+        m.path, m.dead = base, False
+        # The body always ends: then the only handler surely runs.
+        test: bool | Literal = True if raised and not sides and len(handlers) == 1 else Literal(atom, True)
+        side = _handler_side(m, base, test, handler)
+        if side is not None:
+            sides.append(side)
+    m.join(base, sides)
+    if node.finalbody:
+        _run_finally(m, node.finalbody)
+
+
+def _run_finally(m: Interpreter, body: list[ast.stmt]) -> None:
+    # `finally: dist.destroy_process_group()` runs also after a `return`.
+    ended, m.dead = m.dead, False
+    run_block(m, body)
+    m.dead = m.dead or ended
+
+
+def _handler_side(m: Interpreter, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> Exit | None:
+    def body() -> None:
+        if handler.name:
+            m.bind(handler.name, m.unknown(handler, "an exception"))
+        run_block(m, handler.body)
+
+    if isinstance(test, Literal):
+        return m.side(m.path, test, body)
+    with m.store.layer() as layer:
+        body()
+        return None if m.dead else Exit(layer, m.path)
+
+
+def _cannot_happen(handler: ast.ExceptHandler) -> bool:
+    """An import is assumed to succeed: the program is read as it is meant to run."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {kind.id for kind in kinds if isinstance(kind, ast.Name)}
+    return bool(names) and names <= IMPORT_ERRORS
+
+
+def _with(m: Interpreter, node: ast.With | ast.AsyncWith) -> None:
+    _enter(m, list(node.items), node.body)
+
+
+def _enter(m: Interpreter, items: list[ast.withitem], body: list[ast.stmt]) -> None:
+    if not items:
+        run_block(m, body)
+        return
+    item, rest = items[0], items[1:]
+    if item.optional_vars is not None:
+        hint(m, item.optional_vars, item.context_expr)
+    manager = m.evaluate(item.context_expr)
+
+    def inside(entered: Values) -> None:
+        if item.optional_vars is not None:
+            assign(m, item.optional_vars, entered)
+        _enter(m, rest, body)
+
+    m.enter(manager, inside, item.context_expr)
+
+
+def _delete(m: Interpreter, node: ast.Delete) -> None:
+    for target in node.targets:
+        unbind(m, target)
+
+
+def _global(m: Interpreter, node: ast.Global) -> None:
+    m.frame.global_names.update(node.names)
+
+
+def _nonlocal(m: Interpreter, node: ast.Nonlocal) -> None:
+    m.frame.outer_names.update(node.names)
+
+
+def _assert(m: Interpreter, node: ast.Assert) -> None:
+    test = m.test(node.test)
+    if test is False:
+        m.abort()
+    # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
+    elif isinstance(test, Literal):
+        m.split(test, lambda: None, m.abort)
+
+
+def _match(m: Interpreter, node: ast.Match) -> None:
+    subject = m.evaluate(node.subject)
+
+    def from_case(index: int) -> None:
+        if index == len(node.cases):
+            return
+        case = node.cases[index]
+        test = m.pattern(subject, case.pattern)
+
+        def chosen() -> None:
+            guard = m.test(case.guard) if case.guard is not None else True
+            m.split(guard, lambda: run_block(m, case.body), lambda: from_case(index + 1))
+
+        m.split(test, chosen, lambda: from_case(index + 1))
+
+    from_case(0)
+
+
+def clears_gradient(m: Interpreter, target: ast.expr, values: Values) -> None:
+    """`p.grad = None` clears as `zero_grad()` does."""
+    if isinstance(target, ast.Attribute) and target.attr == "grad" and values.all(lambda v: v == Const(None)):
+        for owner in m.evaluate(target.value):
+            # `image.grad = None` of an adversarial input clears no parameter.
+            if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
+                m.emit(ClearGradients, at=m.place(target), target=owner)
+
+
+def _class(m: Interpreter, node: ast.ClassDef) -> None:
+    m.bind(node.name, define_class(m, node))
+
+
+def _function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    m.bind(node.name, define_function(m, node))
+
+
+def _pass(m: Interpreter, node: ast.Pass) -> None:
+    return
+
+
+RUNNERS: dict[type[ast.stmt], Callable[[Interpreter, Any], None]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.For: run_for,
+    ast.AsyncFor: run_for,
+    ast.While: run_while,
+    ast.Return: _return,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Raise: _raise,
+    ast.Try: _try,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Delete: _delete,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.Assert: _assert,
+    ast.Match: _match,
+    ast.ClassDef: _class,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.Import: import_names,
+    ast.ImportFrom: import_from,
+    ast.Pass: _pass,
+}
+if hasattr(ast, "TryStar"):
+    RUNNERS[ast.TryStar] = _try

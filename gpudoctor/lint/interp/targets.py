@@ -1,0 +1,79 @@
+"""Assignment: where values go, and the names that made objects get from it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.interp.machine import UNBOUND
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.values.base import Value, Values
+
+
+def assign(m: Interpreter, target: ast.expr, values: Values) -> None:
+    """Bind a target: a name, an attribute, an item, or several at once."""
+    if m.dead:
+        return
+    if isinstance(target, ast.Name):
+        m.bind(target.id, values.mapped(lambda value: _called(value, target.id)))
+    elif isinstance(target, ast.Attribute):
+        m.set_attribute(target, values)
+    elif isinstance(target, ast.Subscript):
+        m.set_item(target, values)
+    elif isinstance(target, ast.Starred):
+        assign(m, target.value, values)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(m, target, values)
+
+
+def _called(value: Value, name: str) -> Value:
+    """What a loader yields is called by the name that it gets, which is how a reader knows it."""
+    # Messages name what the user wrote: `images`, not `next(loader)`.
+    if isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH and value.label != name:
+        return replace(value, label=name)
+    return value
+
+
+def _unpack(m: Interpreter, target: ast.Tuple | ast.List, values: Values) -> None:
+    count = len(target.elts)
+    star = next((i for i, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
+    columns = m.unpack(values, count, star, target)
+    for each, column in zip(target.elts, columns, strict=True):
+        assign(m, each, column)
+
+
+def unbind(m: Interpreter, target: ast.expr) -> None:
+    """`del name`."""
+    if isinstance(target, ast.Name):
+        m.bind(target.id, UNBOUND)
+
+
+def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:
+    """Calls whose result goes to a target name what they make after it."""
+    if isinstance(target, (ast.Name, ast.Attribute)):
+        hint_as(m, ast.unparse(target) if isinstance(target, ast.Attribute) else target.id, value)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one_target, one_value in zip(target.elts, value.elts, strict=True):
+            hint(m, one_target, one_value)
+
+
+def hint_as(m: Interpreter, name: str, value: ast.expr) -> None:
+    """Calls in an expression name what they make after `name`."""
+    while True:
+        if isinstance(value, ast.Call):
+            m.hints[id(value)] = name
+            # `model = Net().to(device)`: the object is made at the start of the chain.
+            if not isinstance(value.func, ast.Attribute):
+                return
+            value = value.func.value
+        elif isinstance(value, ast.IfExp):
+            hint_as(m, name, value.body)
+            value = value.orelse
+        else:
+            if isinstance(value, (ast.List, ast.ListComp)):
+                m.hints[id(value)] = name
+            return

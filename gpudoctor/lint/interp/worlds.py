@@ -1,0 +1,138 @@
+"""From an entry file to programs: in which worlds it is meant to run, and one execution in each."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.lint.flow.condition import ALWAYS
+from gpudoctor.lint.flow.interning import forget_keys
+from gpudoctor.lint.interp.entry import is_entry, run_as_library
+from gpudoctor.lint.interp.interpreter import Interpreter
+from gpudoctor.lint.interp.limits import MAX_RESTARTS
+from gpudoctor.lint.interp.machine import OutOfBudget, Restart, WrongWorld
+from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.event import (
+    ArgumentDeclared,
+    Collective,
+    EnvironmentRead,
+    InitGroup,
+    Lost,
+    MakeSampler,
+    UseManaged,
+    Way,
+    Wrap,
+)
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.record import replace
+
+LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+
+
+def programs_of(entry: ModuleFile, project: Project, launch: str = "auto") -> list[Program]:
+    """The entry executed in each world that it is written for."""
+    forget_keys()
+    if launch != "auto":
+        program, _, _ = _execute(entry, project, World(launch), {})
+        return [program] if program is not None else []
+    # torchrun first: most programs take both, and it is what PyTorch documents.
+    program, switches, _ = _execute(entry, project, World.TORCHRUN, {})
+    # It called `mp.spawn`: under torchrun that would start processes of processes.
+    if program is None:
+        program, switches, _ = _execute(entry, project, World.SPAWN, {})
+    if program is None:
+        return []
+    # Taken for several processes, a plain script would look as if it forgot everything.
+    if not _is_distributed(program):
+        alone, _, _ = _execute(entry, project, World.SINGLE, {})
+        return [alone] if alone is not None else []
+    programs = [program]
+    if _mentions_data_parallel(program):
+        # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
+        off = {key: not value for key, value in switches.items()}
+        alone, _, _ = _execute(entry, project, World.SINGLE, off)
+        if alone is not None and not alone.has(InitGroup) and _uses_data_parallel(alone):
+            programs.append(alone)
+    return programs
+
+
+def _is_distributed(program: Program) -> bool:
+    """Something in it only makes sense with several processes."""
+    if program.world is World.SPAWN or program.has(InitGroup, UseManaged, Collective):
+        return True
+    # Only a launcher sets these, so who reads them expects to be started by one.
+    if any(event.name in LAUNCHERS for event in program.events(EnvironmentRead)):
+        return True
+    if any(event.name == "local_rank" for event in program.events(ArgumentDeclared)):
+        return True
+    if any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap)):
+        return True
+    samplers = [event.sampler for event in program.events(MakeSampler)]
+    shards = any(isinstance(sampler, Sampler) and sampler.distributed for sampler in samplers)
+    # A DistributedSampler beside DataParallel is a mistake of its own, in one process.
+    return shards and not _uses_data_parallel(program)
+
+
+def _uses_data_parallel(program: Program) -> bool:
+    return any(event.kind is WrapperKind.DATA_PARALLEL for event in program.events(Wrap))
+
+
+def _mentions_data_parallel(program: Program) -> bool:
+    """The name stands somewhere on its own; `DistributedDataParallel` ends with it too."""
+    return any(text.count("DataParallel") > text.count("DistributedDataParallel") for text in program.texts)
+
+
+def _execute(
+    entry: ModuleFile, project: Project, world: World, assumed: dict[Hashable, bool]
+) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
+    """One world, begun again whenever a switch was learnt."""
+    known = dict(assumed)
+    for _ in range(MAX_RESTARTS):
+        m = Interpreter(project, world, known)
+        try:
+            whole = _run(m, entry)
+        # What ran before the switch was known saw both of its sides: the log of it is void.
+        except Restart:
+            known = {**known, **m.learnt}
+            continue
+        except WrongWorld:
+            return None, known, m
+        return _program(m, entry, world, whole), known, m
+    return _program(m, entry, world, False), known, m
+
+
+def _run(m: Interpreter, entry: ModuleFile) -> bool:
+    scope: Hashable = ("module", entry.name, entry.source.shown)
+    m.packages[scope] = entry
+    m.main_scope = scope
+    whole = is_entry(entry.source.tree)
+    try:
+        m.run_module(scope, entry)
+        if not whole:
+            run_as_library(m, scope, entry)
+    except OutOfBudget as limit:
+        _note(m, entry, str(limit))
+    # What was seen until then stands, as after any other limit.
+    except RecursionError:
+        _note(m, entry, "the program is nested too deeply to follow")
+    return whole
+
+
+def _note(m: Interpreter, entry: ModuleFile, why: str) -> None:
+    place = entry.source.location(entry.source.tree.body[0])
+    m.log.append(Lost(way=Way(place, when=ALWAYS), order=len(m.log), why=why, limit=True))
+
+
+def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Program:
+    files = [module for module in m.packages.values() if isinstance(module, ModuleFile)]
+    log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
+    return Program(
+        entry=entry.source.shown,
+        world=world,
+        log=log,
+        whole=whole,
+        files=frozenset(file.source.shown for file in files),
+        texts=tuple(file.source.text for file in files),
+        parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
+    )

@@ -1,0 +1,146 @@
+"""Which files a request is about, and which of them are worth reading."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudoctor.config import matches
+from gpudoctor.diagnostic import Problem
+from gpudoctor.errors import nearest
+from gpudoctor.lint.entries import Start, start_of
+from gpudoctor.lint.source.discover import collect, concerns_training
+from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, shown_path
+from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.task import Request
+
+STDIN = "-"
+_MOST_HELPERS = 40
+"""Files that are read to learn whether a script without a word about training starts it after all."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The files of a request.
+
+    `starts` are those to execute, with how surely each is the start of a program; `judged` those whose comments are
+    looked at; `count` also counts those that have nothing to do with training.
+    """
+
+    starts: tuple[tuple[SourceFile, Start], ...]
+    judged: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...]
+    problems: tuple[Problem, ...]
+    count: int
+
+
+def list_files(request: Request, sources: Sources) -> Listed:
+    """Find the files of a request, and read those that could say something about training."""
+    named = [path for path in request.paths if path != STDIN]
+    paths, messages = collect([Path(path) for path in named if os.path.lexists(path)], request.exclude)
+    paths = [path for path in paths if not is_excluded(str(path), request)]
+    problems = [_missing(path) for path in named if not os.path.lexists(path)]
+    problems += [Problem("", message) for message in messages]
+    plain = [path for path in paths if _concerns_training(path)]
+    thin = [path for path in paths if path not in set(plain) and _could_start(path, named, bool(plain))]
+    read = [sources.read(os.path.realpath(path)) for path in plain]
+    if STDIN in request.paths:
+        read.append(_stdin(request, sources))
+    read += [source for path in thin if (source := _starting_through_helpers(path, sources))]
+    return Listed(
+        starts=tuple((file, start_of(file.tree, file.path.name)) for file in read if isinstance(file, SourceFile)),
+        judged=tuple(source.shown for source in read if isinstance(source, SourceFile)),
+        unreadable=tuple(source for source in read if isinstance(source, Unreadable)),
+        problems=tuple(problems),
+        count=len(paths) + (STDIN in request.paths),
+    )
+
+
+def is_excluded(path: str, request: Request) -> bool:
+    """A file that is left out, also where it is named or imported."""
+    return any(matches(pattern, path, "") for pattern in request.exclude)
+
+
+def _missing(path: str) -> Problem:
+    folder, name = os.path.split(path)
+    try:
+        hint = nearest(name, os.listdir(folder or "."))
+    except OSError:
+        hint = ""
+    return Problem(path, f"there is no such file or folder{hint}")
+
+
+def _concerns_training(path: Path) -> bool:
+    """What cannot be opened is read all the same: reading says why it cannot."""
+    raw = _raw(path)
+    # Our own directives are judged wherever they stand.
+    return raw is None or concerns_training(raw) or b"gpudoctor:" in raw
+
+
+def _could_start(path: Path, named: Sequence[str], among_others: bool) -> bool:
+    """A file without a word about training that may yet start it through helpers of its own.
+
+    In a folder of files that have nothing to do with training, none is looked at.
+    """
+    if str(path) in named:
+        return True
+    return among_others and (path.name == "__main__.py" or b"__main__" in (_raw(path) or b""))
+
+
+def _raw(path: Path) -> bytes | None:
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_FILE_BYTES)
+    except OSError:
+        return None
+
+
+def _stdin(request: Request, sources: Sources) -> SourceFile | Unreadable:
+    path = Path(os.path.realpath(request.stdin_name))
+    source = parse_text(request.stdin, path, shown_path(path))
+    sources.put(source)
+    return source
+
+
+def _starting_through_helpers(path: Path, sources: Sources) -> SourceFile | None:
+    """The file, where it starts something and what it imports has to do with training."""
+    project = Project(path, sources)
+    module = project.module_of(path)
+    if module is None or start_of(module.source.tree, path.name) is Start.NEVER:
+        return None
+    return module.source if _reaches_training(module, project) else None
+
+
+def _reaches_training(start: ModuleFile, project: Project) -> bool:
+    pending, seen = [start], {start}
+    # A large project has hundreds of helpers; most trainings are found in the first few.
+    while pending and len(seen) < _MOST_HELPERS:
+        module = pending.pop()
+        if concerns_training(module.source.text.encode("utf-8", "replace")):
+            return True
+        new = set(_imported(module, project)) - seen
+        seen |= new
+        pending += new
+    return False
+
+
+def _imported(module: ModuleFile, project: Project) -> Iterator[ModuleFile]:
+    for node in ast.walk(module.source.tree):
+        found: list[ModuleFile | Package | None] = []
+        if isinstance(node, ast.Import):
+            found = [project.find(module, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = project.find(module, node.module or "", node.level)
+            found = [package]
+            if package is not None:
+                found += [project.submodule(package, alias.name) for alias in node.names]
+        yield from (each for each in found if isinstance(each, ModuleFile))

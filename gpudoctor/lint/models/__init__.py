@@ -1,0 +1,1 @@
+"""What library calls mean, one file a library namespace."""

@@ -1,0 +1,316 @@
+"""How a library model sees the interpreter: the call to answer, and what it may do.
+
+A model is a function from a `Call` to the values that the call returns. It is registered under the dotted name of
+the library callable, or under a kind of value and the name of a method or an attribute.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.values.base import Const, Value, Values
+from gpudoctor.lint.values.container import ListOf, TupleOf
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.values.event import Event, Way
+
+T = TypeVar("T", bound=Value)
+
+
+class Interpreter(Protocol):
+    """What a model may ask and do."""
+
+    @property
+    def several_processes(self) -> bool: ...
+    @property
+    def launched_by(self) -> str: ...
+    @property
+    def path(self) -> Condition: ...
+    @property
+    def parts(self) -> dict[Value, set[Value]]: ...
+
+    def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None: ...
+    def way(self, at: Location) -> Way: ...
+    def learn_rank(self, values: Values) -> None: ...
+    def add_search_path(self, folder: str) -> None: ...
+    def reached_at(self, value: Value) -> Location | None: ...
+    def identity(self, place: Location) -> Hashable: ...
+    def fact(self, owner: Value, name: str) -> Values | None: ...
+    def set_fact(self, owner: Value, name: str, values: Values) -> None: ...
+    def call(
+        self, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+    ) -> Values: ...
+    def method(self, receiver: Value, name: str, args: tuple[Values, ...], node: ast.AST) -> Values | None: ...
+    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values: ...
+    def truth(self, values: Values, node: ast.AST) -> bool | Literal: ...
+    def items_of(self, values: Values, node: ast.AST) -> Values: ...
+    def known_items(self, value: Value) -> tuple[Values, ...] | None: ...
+    def run_spawned(self, function: Values, args: tuple[Values, ...], node: ast.AST) -> None: ...
+    def rehearse(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]: ...
+    def lose(self, why: str, at: Location) -> None: ...
+    def define_class(self, value: Value) -> str | None: ...
+    def find_method(self, value: Value, name: str) -> Values | None: ...
+    def new_list(self, items: list[Values], node: ast.AST, exact: bool = True) -> Values: ...
+    def new_dict(self, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values: ...
+    def pairs(self, value: Value | None) -> list[tuple[Values, Values]] | None: ...
+    def put_item(self, owner: Value, index: Values, values: Values, node: ast.AST) -> None: ...
+    def add_items(self, owner: Value, items: list[Values], exact: bool = True) -> None: ...
+    def attributes_of(self, value: Value) -> list[Value]: ...
+    def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None: ...
+    def end(self, failed: bool = False) -> None: ...
+    @property
+    def under_main_guard(self) -> bool: ...
+    @property
+    def in_loop(self) -> bool: ...
+    @property
+    def evaluating(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a library callable. `label` is the name that the program gives to the result, or how it is called.
+
+    `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be there that is not seen.
+    """
+
+    do: Interpreter
+    name: str
+    args: tuple[Values, ...]
+    keywords: dict[str, Values]
+    place: Location
+    node: ast.AST
+    label: str = ""
+    open_ended: bool = False
+    receiver: Value | None = None
+    argument_places: dict[str, Location] = field(default_factory=dict)
+
+    def arg(self, index: int, name: str) -> Values | None:
+        """The argument at this position or of this name, None where it was left out."""
+        # By name first: the position is only right where nothing before it was left out.
+        if name in self.keywords:
+            return self.keywords[name]
+        return self.args[index] if 0 <= index < len(self.args) else None
+
+    def one(self, index: int, name: str, kind: type[T]) -> T | None:
+        """The argument where it is exactly one value of this kind."""
+        values = self.arg(index, name)
+        only = values.only if values is not None else None
+        return only if isinstance(only, kind) else None
+
+    def constant(self, index: int, name: str) -> object:
+        """The constant given here; None where there is none or it is not known."""
+        only = self.one(index, name, Const)
+        return only.value if only is not None else None
+
+    def is_true(self, index: int, name: str) -> bool:
+        """The argument is definitely the constant True."""
+        return self.constant(index, name) is True
+
+    def all_values(self) -> list[Value]:
+        """Every value of every argument."""
+        return [value for values in (*self.args, *self.keywords.values()) for value in values]
+
+    def sure_values(self) -> list[Value]:
+        """The values of those arguments that can be nothing else, with what their containers surely hold."""
+        return sure(self.do, [*self.args, *self.keywords.values()])
+
+    def identity(self) -> Hashable:
+        """A fresh identity for what this call makes."""
+        return self.do.identity(self.place)
+
+    def emit(self, kind: type[Event], /, **fields: object) -> None:
+        """Log an event at the place of this call."""
+        self.do.emit(kind, at=self.place, **fields)
+
+
+Model = Callable[[Call], Values]
+Ready = Callable[[Interpreter, Value], None]
+Setter = Callable[[Interpreter, Value, str, Values, Location], None]
+AS_MADE = "as made"
+"""The fact that holds an object as the constructor of its library base has left it."""
+NOT_ANSWERED: Values = ValueSet(())
+"""What a model of all attributes or methods of a kind returns for one that it does not know."""
+
+
+class Models:
+    """The register of library models. Names are matched exactly first, then by their longest prefix."""
+
+    def __init__(self) -> None:
+        self.callables: dict[str, Model] = {}
+        self.prefixes: dict[str, Model] = {}
+        self.names: dict[str, Callable[[Interpreter, Location], Values]] = {}
+        self.methods: dict[tuple[type[Value], str], Model] = {}
+        self.any_method: dict[type[Value], Model] = {}
+        self.attributes: dict[tuple[type[Value], str], Model] = {}
+        self.any_attribute: dict[type[Value], Model] = {}
+        self.setters: dict[type[Value], Setter] = {}
+        self.ready_objects: dict[type[Value], Ready] = {}
+        self.calls: dict[type[Value], Model] = {}
+        self.fallbacks: list[Model] = []
+        self.before_own: dict[tuple[type[Value], str], Model] = {}
+
+    def callable(self, *names: str) -> Callable[[Model], Model]:
+        """Answer calls of these dotted names; one that ends in `*` answers for all names that begin so."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                if name.endswith("*"):
+                    self.prefixes[name[:-1]] = model
+                else:
+                    self.callables[name] = model
+            return model
+
+        return register
+
+    def method(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+        """Answer these methods of a kind of value; with no names, all that nobody else answers."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.methods[kind, name] = model
+            if not names:
+                self.any_method[kind] = model
+            return model
+
+        return register
+
+    def attribute(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+        """Answer these attributes of a kind of value; with no names, all that nobody else answers."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.attributes[kind, name] = model
+            if not names:
+                self.any_attribute[kind] = model
+            return model
+
+        return register
+
+    def instead_of_own(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+        """Answer these methods even where a class of the project has its own."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.before_own[kind, name] = model
+            return model
+
+        return register
+
+    def setter(self, kind: type[Value]) -> Callable[[Setter], Setter]:
+        """Look on when an attribute of a kind of value is set."""
+
+        def register(setter: Setter) -> Setter:
+            self.setters[kind] = setter
+            return setter
+
+        return register
+
+    def ready(self, kind: type[Value]) -> Callable[[Ready], Ready]:
+        """Look on when the constructor of an object of a project's class has run."""
+
+        def register(look: Ready) -> Ready:
+            self.ready_objects[kind] = look
+            return look
+
+        return register
+
+    def called(self, *kinds: type[Value]) -> Callable[[Model], Model]:
+        """Answer calls of a kind of value."""
+
+        def register(model: Model) -> Model:
+            for kind in kinds:
+                self.calls[kind] = model
+            return model
+
+        return register
+
+    def name(self, *names: str) -> Callable[[Callable[[Interpreter, Location], Values]], object]:
+        """Answer the mere mention of a library name that is no callable: `os.environ`, `math.inf`."""
+
+        def register(model: Callable[[Interpreter, Location], Values]) -> object:
+            for name in names:
+                self.names[name] = model
+            return model
+
+        return register
+
+    def find(self, name: str) -> Model | None:
+        """The model for a dotted name."""
+        # A model of its own outranks that of the namespace: `torch.save` beside `torch.*`.
+        exact = self.callables.get(name)
+        if exact is not None or not self.prefixes:
+            return exact
+        end = len(name)
+        while end > 0:
+            if name[:end] in self.prefixes:
+                return self.prefixes[name[:end]]
+            # Longest prefix first, cut at dots, so that `torch.nn.` comes before `torch.`.
+            cut = name.rfind(".", 0, end - 1)
+            end = cut + 1 if cut >= 0 else 0
+        return None
+
+
+MODELS = Models()
+
+
+def one(value: Value) -> Values:
+    """The set of one value."""
+    return ValueSet.of(value)
+
+
+def leaves(do: Interpreter, values: Values, depth: int = 3) -> list[Values]:
+    """The values apart from containers, and those that tuples, lists and dictionaries hold, each with what else may
+    be in its place."""
+    plain: list[Binding[Value]] = []
+    found: list[Values] = []
+    for binding in values.bindings:
+        inner = do.pairs(binding.value)
+        items = [item for _, item in inner] if inner is not None else list(do.known_items(binding.value) or ())
+        if items and depth:
+            found += [leaf for item in items for leaf in leaves(do, item, depth - 1)]
+        else:
+            plain.append(binding)
+    return [*([ValueSet(plain)] if plain else ()), *found]
+
+
+def flat(do: Interpreter, values: list[Value], depth: int = 3) -> list[Value]:
+    """The values, and what the tuples, lists and dictionaries among them hold."""
+    found: list[Value] = []
+    for value in values:
+        inner = do.pairs(value)
+        items = [item for _, item in inner] if inner is not None else _items(do, value)
+        if (items or inner is not None) and depth:
+            found += flat(do, [each for item in items for each in item], depth - 1)
+        else:
+            found.append(value)
+    return found
+
+
+def sure(do: Interpreter, given: list[Values], depth: int = 3) -> list[Value]:
+    """The values that are the only possible ones, and what the tuples, lists and dictionaries among them hold."""
+    found: list[Value] = []
+    for values in given:
+        only = values.only
+        # What may be something else proves no mistake.
+        if only is None:
+            continue
+        inner = do.pairs(only)
+        items = [item for _, item in inner] if inner is not None else list(do.known_items(only) or ())
+        found += sure(do, items, depth - 1) if items and depth else [only]
+    return found
+
+
+def _items(do: Interpreter, value: Value) -> list[Values]:
+    """The items that are known one by one, and what the others may be."""
+    known = do.known_items(value)
+    if known is not None or not isinstance(value, ListOf):
+        return list(known or ())
+    first, more = do.fact(value, "items"), do.fact(value, "more")
+    only = first.only if first is not None else None
+    return [*(only.items if isinstance(only, TupleOf) else ()), *([more] if more is not None else ())]

@@ -1,0 +1,168 @@
+"""Command line arguments and configurations: unknown values under known names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Values
+from gpudoctor.lint.values.container import TupleOf
+from gpudoctor.lint.values.event import ArgumentDeclared
+from gpudoctor.lint.values.function import Function, Library, Namespace
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Parser(Made):
+    """`argparse.ArgumentParser` and its groups; groups share the identity of their parser."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+OPTIONS = Library("click.option")
+"""Under it stand the options whose value the launcher decides."""
+
+
+# Some projects subclass it; `.*` catches its class methods.
+@MODELS.callable("argparse.ArgumentParser", "configargparse.ArgumentParser", "argparse.ArgumentParser.*")
+def _parser(call: Call) -> Values:
+    return one(Parser(call.identity(), call.place, call.label))
+
+
+@MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
+def _group(call: Call) -> Values:
+    assert call.receiver is not None
+    return one(call.receiver)
+
+
+def _texts(call: Call) -> tuple[str, ...]:
+    flags = [values.only for values in call.args]
+    return tuple(flag.value for flag in flags if isinstance(flag, Const) and isinstance(flag.value, str))
+
+
+@MODELS.method(Parser, "add_argument")
+def _add_argument(call: Call) -> Values:
+    flags = _texts(call)
+    given = call.constant(-1, "dest")
+    # argparse names the attribute after the first long option.
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    name = given if isinstance(given, str) else long.lstrip("-").replace("-", "_")
+    default = call.keywords.get("default")
+    call.emit(ArgumentDeclared, name=name, flags=flags, default=default)
+    assert call.receiver is not None
+    declared = _declared(call, name, default)
+    if declared is not None:
+        call.do.set_fact(call.receiver, f"declared {name}", declared)
+    # Groups and sub-parsers share the parser's facts, so all options are here.
+    names = call.do.fact(call.receiver, "names")
+    known = names.only.items if names is not None and isinstance(names.only, TupleOf) else ()
+    call.do.set_fact(call.receiver, "names", one(TupleOf((*known, one(Const(name))))))
+    return one(NONE)
+
+
+def _declared(call: Call, name: str, default: Values | None) -> Values | None:
+    """What the launcher decides: a rank that it passes, or a default that the environment gives."""
+    if default is not None and default.any(lambda value: isinstance(value, (Rank, Size))):
+        # argparse applies `type` to defaults that are text, so `type=int` makes a number of RANK.
+        as_number = _converts_to_number(call)
+        return default.mapped(
+            lambda v: Rank(v.kind, v.source, place=v.place) if isinstance(v, Rank) and as_number else v
+        )
+    # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
+    if name == "local_rank" and call.do.launched_by == "torchrun":
+        return one(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
+    return None
+
+
+def _converts_to_number(call: Call) -> bool:
+    kind = call.one(-1, "type", Library)
+    # Without `type=int` an option is text.
+    return kind is not None and kind.name == "builtins.int"
+
+
+@MODELS.method(Parser, "parse_args", "parse_intermixed_args")
+def _parse(call: Call) -> Values:
+    return one(_namespace(call))
+
+
+@MODELS.method(Parser, "parse_known_args")
+def _parse_known(call: Call) -> Values:
+    # `parse_known_args` lets options of a launcher pass.
+    rest = one(Unknown(("rest of", call.receiver), "left-over arguments", config=True))
+    return one(TupleOf((one(_namespace(call)), rest)))
+
+
+@MODELS.method(Parser)
+def _other(call: Call) -> Values:
+    return one(NONE)
+
+
+def _namespace(call: Call) -> Namespace:
+    made = Namespace(call.identity(), call.place, call.label, "argparse")
+    assert call.receiver is not None
+    names = call.do.fact(call.receiver, "names")
+    for each in names.only.items if names is not None and isinstance(names.only, TupleOf) else ():
+        name = str(each.only.value) if isinstance(each.only, Const) else ""
+        declared = call.do.fact(call.receiver, f"declared {name}")
+        if declared is not None:
+            call.do.set_fact(made, f"declared {name}", declared)
+    return made
+
+
+@MODELS.callable("argparse.Namespace", "types.SimpleNamespace")
+def _simple(call: Call) -> Values:
+    made = Namespace(call.identity(), call.place, call.label, "namespace")
+    for name, values in call.keywords.items():
+        call.do.set_fact(made, name, values)
+    return one(made)
+
+
+@MODELS.callable(
+    "omegaconf.OmegaConf.load",
+    "omegaconf.OmegaConf.create",
+    "omegaconf.OmegaConf.from_cli",
+    "omegaconf.OmegaConf.merge",
+    "omegaconf.OmegaConf.structured",
+    "easydict.EasyDict",
+    "transformers.HfArgumentParser",
+)
+def _configuration(call: Call) -> Values:
+    # One file for all ranks: branches on it split none.
+    return one(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))
+
+
+@MODELS.callable("click.option", "typer.Option", "rich_click.option")
+def _option(call: Call) -> Values:
+    """`@click.option("--lr")`: the parameter of this name is a setting."""
+    flags = _texts(call)
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    # click writes switches as `--shuffle/--no-shuffle`.
+    name = long.lstrip("-").partition("/")[0].replace("-", "_")
+    call.emit(ArgumentDeclared, name=name, flags=flags, default=call.keywords.get("default"))
+    declared = _declared(call, name, call.keywords.get("default"))
+    if declared is not None:
+        call.do.set_fact(OPTIONS, name, declared)
+    return one(Unknown((call.name, call.place), "a decorator", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("fire.Fire", "typer.run", "tyro.cli", "jsonargparse.CLI", "defopt.run", "absl.app.run")
+def _run_command(call: Call) -> Values:
+    """A function becomes the command line: its parameters are settings, also those that have a default."""
+    # fire calls it `component`, absl `main`.
+    given = call.arg(0, "component") or call.arg(0, "main")
+    functions = [value for value in flat(call.do, list(given or ())) if isinstance(value, Function)]
+    for function in functions:
+        names = function.node.args
+        # Defaults are overridden on the command line, so they decide no branch.
+        settings = {
+            each.arg: one(Unknown(("setting", each.arg), "chosen at the start", each.arg, config=True))
+            for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)
+        }
+        for name in settings:
+            call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
+        call.do.call(one(function), (), settings, call.node)
+    return one(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))

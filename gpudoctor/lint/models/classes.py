@@ -1,0 +1,108 @@
+"""Which kind of value an object of a project's class is: a module, a data set, a sampler, or just an object."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.function import Class, Instance
+from gpudoctor.lint.values.module import Module
+from gpudoctor.lint.values.optim import Optimizer
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.models.api import Interpreter
+    from gpudoctor.lint.values.base import Value
+
+DATASETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"})
+SAMPLERS = frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"})
+MODULE_ROOTS = (
+    "torch.nn.",
+    "torchvision.models.",
+    "timm.",
+    "transformers.",
+    "pytorch_lightning.",
+    "lightning.",
+    "diffusers.",
+)
+# Libraries of models hold as many classes that are none.
+NOT_MODULES = (
+    "Config",
+    "Tokenizer",
+    "Dataset",
+    "Trainer",
+    "Callback",
+    "DataModule",
+    "Arguments",
+    "Parameter",
+    "Processor",
+)
+
+
+def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: Interpreter) -> Value:
+    """The value of a new object of this class."""
+    # First, since a LightningModule also has what looks like a data set or an optimizer.
+    if is_module_class(cls):
+        return Module(identity, place, label, cls=cls, exact=cls.complete)
+    names = {name.rpartition(".")[2] for name in cls.library_bases}
+    if names & DATASETS:
+        iterable = "IterableDataset" in names
+        return Dataset(identity, place, label, cls=cls, iterable=iterable, draws=draws_items(cls))
+    if names & SAMPLERS:
+        # An own Sampler may shard in `__iter__`; whether it does is not known.
+        distributed = True if "DistributedSampler" in names else None
+        own = counts_epochs(cls)
+        return Sampler(identity, place, label, made_by=cls.label, distributed=distributed, sets_own_epoch=own)
+    # Its sampler may be built anywhere in the class: opaque until `super().__init__` is seen.
+    if "torch.utils.data.DataLoader" in cls.library_bases:
+        return Loader(identity, place, label, opaque=True, cls=cls)
+    # `torch.optim.lr_scheduler.X` lies one level deeper and is no optimizer.
+    if any(name.startswith("torch.optim.") and name.count(".") == 2 for name in cls.library_bases):
+        return Optimizer(identity, place, label, made_by=cls.label, complete=False, cls=cls)
+    return Instance(identity, place, label, cls)
+
+
+def draws_items(cls: Class) -> bool:
+    """`__getitem__` never looks at the index."""
+    for statement in cls.node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__getitem__":
+            names = [each.arg for each in statement.args.args]
+            used = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
+            return len(names) == 2 and names[1] not in used
+    return any(draws_items(base) for base in cls.bases if isinstance(base, Class))
+
+
+def counts_epochs(cls: Class) -> bool:
+    """The class draws the order in a way of its own, which may need nobody to tell it the epoch."""
+    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    # The order comes from the base, and with it the need of `set_epoch`.
+    if "__iter__" not in methods:
+        return any(counts_epochs(base) for base in cls.bases if isinstance(base, Class))
+    mentions = list(_mentions_of_epoch(methods))
+    # `self.epoch += 1` inside: resume-aware samplers advance by themselves.
+    return not mentions or any(isinstance(each.ctx, ast.Store) or each.attr == "set_epoch" for each in mentions)
+
+
+def _mentions_of_epoch(methods: dict[str, ast.FunctionDef]) -> Iterator[ast.Attribute]:
+    for name, method in methods.items():
+        if name not in ("__init__", "set_epoch"):
+            for each in ast.walk(method):
+                if isinstance(each, ast.Attribute) and each.attr in ("epoch", "set_epoch"):
+                    yield each
+
+
+def is_module_class(cls: Class) -> bool:
+    """The class derives from `nn.Module`, directly or through a library's model."""
+    return any(is_module_name(name) for name in cls.library_bases)
+
+
+def is_module_name(name: str) -> bool:
+    """A dotted library name whose objects are modules."""
+    last = name.rpartition(".")[2]
+    if not name.startswith(MODULE_ROOTS) or not last[:1].isupper():
+        return name.startswith("torch.nn.modules.") and last[:1].isupper()
+    if name.startswith(("torch.nn.utils.", "torch.nn.init.", "torch.nn.functional.")):
+        return False
+    return not last.endswith(NOT_MODULES)

@@ -1,0 +1,128 @@
+"""What a program means when it names a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.api import Call, Interpreter, one
+from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.event import DeviceUsed, RankTextUsed
+from gpudoctor.lint.values.function import Library
+from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.values.rank import Rank, Size
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+TORCH = Library("torch")
+TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
+
+
+def as_device(value: Value, place: Location) -> Value | None:
+    """The device that a value names: a Device, an Unknown, or None for a value that names none (a dtype)."""
+    if isinstance(value, (Device, Unknown)):
+        return value
+    if isinstance(value, Const):
+        return _from_constant(value, place)
+    # `model.to(rank)`: an integer is the index of a GPU.
+    if isinstance(value, (Rank, Size)):
+        return Device("cuda", value, place)
+    if isinstance(value, Text):
+        return _from_text(value, place)
+    # `torch.float16` is a name of the library and no device.
+    if isinstance(value, Library):
+        return None
+    if isinstance(value, Tensor):
+        return value.device or Unknown(("device of", value), "the device of a tensor", value.label)
+    if isinstance(value, (Module, Wrapper)):
+        return Unknown(("device of", value), "the device of a module", value.label)
+    return Unknown(("device", value), "a device")
+
+
+def _from_constant(value: Const, place: Location) -> Value | None:
+    # `.to(None)` moves nothing; True is an int to Python and no index to anybody.
+    if isinstance(value.value, bool) or value.value is None:
+        return None
+    if isinstance(value.value, int):
+        # Negative: the habit of `--gpu -1` for "no GPU".
+        return Device("cuda", value, place) if value.value >= 0 else Device("cpu", None, place)
+    if isinstance(value.value, str):
+        kind, _, index = value.value.partition(":")
+        # No index means the current device, which differs by rank after `set_device`.
+        if kind in TYPES:
+            return Device(kind, Const(int(index)) if index.isdigit() else None, place)
+        return Unknown(("device", value), "a device", value.value)
+    return None
+
+
+def _from_text(value: Text, place: Location) -> Value:
+    first = value.parts[0]
+    if isinstance(first, Const) and isinstance(first.value, str):
+        kind = first.value.partition(":")[0]
+        rest = [part for part in value.parts[1:] if not isinstance(part, Const)]
+        # `f"cuda:{local_rank}"` and `"cuda:" + str(rank)`.
+        if kind in TYPES and len(rest) == 1:
+            index = rest[0]
+            # Within a text, the text of an environment variable is as good as a number.
+            return Device(kind, replace(index, as_text=False) if isinstance(index, (Rank, Size)) else index, place)
+    return Unknown(("device", value), "a device that is put together")
+
+
+def devices_of(values: Values | None, place: Location) -> Values | None:
+    """The devices that these values name, None where they name none."""
+    if values is None:
+        return None
+    found = values.mapped(lambda value: as_device(value, place) or value)
+    return found if found.all(lambda value: isinstance(value, (Device, Unknown))) else None
+
+
+def default_device(do: Interpreter) -> Values:
+    """Where new tensors and modules are made."""
+    # CPU unless torch 2.0's `set_default_device` or a `with torch.device(…)` says otherwise.
+    return do.fact(TORCH, "default device") or one(CPU)
+
+
+def use(call: Call, values: Values | None, purpose: str, place: Location | None = None) -> None:
+    """Log that devices are chosen."""
+    if values is None:
+        return
+    for value in values:
+        if isinstance(value, Device) and value.type != "cpu":
+            # `f"cuda:{os.environ['LOCAL_RANK']}"` is fine; the bare text as an index is not.
+            if value.index is not None:
+                note_text(call, one(value.index), "given as the index of a device", place)
+            call.do.emit(
+                DeviceUsed, at=place or call.place, device=value, purpose=purpose, certain=values.only is not None
+            )  # fmt: skip
+        # That a device was chosen counts, also where which one is not known.
+        elif purpose in ("set_device", "context"):
+            call.do.emit(DeviceUsed, at=place or call.place, device=value, purpose=purpose, certain=False)
+
+
+def note_text(call: Call, values: Values | None, use: str, place: Location | None = None) -> None:
+    """Log the text of a rank variable that is given where a number is needed."""
+    for value in values or ():
+        if isinstance(value, (Rank, Size)) and value.as_text:
+            call.do.emit(RankTextUsed, at=place or call.place, rank=value, use=use)
+
+
+def moved_to(call: Call) -> tuple[Values | None, bool]:
+    """What `.to(…)`, `.cuda(…)` and `.cpu()` name: the devices (None: not a device), and whether a dtype changes."""
+    if call.name == "cpu":
+        return one(Device("cpu", None, call.place)), False
+    if call.name == "cuda":
+        given = call.arg(0, "device")
+        # `.cuda()` and `.cuda(None)`: the current device, GPU 0 on all ranks without `set_device`.
+        if given is None or given.only == Const(None):
+            return one(Device("cuda", None, call.place)), False
+        return devices_of(given.mapped(lambda v: v if v != Const(None) else Const("cuda")), call.place), False
+    given = call.arg(0, "device")
+    # `.to(device, torch.bfloat16)` moves and casts at once.
+    dtype = "dtype" in call.keywords or len(call.args) > 1
+    if given is None:
+        return None, dtype
+    found = devices_of(given, call.place)
+    return found, dtype or found is None

@@ -1,0 +1,330 @@
+"""Frameworks that own wrapping, placement, sharding or saving: the plain rules stand back where one is in charge."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, flat, one
+from gpudoctor.lint.models.tensors import report
+from gpudoctor.lint.models.torch_distributed import DISTRIBUTED
+from gpudoctor.lint.values.base import NONE, TRUE, Truth, Unknown, Value, Values
+from gpudoctor.lint.values.container import TupleOf
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Backward, Collective, Save, UseManaged, Wrap
+from gpudoctor.lint.values.function import Context
+from gpudoctor.lint.values.group import Managed
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.values.tensor import Tensor
+
+TAKE_CHARGE = {
+    "accelerate.Accelerator": "accelerate",
+    "accelerate.PartialState": "accelerate",
+    "accelerate.state.PartialState": "accelerate",
+    "accelerate.accelerator.Accelerator": "accelerate",
+    "lightning.pytorch.Trainer": "lightning",
+    "lightning.Trainer": "lightning",
+    "lightning.Fabric": "lightning",
+    "lightning.fabric.Fabric": "lightning",
+    "lightning_fabric.Fabric": "lightning",
+    "lightning.pytorch.cli.LightningCLI": "lightning",
+    "transformers.Trainer": "transformers",
+    "transformers.Seq2SeqTrainer": "transformers",
+    "deepspeed.initialize": "deepspeed",
+    "deepspeed.init_distributed": "deepspeed",
+    "deepspeed.init_inference": "deepspeed",
+    # Who adds DeepSpeed's options hands over the training later, perhaps by a switch.
+    "deepspeed.add_config_arguments": "deepspeed",
+    "horovod.torch.init": "horovod",
+    "horovod.torch.DistributedOptimizer": "horovod",
+    "composer.Trainer": "composer",
+    "mmengine.runner.Runner": "mmengine",
+    "mmcv.parallel.MMDistributedDataParallel": "mmengine",
+    "mmcv.runner.build_runner": "mmengine",
+    "colossalai.launch": "colossalai",
+    "colossalai.launch_from_torch": "colossalai",
+    "colossalai.booster.Booster": "colossalai",
+    "colossalai.initialize": "colossalai",
+    "torch.distributed.tensor.parallel.parallelize_module": "tensor parallel",
+    "torch.distributed.pipelining.PipelineStage": "pipeline",
+    "torch.distributed.rpc.init_rpc": "rpc",
+    "ray.train.torch.TorchTrainer": "ray",
+    "ray.train.torch.prepare_model": "ray",
+    "ray.train.torch.prepare_data_loader": "ray",
+    "catalyst.dl.SupervisedRunner": "catalyst",
+    "bagua.torch_api.init_process_group": "bagua",
+    "byteps.torch.init": "byteps",
+}
+# accelerate and lightning run on one GPU as well, so they prove nothing about the launch.
+ALWAYS_SEVERAL = frozenset({"deepspeed", "horovod", "colossalai", "megatron"})
+PREFIXES = {
+    "accelerate.": "accelerate",
+    "trl.": "transformers",
+    "detectron2.": "detectron2",
+    "ignite.distributed.": "ignite",
+    "fairscale.": "fairscale",
+    "megatron.": "megatron",
+    "fastai.": "fastai",
+    "mmengine.": "mmengine",
+    "mmdet.": "mmengine",
+    "mmcv.": "mmengine",
+    "fairseq.": "fairseq",
+    "speechbrain.": "speechbrain",
+    "torchtnt.": "tnt",
+    "colossalai.": "colossalai",
+    "horovod.": "horovod",
+    "deepspeed.": "deepspeed",
+    "lightning.": "lightning",
+    "composer.": "composer",
+    "ray.train.": "ray",
+    "hvd.": "horovod",
+}
+
+
+OWNERS = ("Trainer", "Runner", "Engine", "LearningRunner")
+"""How classes end that run the training."""
+
+
+def _without_constructor(name: str) -> str:
+    """The class for `Runner.from_cfg`: another way to make one."""
+    owner, _, last = name.rpartition(".")
+    return owner if owner.endswith(OWNERS) and last.startswith(("from_", "build")) else name
+
+
+def _framework(name: str) -> str:
+    return TAKE_CHARGE.get(name) or next((found for prefix, found in PREFIXES.items() if name.startswith(prefix)), "")
+
+
+@MODELS.callable(*TAKE_CHARGE, *(f"{prefix}*" for prefix in PREFIXES))
+def _take_charge(call: Call) -> Values:
+    name = _without_constructor(call.name)
+    framework, last = _framework(name), name.rpartition(".")[2]
+    # horovod's ranks and collectives are as good as those of torch.distributed.
+    special = SPECIAL.get((framework, last))
+    if special is not None:
+        return special(call)
+    in_charge = name in TAKE_CHARGE or last.endswith(OWNERS)
+    in_charge = in_charge or framework in (
+        "detectron2",
+        "ignite",
+        "fairscale",
+        "megatron",
+        "fastai",
+        "fairseq",
+        "speechbrain",
+    )
+    if in_charge:
+        call.emit(
+            UseManaged,
+            framework=framework,
+            call=call.name,
+            several=framework in ALWAYS_SEVERAL or last == "PartialState",
+        )
+        # What is handed over may be moved, wrapped and stepped out of sight.
+        call.do.note_escape(call.name, (*call.args, *call.keywords.values()), call.node)
+        _group_exists(call)
+    if last in ("Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"):
+        return one(Managed(call.identity(), call.place, call.label, framework, call.name))
+    if last == "initialize" and framework == "deepspeed":
+        return one(_deepspeed(call))
+    return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _group_exists(call: Call) -> None:
+    """The framework makes the process group."""
+    call.do.set_fact(DISTRIBUTED, "group", one(TRUE))
+
+
+def _deepspeed(call: Call) -> Value:
+    model = call.keywords.get("model") or call.arg(1, "model")
+    only = model.only if model is not None else None
+    engine: Values = one(only) if only is not None else one(NONE)
+    # The engine owns placement and casts, so devices under it are not judged.
+    if isinstance(only, (Module, Wrapper)):
+        engine = one(Wrapper(call.identity(), call.place, call.label, WrapperKind.PREPARED, only))
+    rest = [one(Unknown((call.name, call.place, i), "made by deepspeed", escaped_from=call.name)) for i in range(3)]
+    return TupleOf((engine, *rest))
+
+
+def _horovod_rank(call: Call) -> Values:
+    kind = RankKind.LOCAL if "local" in call.name else RankKind.GLOBAL
+    return one(Rank(kind, RankSource.FRAMEWORK, place=call.place))
+
+
+def _horovod_size(call: Call) -> Values:
+    return one(Size(SizeKind.LOCAL_WORLD if "local" in call.name else SizeKind.WORLD, place=call.place))
+
+
+def _horovod_collective(call: Call) -> Values:
+    name = call.name.rpartition(".")[2]
+    call.emit(Collective, call=name, by="horovod", subject=call.arg(0, "tensor"), in_place=name.endswith("_"))
+    given = [value for value in flat(call.do, call.all_values()) if isinstance(value, Tensor)]
+    # horovod names in-place collectives with a trailing underscore, as torch does operations.
+    for value in given if name.endswith("_") else ():
+        call.do.set_fact(value, "reduced", one(TRUE))
+    return one(Unknown((call.name, call.identity()), "a value from all ranks", call.label, escaped_from="horovod"))
+
+
+SPECIAL = {
+    ("horovod", "rank"): _horovod_rank,
+    ("horovod", "local_rank"): _horovod_rank,
+    ("horovod", "size"): _horovod_size,
+    ("horovod", "local_size"): _horovod_size,
+    **{
+        ("horovod", name): _horovod_collective
+        for name in (
+            "allreduce",
+            "allreduce_",
+            "allgather",
+            "broadcast",
+            "broadcast_",
+            "broadcast_object",
+            "join",
+            "barrier",
+        )
+    },
+}
+
+
+@MODELS.attribute(Managed)
+def _attribute(call: Call) -> Values:
+    managed, name = call.receiver, call.name
+    assert isinstance(managed, Managed)
+    if name in ("process_index", "global_rank"):
+        return one(Rank(RankKind.GLOBAL, RankSource.FRAMEWORK, place=call.place))
+    if name in ("local_process_index", "local_rank"):
+        return one(Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place))
+    if name in ("num_processes", "world_size"):
+        return one(Size(SizeKind.WORLD, place=call.place))
+    # The same atom as `rank == 0`, so guards of both kinds are recognised alike.
+    if name in ("is_main_process", "is_global_zero", "is_local_main_process"):
+        atom = Atom(("rank", RankKind.GLOBAL, "==", 0), Dependence.RANK, call.label, call.place, "rank 0")
+        return one(Truth(Literal(atom, True)))
+    if name == "device":
+        return one(Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), call.place))
+    if name in ("state", "strategy", "sync_gradients", "distributed_type", "mixed_precision", "trackers"):
+        return one(Unknown((name, managed), f"the {name} of {managed.label}", call.label, config=True))
+    return NOT_ANSWERED
+
+
+@MODELS.method(
+    Managed,
+    "prepare",
+    "prepare_model",
+    "prepare_data_loader",
+    "prepare_optimizer",
+    "setup",
+    "setup_dataloaders",
+    "setup_module",
+    "setup_optimizers",
+)
+def _prepare(call: Call) -> Values:
+    """Every object comes back under the framework's care."""
+    managed = call.receiver
+    assert isinstance(managed, Managed)
+    prepared = tuple(values.mapped(lambda value: _prepared(call, managed, value)) for values in call.args)
+    # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
+    if len(prepared) == 1:
+        return prepared[0]
+    return one(TupleOf(prepared))
+
+
+def _prepared(call: Call, managed: Managed, value: Value) -> Value:
+    if isinstance(value, (Module, Wrapper)):
+        wrapper = Wrapper(
+            call.identity(), call.place, getattr(value, "label", ""), WrapperKind.DDP, value, device_ids=one(TRUE)
+        )
+        # What the framework wraps is its own affair, unless the program was there before it.
+        if isinstance(value, Wrapper):
+            call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
+        return wrapper
+    if isinstance(value, Loader):
+        return Loader(
+            call.identity(), call.place, value.label, value.dataset, value.sampler, value.batch_sampler, value.shuffle,
+            value.batch_size, value.num_workers, value.pin_memory, value.drop_last, managed=managed.framework,
+        )  # fmt: skip
+    return value
+
+
+@MODELS.method(Managed, "backward", "manual_backward")
+def _backward(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, Managed)
+    # `accelerator.backward(loss)` scales the loss before it calls `loss.backward()`.
+    for value in call.args[0] if call.args else ():
+        forwards = value.forwards if isinstance(value, Tensor) else frozenset()
+        call.emit(
+            Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed=managed.framework
+        )
+    return one(NONE)
+
+
+@MODELS.method(Managed, "gather", "gather_for_metrics", "reduce", "all_gather", "all_reduce", "pad_across_processes")
+def _gather(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, Managed)
+    call.emit(Collective, call=call.name, by=managed.framework, subject=call.arg(0, "tensor"), in_place=False)
+    result = one(
+        Unknown((call.name, call.identity()), "values from all ranks", call.label, escaped_from="torch.gather")
+    )
+    given = call.args[0].only if call.args else None
+    # `gather_for_metrics((preds, labels))` gives back as many as it got.
+    items = call.do.known_items(given) if isinstance(given, TupleOf) else None
+    return one(TupleOf(tuple(result for _ in items))) if items else result
+
+
+@MODELS.method(Managed, "wait_for_everyone", "barrier", "save_state", "get_state_dict")
+def _wait(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, Managed)
+    call.emit(Collective, call=call.name, by=managed.framework, in_place=False)
+    return one(
+        Unknown((call.name, call.identity()), f"what .{call.name}() returns", call.label, escaped_from="torch.state")
+    )
+
+
+@MODELS.method(Managed, "unwrap_model")
+def _unwrap(call: Call) -> Values:
+    only = call.args[0].only if call.args else None
+    return one(only.core) if isinstance(only, Wrapper) else (call.args[0] if call.args else one(NONE))
+
+
+@MODELS.method(
+    Managed, "no_sync", "accumulate", "autocast", "main_process_first", "local_main_process_first", "rank_zero_first"
+)
+def _context(call: Call) -> Values:
+    return one(Context(f"accelerate.{call.name}"))
+
+
+@MODELS.method(Managed, "on_main_process", "on_local_main_process")
+def _decorator(call: Call) -> Values:
+    return call.args[0] if call.args else one(NONE)
+
+
+@MODELS.method(Managed, "save", "save_model", "save_checkpoint")
+def _save(call: Call) -> Values:
+    """The framework itself lets one rank write."""
+    # Lightning's `save_checkpoint` has a barrier in it: under a rank guard it hangs.
+    call.emit(Save, call=f".{call.name}", path=call.arg(1, "f"), collective=True)
+    return one(NONE)
+
+
+@MODELS.method(Managed, "print", "log", "log_dict")
+def _show(call: Call) -> Values:
+    """What the main process says."""
+    report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+    return one(NONE)
+
+
+@MODELS.method(Managed)
+def _method(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, Managed)
+    return one(
+        Unknown(
+            (call.name, call.identity()),
+            f"what .{call.name}() returns",
+            call.label,
+            escaped_from=f"torch.{managed.framework}",
+        )
+    )

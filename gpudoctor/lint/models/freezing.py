@@ -1,0 +1,59 @@
+"""Which models ask for no gradient: a frozen one builds no graph of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
+from gpudoctor.lint.values.base import FALSE, TRUE, Const, Value, Values
+from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+def is_frozen(do: Interpreter, module: Value) -> bool:
+    """All parameters of a module were told to take no gradient, on every path that leads here."""
+    found = do.fact(core_of(module), "frozen")
+    return found is not None and found.only == TRUE
+
+
+def freeze(do: Interpreter, module: Value, frozen: bool) -> None:
+    """The parameters of a module take a gradient or none from here on."""
+    core = core_of(module)
+    do.set_fact(core, "frozen", one(TRUE if frozen else FALSE))
+    if not frozen:
+        for parent, parts in list(do.parts.items()):
+            if core in parts and is_frozen(do, parent):
+                freeze(do, parent, False)
+
+
+@MODELS.method(Module, "requires_grad_")
+@MODELS.method(Wrapper, "requires_grad_")
+def _of_module(call: Call) -> Values:
+    assert call.receiver is not None
+    _told(call.do, call.receiver, call.arg(0, "requires_grad") or one(TRUE))
+    return one(call.receiver)
+
+
+@MODELS.method(Tensor, "requires_grad_")
+def _of_tensor(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    _assigned(call.do, tensor, "requires_grad", call.arg(0, "requires_grad") or one(TRUE), call.place)
+    return one(tensor)
+
+
+@MODELS.setter(Tensor)
+def _assigned(do: Interpreter, tensor: Value, name: str, values: Values, place: Location) -> None:
+    """`p.requires_grad = False`, in a loop over the parameters of a module."""
+    assert isinstance(tensor, Tensor)
+    if name == "requires_grad" and tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
+        _told(do, tensor.batch_of, values)
+
+
+def _told(do: Interpreter, module: Value, values: Values) -> None:
+    only = values.only
+    # A value that is not known may leave some of them with a gradient.
+    freeze(do, module, isinstance(only, Const) and only.value is False)

@@ -1,0 +1,84 @@
+"""Models that transformers, diffusers and peft make, and where `device_map` puts them."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, flat, one
+from gpudoctor.lint.models.devices import as_device, default_device, use
+from gpudoctor.lint.models.torch_nn import adopt
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.event import UseManaged
+from gpudoctor.lint.values.module import Module, Wrapper
+
+NO_MODELS = (
+    "Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "ImageProcessor", "Scheduler", "Pipeline",
+    "Collator", "Arguments", "Dataset",
+)  # fmt: skip
+
+
+SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
+
+
+@MODELS.callable("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments", "trl.SFTConfig")
+def _training_arguments(call: Call) -> Values:
+    """Some of the settings say that the trainer is started in several processes."""
+    several = any(name in call.keywords for name in SEVERAL)
+    call.emit(UseManaged, framework="transformers", call=call.name, several=several)
+    return one(Unknown((call.name, call.identity()), "settings of a trainer", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("transformers.*", "diffusers.*")
+def _library(call: Call) -> Values:
+    owner, _, last = call.name.rpartition(".")
+    made = owner.rpartition(".")[2]
+    if last in ("from_pretrained", "from_config") and made[:1].isupper() and not made.endswith(NO_MODELS):
+        return one(_ready_model(call))
+    if last[:1].isupper() and last.endswith(("Model", "LMHeadModel", "Classification", "Generation", "LM")):
+        return one(_ready_model(call))
+    return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _ready_model(call: Call) -> Module:
+    module = Module(call.identity(), call.place, call.label, made_by=call.name, parameters=True)
+    placed = call.keywords.get("device_map")
+    call.do.set_fact(
+        module, "device", default_device(call.do) if placed is None else one(_placed(call, module, placed))
+    )
+    return module
+
+
+def _placed(call: Call, module: Module, device_map: Values) -> Value:
+    """`device_map={"": index}` puts the whole model on one device; other maps spread it."""
+    place = call.argument_places.get("device_map", call.place)
+    for value in flat(call.do, list(device_map)):
+        device = as_device(value, place) if not (isinstance(value, Const) and isinstance(value.value, str)) else None
+        if device is not None:
+            use(call, one(device), "device_map", place)
+            return device
+    return Unknown(("device map", module), "placed by a device map", call.label)
+
+
+@MODELS.callable("peft.get_peft_model", "peft.prepare_model_for_kbit_training", "peft.PeftModel.from_pretrained")
+def _adapted(call: Call) -> Values:
+    """An adapter around a model: a module that holds it, where it was."""
+    given = call.args[0].only if call.args else None
+    if not isinstance(given, (Module, Wrapper)):
+        return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label))
+    if call.name.endswith("prepare_model_for_kbit_training"):
+        return one(given)
+    module = Module(call.identity(), call.place, call.label, made_by=call.name, parameters=True)
+    where = call.do.fact(given, "device")
+    if where is not None:
+        call.do.set_fact(module, "device", where)
+    adopt(call.do, module, given)
+    return one(module)
+
+
+@MODELS.method(
+    Module,
+    "gradient_checkpointing_enable",
+    "enable_input_require_grads",
+    "resize_token_embeddings",
+    "print_trainable_parameters",
+)
+def _in_place(call: Call) -> Values:
+    return one(Const(None)) if call.receiver is not None else NOT_ANSWERED

@@ -1,0 +1,45 @@
+"""Which files of models a program needs: they are loaded when its text mentions the library."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+ALWAYS = ("builtin", "standard", "tensors", "environment", "arguments")
+BY_WORD = {
+    "torch": (
+        "torch_core",
+        "freezing",
+        "torch_nn",
+        "wrapping",
+        "torch_distributed",
+        "torch_data",
+        "torch_optim",
+        "torch_cuda",
+        "launching",
+        "storage",
+        "loggers",
+        "frameworks",
+    ),
+    "transformers": ("torch_nn", "huggingface"),
+    "diffusers": ("torch_nn", "huggingface"),
+    "peft": ("torch_nn", "huggingface"),
+    "mpi4py": ("mpi",),
+    "wandb": ("loggers",),
+    **dict.fromkeys(
+        ("accelerate", "lightning", "deepspeed", "detectron2", "mmengine", "mmcv", "composer", "colossalai", "fastai"),
+        ("frameworks",),
+    ),
+}
+_loaded: set[str] = set()
+
+
+def load_models(text: str) -> None:
+    """Load what a file with this text may call."""
+    wanted = [*ALWAYS]
+    for word, files in BY_WORD.items():
+        if word in text:
+            wanted += files
+    for name in wanted:
+        if name not in _loaded:
+            _loaded.add(name)
+            import_module(f"gpudoctor.lint.models.{name}")

@@ -1,0 +1,158 @@
+"""The standard library: paths, clocks, random numbers, functools, contextlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
+from gpudoctor.lint.models.tensors import note_printed, report
+from gpudoctor.lint.values.base import NONE, Const, Text, Unknown, Values
+from gpudoctor.lint.values.event import ClockRead, SeedSet
+from gpudoctor.lint.values.function import Context, FieldFactory, Partial
+from gpudoctor.lint.values.module import Module, Wrapper, core_of
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+@MODELS.callable(
+    "os.path.join", "os.path.abspath", "os.path.expanduser", "os.path.dirname", "os.path.realpath", "os.fspath"
+)
+def _path(call: Call) -> Values:
+    return one(Text(tuple(flat(call.do, call.all_values()))))
+
+
+@MODELS.callable("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")
+def _pathlib(call: Call) -> Values:
+    return one(Text(tuple(call.all_values())))
+
+
+@MODELS.callable("os.path.exists", "os.path.isfile", "os.path.isdir")
+def _exists(call: Call) -> Values:
+    # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
+    return one(Unknown((call.name, call.args), "whether a file is there", call.label))
+
+
+@MODELS.callable("time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.default_timer")
+def _clock(call: Call) -> Values:
+    call.emit(ClockRead, call=call.name)
+    # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
+    return one(Unknown(("clock", call.identity()), "a clock", call.label, Dependence.LOCAL))
+
+
+@MODELS.callable("time.strftime", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow")
+def _now(call: Call) -> Values:
+    # Run names made from the time differ between ranks at the turn of a second.
+    return one(Unknown(("clock", call.identity()), "a clock", call.label, Dependence.LOCAL, escaped_from=call.name))
+
+
+@MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")
+def _random(call: Call) -> Values:
+    # The same seed on all ranks gives all of them the same augmentations.
+    if call.name.endswith("seed"):
+        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"))
+        return one(NONE)
+    return one(Unknown(("random", call.identity()), "a random number", call.label, Dependence.LOCAL))
+
+
+@MODELS.callable("functools.partial")
+def _partial(call: Call) -> Values:
+    function = call.args[0].only if call.args else None
+    # One of several functions: what is bound to which is not kept apart.
+    if function is None:
+        return one(Unknown(("partial", call.args), "a callable with arguments", call.label))
+    return one(Partial(function, call.args[1:], tuple(call.keywords.items())))
+
+
+@MODELS.callable("functools.wraps", "functools.update_wrapper")
+def _wraps(call: Call) -> Values:
+    return one(
+        Unknown(("wraps", call.args), "a decorator that changes nothing", call.label, escaped_from="functools.wraps")
+    )
+
+
+@MODELS.callable("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.redirect_stdout")
+def _context(call: Call) -> Values:
+    # `no_sync() if … else nullcontext()` is the idiom of accumulation.
+    owner = call.args[0].only if call.args and call.name.endswith("nullcontext") else None
+    return one(Context(call.name, owner))
+
+
+@MODELS.callable("dataclasses.field", "attrs.field", "attr.ib", "pydantic.Field")
+def _field(call: Call) -> Values:
+    factory = call.keywords.get("default_factory") or call.keywords.get("factory")
+    # The factory runs for each object, so a list is not shared by all.
+    if factory is not None:
+        return one(FieldFactory(factory))
+    default = call.keywords.get("default")
+    return default or one(Unknown(("field", call.place), "a field without a value", call.label, config=True))
+
+
+@MODELS.callable("copy.deepcopy", "copy.copy")
+def _copy(call: Call) -> Values:
+    only = call.args[0].only if call.args else None
+    # EMA and target networks are copies: new parameters, on the same device.
+    if isinstance(only, (Module, Wrapper)):
+        core = core_of(only)
+        if isinstance(core, Module):
+            copied = Module(
+                call.identity(),
+                call.place,
+                call.label,
+                core.cls,
+                core.made_by,
+                core.parameters,
+                core.buffers,
+                core.exact,
+            )
+            device = call.do.fact(core, "device")
+            if device is not None:
+                call.do.set_fact(copied, "device", device)
+            return one(copied)
+    return call.args[0] if call.args else one(NONE)
+
+
+@MODELS.callable("sys.path.append", "sys.path.insert")
+def _search_path(call: Call) -> Values:
+    folder = call.args[-1].only if call.args else None
+    if isinstance(folder, Const) and isinstance(folder.value, str):
+        call.do.add_search_path(folder.value)
+    return one(NONE)
+
+
+@MODELS.callable("logging.*", "loguru.*")
+def _logging(call: Call) -> Values:
+    if call.name.rpartition(".")[2] in ("info", "debug", "warning", "error", "critical", "log", "exception"):
+        report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+        for values in call.args:
+            note_printed(call.do, values, call.place)
+        return one(NONE)
+    return one(Unknown((call.name, call.args), "a logger", call.label, escaped_from=call.name))
+
+
+@MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")
+def _numbers(do: Interpreter, place: Location) -> Values:
+    # Neither zero nor whole: only its being a number decides anything here.
+    return one(Const(0.5))
+
+
+@MODELS.name("sys.argv")
+def _argv(do: Interpreter, place: Location) -> Values:
+    return one(Unknown(("setting", "argv"), "the command line", "sys.argv", config=True))
+
+
+@MODELS.name("sys.platform")
+def _platform(do: Interpreter, place: Location) -> Values:
+    """Several GPUs are trained on Linux."""
+    return one(Const("linux"))
+
+
+@MODELS.name("os.name")
+def _os_name(do: Interpreter, place: Location) -> Values:
+    return one(Const("posix"))
+
+
+@MODELS.callable("platform.system")
+def _system(call: Call) -> Values:
+    return one(Const("Linux"))

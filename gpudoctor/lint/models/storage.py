@@ -1,0 +1,93 @@
+"""Files: checkpoints that are written and read."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.models.devices import devices_of, use
+from gpudoctor.lint.models.states import written
+from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Values
+from gpudoctor.lint.values.container import DictOf
+from gpudoctor.lint.values.event import Load, Save
+
+
+@MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
+def _save(call: Call) -> Values:
+    content = call.arg(0, "obj")
+    # Every rank that comes here writes the path: torn files on a shared disk.
+    call.emit(Save, call=call.name, path=call.arg(1, "f"), content=content, states=written(call.do, content))
+    return one(NONE)
+
+
+@MODELS.callable(
+    "numpy.save",
+    "numpy.savez",
+    "numpy.savetxt",
+    "numpy.savez_compressed",
+    "joblib.dump",
+    "pickle.dump",
+    "json.dump",
+    "yaml.dump",
+    "shutil.copyfile",
+    "shutil.copy",
+)
+def _write(call: Call) -> Values:
+    # shutil and joblib take the target second, numpy first.
+    path = call.arg(1, "dst") if call.name.startswith("shutil") or call.name == "joblib.dump" else call.arg(0, "file")
+    # These get an open file, and `open` has been logged already.
+    if not call.name.startswith(("pickle", "json", "yaml")):
+        call.emit(Save, call=call.name, path=path, checkpoint=False)
+    return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("io.BytesIO", "io.StringIO", "tempfile.*")
+def _own_file(call: Call) -> Values:
+    """A file in memory or under a fresh name: each process has its own."""
+    why = f"what {call.name} returns"
+    return one(Unknown((call.name, call.identity()), why, call.label, Dependence.LOCAL, escaped_from=call.name))
+
+
+@MODELS.callable("torch.distributed.checkpoint.*")
+def _sharded(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    # Each rank writes its shard: under a rank guard these hang.
+    if last in ("save", "async_save", "save_state_dict"):
+        call.emit(
+            Save,
+            call=call.name,
+            path=call.keywords.get("checkpoint_id"),
+            content=call.arg(0, "state_dict"),
+            collective=True,
+        )
+    return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.nn.modules.utils.consume_prefix_in_state_dict_if_present")
+def _take_prefix_off(call: Call) -> Values:
+    for value in call.args[0] if call.args else ():
+        # Keys no longer carry `module.`, so they fit a bare model.
+        call.do.set_fact(value, "rewritten", one(TRUE))
+    return one(NONE)
+
+
+def _targets(call: Call, location: Values | None) -> list[Values]:
+    """The devices that `map_location` names, those of a dictionary from device to device included."""
+    if location is None:
+        return []
+    pairs = [pair for value in location if isinstance(value, DictOf) for pair in call.do.pairs(value) or ()]
+    return [target for _, target in pairs] or [location]
+
+
+@MODELS.callable("torch.load")
+def _load(call: Call) -> Values:
+    location = call.arg(1, "map_location")
+    # Without it tensors return to the GPU they were saved from: GPU 0 for all ranks.
+    for values in _targets(call, location):
+        use(call, devices_of(values, call.place), "map_location", call.argument_places.get("map_location"))
+    by_rank = (
+        # One file per rank: then loading different states is what is wanted.
+        Dependence.RANK if any(path.depends & Dependence.RANK for path in call.arg(0, "f") or ()) else Dependence.NONE
+    )
+    result = Unknown(("loaded", call.identity()), "what was in a file", call.label, by_rank, escaped_from="torch.load")
+    call.emit(Load, call=call.name, path=call.arg(0, "f"), map_location=location, result=result)
+    return one(result)

@@ -1,0 +1,590 @@
+"""Tensors: where they come from, how they move, and what makes the host wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, leaves, one
+from gpudoctor.lint.models.devices import moved_to, use
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.container import ListOf, TupleOf
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.event import Accumulated, Backward, ClearGradients, HostSync, Mixed, Move, Report
+from gpudoctor.lint.values.function import Method
+from gpudoctor.lint.values.group import Work
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+IN_PLACE_OR_META = frozenset(
+    {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "type", "get_device"}
+)
+# Each of these waits until the stream has computed the value.
+TO_HOST = frozenset({"item", "tolist", "numpy", "cpu", "nonzero"})
+PLAIN_ATTRIBUTES = frozenset(
+    {"shape", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "is_leaf", "layout", "names"}
+)
+# `output.loss` of transformers is a part of the output, not a property of a tensor.
+PARTS = frozenset({"T", "real", "imag", "loss", "logits", "mT", "H"})
+METHODS = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "item",
+        "backward",
+        "detach",
+        "clone",
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "float",
+        "half",
+        "double",
+        "bfloat16",
+        "long",
+        "int",
+        "bool",
+        "view",
+        "reshape",
+        "size",
+        "dim",
+        "numel",
+        "permute",
+        "transpose",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "repeat",
+        "contiguous",
+        "argmax",
+        "argmin",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "softmax",
+        "log_softmax",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "norm",
+        "topk",
+        "sort",
+        "flatten",
+        "type",
+        "type_as",
+        "new_zeros",
+        "new_ones",
+        "new_tensor",
+        "new_full",
+        "new_empty",
+        "tolist",
+        "numpy",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "copy_",
+        "fill_",
+        "zero_",
+        "normal_",
+        "uniform_",
+        "requires_grad_",
+        "retain_grad",
+        "register_hook",
+        "pin_memory",
+        "share_memory_",
+        "is_contiguous",
+        "index_select",
+        "gather",
+        "scatter_",
+        "masked_fill",
+        "masked_fill_",
+        "masked_select",
+        "chunk",
+        "split",
+        "unbind",
+        "cumsum",
+        "std",
+        "var",
+        "abs",
+        "clamp",
+        "clamp_",
+        "round",
+        "floor",
+        "ceil",
+        "sign",
+        "any",
+        "all",
+        "isnan",
+        "isinf",
+        "nonzero",
+        "where",
+        "t",
+        "matmul",
+        "mm",
+        "bmm",
+        "dot",
+        "expand_as",
+        "view_as",
+        "equal",
+        "allclose",
+        "element_size",
+        "data_ptr",
+        "stride",
+        "get_device",
+        "random_",
+        "bernoulli_",
+        "clip",
+        "clip_",
+        "detach_",
+        "neg",
+        "reciprocal",
+        "rsqrt",
+        "erf",
+        "bincount",
+        "median",
+        "mode",
+        "prod",
+        # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
+        "items",
+        "keys",
+        "values",
+        "get",
+        "update",
+        "pop",
+        "copy",
+    ]
+)
+
+
+def made(do: Interpreter, place: Location, label: str, origin: TensorOrigin, **fields: object) -> Tensor:
+    """A new tensor."""
+    return Tensor(do.identity(place), place, label, origin, **fields)  # type: ignore[arg-type]
+
+
+def batch(do: Interpreter, loader: Loader, place: Location, label: str) -> Values:
+    """One batch of a loader: its own share for each rank where the loader is sharded."""
+    # Frameworks put a DistributedSampler in place by themselves.
+    sharded = loader.sharded or bool(loader.managed) or _sampler_shards(loader)
+    agreed = not sharded and _same_everywhere(loader)
+    # A shuffled loader draws from each process's own seed: ranks see different batches.
+    depends = Dependence.NONE if agreed else Dependence.LOCAL
+    shards: frozenset[Value] = frozenset([loader]) if sharded else frozenset()
+    device = Unknown(("batch device", loader), "a loader that may move its batches")
+    # torch's own collate yields CPU tensors; any other code may yield GPU ones.
+    known = not (loader.managed or loader.opaque or loader.custom_collate or _moves_itself(do, loader))
+    return one(
+        made(
+            do,
+            place,
+            label,
+            TensorOrigin.BATCH,
+            device=CPU if known else device,
+            graph=False,
+            batch_of=loader,
+            shards=shards,
+            dependence=depends,
+        )
+    )
+
+
+def _sampler_shards(loader: Loader) -> bool:
+    for values in (loader.sampler, loader.batch_sampler):
+        for value in values or ():
+            # A BatchSampler is as distributed as the sampler inside it.
+            if isinstance(value, Sampler) and value.base.distributed:
+                return True
+    return False
+
+
+def _same_everywhere(loader: Loader) -> bool:
+    """Every rank gets the same batches: a plain loader that does not shuffle."""
+    shuffle = loader.shuffle.only if loader.shuffle is not None else Const(False)
+    plain = all(values is None or values.only == NONE for values in (loader.sampler, loader.batch_sampler))
+    return plain and shuffle == Const(False)
+
+
+def _moves_itself(do: Interpreter, loader: Loader) -> bool:
+    """The data set is code of the project, which may put items on a device."""
+    for value in loader.dataset or ():
+        if isinstance(value, Dataset):
+            # `Subset` and `random_split` only pick: the items are made by the data set underneath.
+            while isinstance(value.parent, Dataset):
+                value = value.parent
+            if not _reads_on_cpu(do, value):
+                return True
+        elif not isinstance(value, Unknown):
+            return True
+    return False
+
+
+def _reads_on_cpu(do: Interpreter, dataset: Dataset) -> bool:
+    """No method of the data set was seen to move anything."""
+    moved = do.fact(dataset, "moves items")
+    return moved is None
+
+
+def part_of(do: Interpreter, tensor: Tensor, identity: Hashable, place: Location, label: str = "") -> Tensor:
+    """An item, an attribute or a slice of a tensor or of a batch."""
+    # `batch = {k: v.to(device) …}` or `batch["x"] = x.cuda()`: entries are no longer on the CPU for sure.
+    changed = tensor.origin is TensorOrigin.BATCH and do.fact(tensor, "rewritten") is not None
+    device = Unknown(("device of entry", tensor), "entries were replaced") if changed else tensor.device
+    # A model may return masks or counters beside what has a graph.
+    doubtful = tensor.doubtful or tensor.origin is TensorOrigin.OUTPUT
+    return replace(
+        tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful, device=device
+    )
+
+
+def as_reduced(do: Interpreter, tensor: Tensor) -> Tensor:
+    """The tensor with what a collective has made of it: the same on all ranks, the share of none."""
+    return replace(tensor, shards=frozenset(), dependence=Dependence.NONE) if is_reduced(do, tensor) else tensor
+
+
+NOT_DIFFERENTIABLE = frozenset(
+    """
+    eq ne lt le gt ge equal isclose allclose isnan isinf isfinite any all logical_and logical_or logical_not argmax
+    argmin argsort nonzero count_nonzero bincount histc searchsorted bucketize unique long int bool byte short
+    """.split()
+)
+"""Operations whose result has no graph: answers and places."""
+
+
+def as_loss(value: Value, made_by: str) -> Value:
+    """What a loss function returns surely has a graph: nobody gives it anything else."""
+    last = made_by.rpartition(".")[2].lower()
+    # `nll_loss`, `CrossEntropyLoss`, `F.kl_div`: torch's names for losses have no other word in common.
+    is_loss = "loss" in last or "cross_entropy" in last or last == "kl_div"
+    return replace(value, doubtful=False) if is_loss and isinstance(value, Tensor) else value
+
+
+def without_graph(value: Value) -> Value:
+    """The same tensor, as an operation returns it that is not differentiable."""
+    return replace(value, graph=False, forwards=frozenset()) if isinstance(value, Tensor) else value
+
+
+def combined(
+    do: Interpreter, values: list[Value], place: Location, label: str, certain: list[Value] | None = None
+) -> Value:
+    """The result of an operation: it inherits device, graph and data from its operands.
+
+    `certain` are the operands that can be nothing else, where that is not all of them."""
+    for value in values:
+        # `loss = dist.all_reduce(loss)` binds None or a handle, not a tensor.
+        if isinstance(value, Work):
+            return Unknown(("result of", value), "made from the result of a collective", label)
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    check_devices(do, values if certain is None else certain, label, place)
+    depends, shards = Dependence.NONE, frozenset[Value]()
+    for value in values:
+        # Unknown operands count: a number from `.item()` still carries its rank's share.
+        if isinstance(value, (Tensor, Unknown)):
+            reduced = isinstance(value, Tensor) and is_reduced(do, value)
+            depends |= Dependence.NONE if reduced else value.depends
+            shards |= frozenset() if reduced else value.shards
+    return made(
+        do,
+        place,
+        label,
+        _origin(tensors),
+        # A 0-dim CPU tensor may meet a GPU tensor: the result lies on the GPU.
+        device=next((tensor.device for tensor in tensors if not _is_cpu(tensor.device)), tensors[0].device),
+        forwards=frozenset().union(*(tensor.forwards for tensor in tensors)),
+        graph=_graph(tensors) if not do.evaluating else False,
+        batch_of=next((tensor.batch_of for tensor in tensors if tensor.batch_of), None),
+        shards=shards,
+        dependence=depends,
+        doubtful=_doubtful(do, tensors),
+    )
+
+
+def _doubtful(do: Interpreter, tensors: list[Tensor]) -> bool:
+    """No operand surely has a graph; one that went backward has one."""
+    with_graph = [tensor for tensor in tensors if tensor.graph is True]
+    # "accumulates the graph" must not be said of a counter that the model returned.
+    return bool(with_graph) and not any(surely_has_graph(do, tensor) for tensor in with_graph)
+
+
+def surely_has_graph(do: Interpreter, tensor: Tensor) -> bool:
+    """It is no mere part of what a model returned, or it went backward."""
+    return not tensor.doubtful or do.fact(tensor, "differentiated") is not None
+
+
+def _origin(tensors: list[Tensor]) -> TensorOrigin:
+    origins = {tensor.origin for tensor in tensors}
+    # What a model computed outweighs the rest: loss of output and target is an output.
+    for origin in (TensorOrigin.OUTPUT, TensorOrigin.GRADIENT, TensorOrigin.PARAMETER):
+        if origin in origins:
+            return origin
+    return origins.pop() if len(origins) == 1 else TensorOrigin.OTHER
+
+
+def _graph(tensors: list[Tensor]) -> bool | None:
+    graphs = [tensor.graph for tensor in tensors]
+    return True if True in graphs else (None if None in graphs else False)
+
+
+def _is_cpu(device: Value | None) -> bool:
+    return isinstance(device, Device) and device.is_cpu
+
+
+def is_reduced(do: Interpreter, tensor: Value) -> bool:
+    """A collective has made this tensor the same on all ranks."""
+    found = do.fact(tensor, "reduced")
+    return found is not None and found.any(lambda value: value == TRUE)
+
+
+def is_cpu_batch(value: Value) -> bool:
+    """A batch, or a part of one, that is still on the CPU."""
+    return isinstance(value, Tensor) and _is_cpu(value.device) and value.origin is TensorOrigin.BATCH
+
+
+def check_devices(do: Interpreter, values: list[Value], by: str, place: Location, module: Value | None = None) -> None:
+    """Log tensors that meet on different devices. A number (a 0-dim tensor) may lie on the CPU: only batches count."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    on_cpu = tuple(filter(is_cpu_batch, tensors))
+    elsewhere = tuple(t for t in tensors if isinstance(t.device, Device) and t.device.is_accelerator)
+    # torch: "Expected all tensors to be on the same device".
+    if on_cpu and elsewhere:
+        do.emit(Mixed, at=place, by=by, on_cpu=on_cpu, on_device=elsewhere, module=module)
+
+
+@MODELS.attribute(Tensor)
+def _attribute(call: Call) -> Values:
+    tensor, name = call.receiver, call.name
+    assert isinstance(tensor, Tensor)
+    if name == "device":
+        return one(tensor.device or Unknown(("device of", tensor), "the device of a tensor", call.label))
+    # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
+    if name == "grad":
+        return one(made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device))
+    # `.data` shares the memory and drops the graph, as `detach()` does.
+    if name == "data":
+        return one(_without_graph(call, tensor))
+    if name in PLAIN_ATTRIBUTES:
+        return one(Unknown(("attribute", tensor, name), f"the {name} of a tensor", call.label, config=False))
+    # In-place methods all end so; models of newer torch need no entry here.
+    if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
+        return one(Method(tensor, name))
+    return one(part_of(call.do, as_reduced(call.do, tensor), call.identity(), call.place))
+
+
+def _without_graph(call: Call, tensor: Tensor) -> Tensor:
+    plain = as_reduced(call.do, tensor)
+    return replace(plain, identity=call.identity(), place=call.place, forwards=frozenset(), graph=False, part=False)
+
+
+@MODELS.method(Tensor, "detach", "clone", "detach_")
+def _detach(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    # A clone keeps its graph, which is why it leaks where detach would not.
+    if call.name == "clone":
+        return one(combined(call.do, [tensor], call.place, tensor.label))
+    return one(_without_graph(call, tensor))
+
+
+@MODELS.method(Tensor, "to", "cuda", "cpu", "type_as")
+def _move(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    devices, dtype = moved_to(call) if call.name != "type_as" else (None, True)
+    # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
+    if call.name == "type_as" and call.args and isinstance(call.args[0].only, Tensor):
+        devices = one(call.args[0].only.device or Unknown(("device of", call.args[0].only), "a tensor's device"))
+    use(call, devices, "move")
+    # `.to(torch.float16)` moves nothing.
+    if devices is not None:
+        call.emit(Move, subject=tensor, device=devices, call=call.name, dtype=dtype)
+    # Copies to pageable memory block the host, as `.item()` does.
+    if call.name == "cpu" and not _is_cpu(tensor.device):
+        call.emit(HostSync, call="cpu", subject=tensor)
+    moved = combined(call.do, [tensor], call.place, tensor.label)
+    assert isinstance(moved, Tensor)
+    device = (
+        moved.device if devices is None else (devices.only or Unknown(("device", devices), "one of several devices"))
+    )
+    # A moved batch is a batch still: what shards it had it keeps.
+    return one(replace(moved, origin=tensor.origin, device=device))
+
+
+@MODELS.method(Tensor, "item", "tolist", "numpy")
+def _to_host(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    if not _is_cpu(tensor.device):
+        call.emit(HostSync, call=call.name, subject=tensor)
+    # After an all-reduce the number speaks for all ranks and may be shown.
+    reduced = is_reduced(call.do, tensor)
+    depends = Dependence.NONE if reduced else tensor.depends
+    shards = frozenset[Value]() if reduced else tensor.shards
+    return one(Unknown(("number of", tensor), "a number computed on the GPU", call.label, depends, False, shards))
+
+
+@MODELS.method(Tensor, "backward")
+def _backward(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    call.emit(Backward, loss=tensor, forwards=tensor.forwards, complete=tensor.graph is not None)
+    # torch raises unless there was a graph, so from here on there surely was one.
+    call.do.set_fact(tensor, "differentiated", one(TRUE))
+    return one(NONE)
+
+
+@MODELS.method(Unknown, "backward")
+def _backward_of_unknown(call: Call) -> Values:
+    assert call.receiver is not None
+    # Which forwards it goes through is not known: rules of absence stand back.
+    call.emit(Backward, loss=call.receiver, complete=False)
+    return one(NONE)
+
+
+@MODELS.method(Tensor, "register_hook", "register_post_accumulate_grad_hook")
+def _register_hook(call: Call) -> Values:
+    """The hook runs in each backward; what it does is followed once, where it is registered."""
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    given = tensor
+    if call.name == "register_hook":
+        given = made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, graph=False)
+    hook = call.arg(0, "hook")
+    if hook is not None:
+        call.do.call(hook, (one(given),), {}, call.node)
+    return one(Unknown(("hook", call.identity()), "a handle", call.label))
+
+
+@MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
+def _mapping(call: Call) -> Values:
+    """A batch whose shape is not known may be a dictionary."""
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    key = one(Unknown(("key of", tensor), "a key of a batch"))
+    part = part_of(call.do, as_reduced(call.do, tensor), call.identity(), call.place)
+    if call.name == "keys":
+        return call.do.new_list([key], call.node, exact=False)
+    if call.name == "items":
+        return call.do.new_list([one(TupleOf((key, one(part))))], call.node, exact=False)
+    if call.name == "values":
+        return call.do.new_list([one(part)], call.node, exact=False)
+    return one(part)
+
+
+@MODELS.method(Tensor, "zero_", "fill_")
+@MODELS.method(Unknown, "zero_")
+def _zero(call: Call) -> Values:
+    """`p.grad.zero_()` clears as `optimizer.zero_grad()` does."""
+    value = call.receiver
+    assert value is not None
+    # `buffer.zero_()` clears no gradient.
+    if not isinstance(value, Tensor) or value.origin is TensorOrigin.GRADIENT:
+        call.emit(ClearGradients, target=value)
+    return one(value)
+
+
+@MODELS.method(Tensor)
+def _method(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    if call.name in IN_PLACE_OR_META:
+        return one(Unknown((call.name, tensor), f"the {call.name} of a tensor", call.label))
+    certain = [tensor, *call.sure_values()]
+    result = combined(call.do, [tensor, *call.all_values()], call.place, call.label, certain)
+    # In-place: the same object, so later reads see what is known of it.
+    if call.name.endswith("_") and not call.name.endswith("__"):
+        return one(tensor)
+    return one(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
+
+
+@MODELS.called(Tensor)
+def _called(call: Call) -> Values:
+    """A method that is not listed above reads as an attribute first: an operation like any other."""
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    return one(combined(call.do, [tensor, *call.all_values()], call.place, call.label))
+
+
+def note_accumulation(do: Interpreter, target: str, new: Values, place: Location) -> None:
+    """Something takes a tensor with its graph: `total += loss`."""
+    for value in new:
+        # Only definite graphs: a metric summed under `no_grad` holds nothing.
+        if isinstance(value, Tensor) and value.graph is True and surely_has_graph(do, value):
+            do.emit(Accumulated, at=place, tensor=value, into=target, held=value.forwards)
+            return
+
+
+def note_printed(do: Interpreter, values: Values, place: Location) -> None:
+    """A value becomes text."""
+    for value in values:
+        # `f"{loss}"` calls `item()` in `Tensor.__format__`: as dear as `loss.item()`.
+        if isinstance(value, Tensor) and value.origin is TensorOrigin.OUTPUT and not _is_cpu(value.device):
+            do.emit(HostSync, at=place, call="print", subject=value)
+
+
+def shards_in(do: Interpreter, values: list[Value]) -> frozenset[Value]:
+    """The sharded loaders that these values were computed from, and that no collective has made whole."""
+    found: frozenset[Value] = frozenset()
+    for value in values:
+        if (isinstance(value, Tensor) and not is_reduced(do, value)) or isinstance(value, Unknown):
+            found |= value.shards
+        elif isinstance(value, Text):
+            found |= shards_in(do, list(value.parts))
+    return found
+
+
+def shares_of(do: Interpreter, given: Sequence[Values]) -> frozenset[Value]:
+    """The sharded loaders from which all that is given was computed, whatever containers it lies in."""
+    found = frozenset[Value]()
+    for each in given:
+        for leaf in leaves(do, each):
+            for value in agreed(do, leaf):
+                more = do.fact(value, "more") if isinstance(value, ListOf) else None
+                found |= shards_in(do, [value]) | (shares_of(do, [more]) if more is not None else frozenset())
+    return found
+
+
+def agreed(do: Interpreter, values: Values) -> list[Value]:
+    """What may be there, with the shares that all of it has in common: one alternative may have been reduced.
+
+    A constant is no alternative, it is what a sum starts with.
+    """
+    here = list(values.given(do.path))
+    computed = [shards_in(do, [value]) for value in here if not isinstance(value, Const)]
+    # `if distributed: all_reduce(x)` leaves an alternative that is whole: then nothing is certain.
+    common = frozenset[Value]().union(*computed[:1]).intersection(*computed[1:])
+    return [_only_shards(value, common) for value in here]
+
+
+def _only_shards(value: Value, common: frozenset[Value]) -> Value:
+    if isinstance(value, (Unknown, Tensor)) and value.shards - common:
+        return replace(value, shards=value.shards & common)
+    return value
+
+
+def report(do: Interpreter, how: str, given: Sequence[Values], place: Location) -> None:
+    """Log that numbers are shown."""
+    values = [value for each in given for leaf in leaves(do, each) for value in agreed(do, leaf)]
+    shards = shards_in(do, values)
+    if shards:
+        shown = next(value for value in values if shards_in(do, [value]))
+        depends = Dependence.NONE
+        for value in values:
+            depends |= value.depends
+        do.emit(Report, at=place, how=how, value=shown, shards=shards, depends=depends)

@@ -1,0 +1,215 @@
+"""The name `torch` itself: factories, operations, seeds, contexts, compile."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
+from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, as_loss, combined, made, without_graph
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import DebugFlag, GradientsSwitched, SeedSet, TakeGradient
+from gpudoctor.lint.values.function import Context
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.values.optim import Parameters
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+RANDOM = frozenset(["randn", "rand", "randint", "randperm", "normal", "bernoulli", "multinomial"])
+FACTORIES = RANDOM | frozenset(
+    [
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "arange",
+        "linspace",
+        "eye",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "IntTensor",
+        "ByteTensor",
+        "BoolTensor",
+        "DoubleTensor",
+        "logspace",
+        "tril_indices",
+        "triu_indices",
+        "scalar_tensor",
+    ]
+)
+
+
+@MODELS.callable(*(f"torch.{name}" for name in sorted(FACTORIES)))
+def _factory(call: Call) -> Values:
+    kind = call.name.rpartition(".")[2]
+    given = flat(call.do, call.all_values())
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    # Each process draws its own numbers unless all were seeded alike.
+    depends = Dependence.LOCAL if kind in RANDOM else Dependence.NONE
+    shards: frozenset[Value] = frozenset()
+    for value in given:
+        # `torch.tensor(loss_sum)` for an all-reduce still stands for this rank's share.
+        if isinstance(value, (Tensor, Unknown)):
+            depends |= value.depends & Dependence.LOCAL
+            shards |= value.shards
+    devices = devices_of(call.keywords.get("device"), call.place)
+    use(call, devices, "factory", call.argument_places.get("device"))
+    device = (devices if devices is not None else default_device(call.do)).only
+    # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device.
+    if tensors and devices is None:
+        device = tensors[0].device
+    grad = call.is_true(-1, "requires_grad")
+    return one(
+        made(
+            call.do, call.place, call.label, TensorOrigin.FACTORY,
+            device=device or Unknown(("device", devices), "one of several devices"), graph=grad, shards=shards,
+            dependence=depends,
+        )
+    )  # fmt: skip
+
+
+@MODELS.callable("torch.*")
+def _operation(call: Call) -> Values:
+    """An operation of torch that has no model of its own."""
+    given = flat(call.do, call.all_values())
+    # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
+    if any(isinstance(value, Tensor) for value in given):
+        result = combined(call.do, given, call.place, call.label, call.sure_values())
+        last = call.name.rpartition(".")[2]
+        return one(without_graph(result) if last in NOT_DIFFERENTIABLE else as_loss(result, last))
+    depends = Dependence.NONE
+    for value in given:
+        depends |= value.depends
+    return one(
+        Unknown((call.name, call.args), f"what {call.name} returns", call.label, depends, escaped_from=call.name)
+    )
+
+
+@MODELS.callable("torch.device")
+def _device(call: Call) -> Values:
+    # torch.device(0), torch.device("cuda:0") and torch.device("cuda", 0) name the same GPU.
+    given = call.arg(0, "type") or call.arg(0, "device")
+    index = call.arg(1, "index")
+    devices = devices_of(given, call.place)
+    if devices is None:
+        return one(Unknown(("device", call.args), "a device", call.label))
+    if index is not None and isinstance(devices.only, Device):
+        note_text(call, index, "given as the index of a device")
+        return index.mapped(lambda value: Device(devices.only.type, value, call.place))  # type: ignore[union-attr]
+    return devices
+
+
+@MODELS.callable("torch.set_default_device")
+def _default_device(call: Call) -> Values:
+    devices = devices_of(call.arg(0, "device"), call.place)
+    if devices is not None:
+        call.do.set_fact(TORCH, "default device", devices)
+        use(call, devices, "set_device")
+    return one(NONE)
+
+
+@MODELS.callable("torch.set_default_tensor_type", "torch.set_default_dtype")
+def _default_type(call: Call) -> Values:
+    # `set_default_tensor_type("torch.cuda.FloatTensor")`: old, yet common in detection code.
+    if any("cuda" in str(value) for value in call.all_values()):
+        call.do.set_fact(TORCH, "default device", one(Device("cuda", None, call.place)))
+    return one(NONE)
+
+
+@MODELS.callable(
+    "torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"
+)
+def _seed(call: Call) -> Values:
+    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"))
+    return one(Unknown(("generator",), "a generator", call.label))
+
+
+@MODELS.callable(
+    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast", "torch.autograd.profiler.*",
+    "torch.profiler.*", "torch.amp.autocast_mode.autocast", "torch.autograd.graph.*", "torch.backends.*",
+)  # fmt: skip
+def _context(call: Call) -> Values:
+    # As a decorator it gets the function; `inference_mode(False)` switches gradients on.
+    if call.name.endswith(("no_grad", "inference_mode")) and call.args and call.args[0].only is not None:
+        only = call.args[0].only
+        if not isinstance(only, Const):
+            return call.args[0]
+        if only.value is False:
+            return one(Context("torch.enable_grad"))
+    return one(Context(call.name))
+
+
+@MODELS.callable("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
+def _grad_enabled(call: Call) -> Values:
+    mode = call.constant(0, "mode")
+    on = mode if isinstance(mode, bool) else None
+    # A bare call holds from here on; only in a `with` it ends.
+    call.emit(GradientsSwitched, on=on)
+    return one(Context({False: "torch.no_grad", True: "torch.enable_grad", None: "torch.set_grad_enabled"}[on]))
+
+
+@MODELS.callable(
+    "torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly", "torch.autograd.set_detect_anomaly"
+)
+def _anomaly(call: Call) -> Values:
+    # `set_detect_anomaly(args.debug)` is a switch that users turn off.
+    if (not call.args and not call.keywords) or call.is_true(0, "mode"):
+        call.emit(DebugFlag, flag=call.name)
+    return one(Context(call.name))
+
+
+@MODELS.callable("torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize")
+def _compile(call: Call) -> Values:
+    only = call.args[0].only if call.args else None
+    # One of several models: which one does not matter to what compiles it.
+    if call.args and only is None:
+        return call.args[0]
+    # Compiling returns an OptimizedModule; its keys are saved with the prefix `_orig_mod.`.
+    if isinstance(only, (Module, Wrapper)):
+        return one(Wrapper(call.identity(), call.place, call.label, WrapperKind.COMPILED, only))
+    if only is not None:
+        return one(only)
+    return one(Unknown((call.name, call.identity()), "a compiler", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.is_tensor")
+def _is_tensor(call: Call) -> Values:
+    only = call.args[0].only if call.args else None
+    # A batch may be a tuple or a dictionary, so of it nothing is said.
+    if isinstance(only, Tensor) and only.batch_of is None:
+        return one(TRUE)
+    return one(Unknown(("is tensor", only), "whether it is a tensor", call.label))
+
+
+@MODELS.callable("torch.autograd.backward")
+def _backward(call: Call) -> Values:
+    for value in call.args[0] if call.args else ():
+        model = MODELS.methods.get((type(value), "backward"), None)
+        if model is not None:
+            call.receiver = value
+            model(call)
+    return one(NONE)
+
+
+@MODELS.callable("torch.autograd.grad", "torch.autograd.functional.*", "torch.func.*")
+def _take_gradient(call: Call) -> Values:
+    given = flat(call.do, call.all_values())
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    call.emit(
+        TakeGradient,
+        forwards=frozenset().union(*(tensor.forwards for tensor in tensors)),
+        # DDP does not reduce what `autograd.grad` returns: rules must know all that went in.
+        complete=all(isinstance(value, (Tensor, Const, Parameters)) for value in given),
+    )
+    if call.name != "torch.autograd.grad":
+        return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    # Gradient penalties differentiate the gradient again.
+    graph = bool(call.is_true(3, "create_graph"))
+    owner = tensors[0].device if tensors else None
+    forwards = frozenset().union(*(tensor.forwards for tensor in tensors)) if graph else frozenset()
+    return one(
+        made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=owner, graph=graph, forwards=forwards)
+    )

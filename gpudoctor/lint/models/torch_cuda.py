@@ -1,0 +1,90 @@
+"""`torch.cuda`: devices, synchronisation, memory."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.models.devices import devices_of, use
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import HostSync
+from gpudoctor.lint.values.function import Context, Library
+from gpudoctor.lint.values.rank import Size, SizeKind
+
+CUDA = Library("torch.cuda")
+
+
+@MODELS.callable(
+    "torch.cuda.is_available",
+    "torch.cuda.is_initialized",
+    "torch.cuda.is_bf16_supported",
+    "torch.backends.cuda.is_built",
+)
+def _is_available(call: Call) -> Values:
+    # Training on several GPUs is what is judged: the CPU branch is for laptops.
+    return one(TRUE)
+
+
+@MODELS.callable("torch.backends.mps.is_available", "torch.xpu.is_available", "torch.npu.is_available")
+def _is_not(call: Call) -> Values:
+    # Where there is CUDA there is none of these.
+    return one(Const(False))
+
+
+@MODELS.callable("torch.cuda.device_count", "torch.accelerator.device_count")
+def _device_count(call: Call) -> Values:
+    # GPUs of this node: not the world size once there are two nodes.
+    return one(Size(SizeKind.DEVICES, place=call.place))
+
+
+@MODELS.callable("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
+def _set_device(call: Call) -> Values:
+    given = call.arg(0, "device")
+    # `set_device(os.environ["LOCAL_RANK"])`: text is kept, to be reported.
+    devices = devices_of(given, call.place) or given
+    purpose = "context" if call.name.endswith(".device") else "set_device"
+    use(call, devices, purpose)
+    # From here on a bare "cuda" is this rank's own GPU.
+    if purpose == "set_device" and devices is not None:
+        call.do.set_fact(CUDA, "current device", devices)
+        return one(NONE)
+    return one(Context("torch.cuda.device"))
+
+
+@MODELS.callable("torch.cuda.current_device", "torch.accelerator.current_device_index")
+def _current(call: Call) -> Values:
+    chosen = call.do.fact(CUDA, "current device")
+    # torch returns the index as an int, not a device.
+    if chosen is not None:
+        return chosen.mapped(lambda v: v.index if isinstance(v, Device) and v.index is not None else v)
+    return one(Device("cuda", None, call.place))
+
+
+@MODELS.callable("torch.accelerator.current_accelerator")
+def _accelerator(call: Call) -> Values:
+    return one(Device("cuda", None, call.place))
+
+
+@MODELS.callable("torch.accelerator.is_available")
+def _any_accelerator(call: Call) -> Values:
+    return one(TRUE)
+
+
+@MODELS.callable("torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.accelerator.synchronize")
+def _synchronize(call: Call) -> Values:
+    # `empty_cache` frees memory, and freeing waits for the device too.
+    call.emit(HostSync, call=call.name)
+    return one(NONE)
+
+
+@MODELS.callable("torch.cuda.*")
+def _other(call: Call) -> Values:
+    if call.name.startswith("torch.cuda.amp"):
+        return one(Context(call.name))
+    return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.attribute(Device, "type", "index")
+def _device_attribute(call: Call) -> Values:
+    device = call.receiver
+    assert isinstance(device, Device)
+    return one(Const(device.type) if call.name == "type" else device.index or NONE)

@@ -1,0 +1,310 @@
+"""`torch.utils.data`: data sets, samplers and loaders."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, leaves, one
+from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.tensors import made
+from gpudoctor.lint.models.torch_distributed import group_exists
+from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
+from gpudoctor.lint.values.device import CPU
+from gpudoctor.lint.values.event import MakeLoader, MakeSampler, SetEpoch
+from gpudoctor.lint.values.function import Instance
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.record import replace
+
+READY_DATASETS = (
+    "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
+    "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
+    "torch_geometric.datasets.*",
+)  # fmt: skip
+
+
+@MODELS.callable(*READY_DATASETS)
+def _dataset(call: Call) -> Values:
+    if not call.name.rpartition(".")[2][:1].isupper():
+        return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    # torchvision's `train` flag tells the test set, where duplicates of padding matter.
+    train = call.constant(1, "train") if "torchvision" in call.name else None
+    # Nothing is decoded per item, so workers would only cost time.
+    in_memory = call.name.endswith("TensorDataset")
+    dataset = Dataset(
+        call.identity(),
+        call.place,
+        call.label,
+        made_by=call.name,
+        iterable=False,
+        in_memory=in_memory,
+        sharded=depends_on_rank(call),
+        train=train if isinstance(train, bool) else None,
+    )
+    # `TensorDataset(x.to(device), …)` hands out GPU items: then nothing is left on the CPU.
+    if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
+        call.do.set_fact(dataset, "moves items", one(TRUE))
+    return one(dataset)
+
+
+def depends_on_rank(call: Call) -> bool:
+    """Some argument differs between ranks."""
+    return _differs_by_rank(call, call.all_values())
+
+
+def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
+    """One of these values, or something in their containers, is another one on each rank."""
+    for value in values:
+        # `files[rank::world_size]` shards by hand, without any sampler.
+        chosen = call.do.fact(value, "by rank") if isinstance(value, ListOf) else None
+        if value.depends & Dependence.RANK or (chosen is not None and TRUE in tuple(chosen)):
+            return True
+        if depth and isinstance(value, (TupleOf, ListOf, DictOf)):
+            inner = [*leaves(call.do, one(value)), *([more] if (more := call.do.fact(value, "more")) else [])]
+            items = [each for leaf in inner for each in leaf if each is not value]
+            if _differs_by_rank(call, items, depth - 1):
+                return True
+    return False
+
+
+@MODELS.callable("torch.utils.data.Subset")
+def _subset(call: Call) -> Values:
+    parent = call.args[0].only if call.args else None
+    # `Subset(data, indices[rank])` is a shard made by hand.
+    return one(_derived(call, parent, depends_on_rank(call)))
+
+
+def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset:
+    known = parent if isinstance(parent, Dataset) else None
+    return Dataset(
+        call.identity(),
+        call.place,
+        call.label,
+        cls=known.cls if known else None,
+        made_by=call.name,
+        iterable=known.iterable if known else None,
+        sharded=sharded or bool(known and known.sharded),
+        in_memory=bool(known and known.in_memory),
+        parent=parent,
+        draws=bool(known and known.draws),
+    )
+
+
+@MODELS.callable("torch.utils.data.random_split")
+def _random_split(call: Call) -> Values:
+    parent = call.args[0].only if call.args else None
+    # The lengths may be fractions, so how many parts there are is not counted.
+    return call.do.new_list([one(_derived(call, parent))], call.node, exact=False)
+
+
+@MODELS.callable("datasets.distributed.split_dataset_by_node")
+def _split_by_node(call: Call) -> Values:
+    # Made for exactly this: each rank keeps its own part, of a stream as well.
+    return one(_derived(call, call.args[0].only if call.args else None, sharded=True))
+
+
+@MODELS.method(
+    Dataset, "shard", "map", "filter", "select", "with_format", "shuffle", "train_test_split", "take", "skip"
+)
+def _dataset_method(call: Call) -> Values:
+    sharded = call.name in ("shard", "select") and depends_on_rank(call)
+    return one(_derived(call, call.receiver, sharded))
+
+
+@MODELS.callable("torch.utils.data.distributed.DistributedSampler")
+def _distributed_sampler(call: Call) -> Values:
+    # The text of `os.environ["RANK"]` fails in the sampler's comparison with a TypeError.
+    note_text(call, call.arg(1, "num_replicas"), "given as `num_replicas` of a sampler")
+    note_text(call, call.arg(2, "rank"), "given as `rank` of a sampler")
+    return _make_sampler(
+        call,
+        # Without arguments it asks the default group for rank and replicas.
+        distributed=True,
+        replicas=call.arg(1, "num_replicas"),
+        rank=call.arg(2, "rank"),
+        shuffle=call.arg(3, "shuffle"),
+        seed=call.arg(4, "seed"),
+    )
+
+
+def _make_sampler(
+    call: Call,
+    distributed: bool | None,
+    replicas: Values | None = None,
+    rank: Values | None = None,
+    shuffle: Values | None = None,
+    seed: Values | None = None,
+) -> Values:
+    # torch's samplers call it `data_source`, only DistributedSampler `dataset`.
+    dataset = call.arg(0, "dataset") or call.arg(0, "data_source")
+    sampler = Sampler(
+        call.identity(), call.place, call.label, call.name, distributed, dataset, rank, replicas, shuffle, seed
+    )  # fmt: skip
+    # DistributedSampler without num_replicas raises where no group exists yet.
+    call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))
+    return one(sampler)
+
+
+@MODELS.callable(
+    "torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler", "torch.utils.data.SubsetRandomSampler",
+    "torch.utils.data.WeightedRandomSampler",
+)  # fmt: skip
+def _plain_sampler(call: Call) -> Values:
+    # `SubsetRandomSampler(indices[rank::world])` splits the data as a DistributedSampler does.
+    if depends_on_rank(call):
+        return _make_sampler(call, distributed=True)
+    # What draws with replacement needs no shares: ranks with other seeds draw other samples.
+    draws = call.arg(1, "replacement") is not None or "generator" in call.keywords or "num_samples" in call.keywords
+    return _make_sampler(call, distributed=None if draws else False)
+
+
+@MODELS.callable("torch.utils.data.BatchSampler")
+def _batch_sampler(call: Call) -> Values:
+    inner = call.arg(0, "sampler")
+    only = inner.only if inner is not None else None
+    # `set_epoch` is due on the inner sampler: BatchSampler has none of its own.
+    base = only if isinstance(only, Sampler) else None
+    return one(
+        Sampler(
+            call.identity(), call.place, call.label, made_by=call.name, distributed=base.distributed if base else None,
+            inner=base,
+        )
+    )  # fmt: skip
+
+
+@MODELS.callable(
+    "torch.utils.data.DataLoader",
+    # Drop-in replacements: same order of arguments, same meaning of `sampler`.
+    "torchdata.stateful_dataloader.StatefulDataLoader",
+    "torch_geometric.loader.DataLoader",
+)
+def _loader(call: Call) -> Values:
+    return one(_make_loader(call, Loader(call.identity(), call.place, call.label)))
+
+
+@MODELS.method(Loader, "__init__")
+def _init_loader(call: Call) -> Values:
+    """`super().__init__(…)` of a class that derives from DataLoader."""
+    assert isinstance(call.receiver, Loader)
+    call.do.set_fact(call.receiver, AS_MADE, one(_make_loader(call, call.receiver)))
+    return one(NONE)
+
+
+def _make_loader(call: Call, bare: Loader) -> Loader:
+    dataset = call.arg(0, "dataset")
+    loader = replace(
+        bare,
+        dataset=dataset,
+        batch_size=call.arg(1, "batch_size"),
+        shuffle=call.arg(2, "shuffle"),
+        sampler=call.arg(3, "sampler"),
+        batch_sampler=call.arg(4, "batch_sampler"),
+        num_workers=call.arg(5, "num_workers"),
+        pin_memory=call.arg(7, "pin_memory"),
+        drop_last=call.arg(8, "drop_last"),
+        # `DataLoader(data, **kwargs)`: a sampler may be among what is not seen.
+        opaque=call.open_ended,
+        sharded=_is_sharded(call, dataset),
+        custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != one(NONE),
+    )
+    call.emit(MakeLoader, loader=loader)
+    return loader
+
+
+def _is_sharded(call: Call, dataset: Values | None) -> bool:
+    """The data set was cut by rank: what it was made from, or what its constructor kept, depends on the rank."""
+    for value in dataset or ():
+        if isinstance(value, Dataset) and (value.sharded or _keeps_rank(call, value)):
+            return True
+        if isinstance(value, Instance) and _keeps_rank(call, value):
+            return True
+        if _differs_by_rank(call, [value]):
+            return True
+    return False
+
+
+def _keeps_rank(call: Call, value: Value) -> bool:
+    parent = value.parent if isinstance(value, Dataset) else None
+    # A data set that stores `self.rank` in its constructor shards in `__getitem__` or `__iter__`.
+    kept = call.do.attributes_of(value)
+    return _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent))
+
+
+@MODELS.attribute(Loader, "sampler", "batch_sampler", "dataset", "batch_size", "num_workers")
+def _loader_attribute(call: Call) -> Values:
+    loader = call.receiver
+    assert isinstance(loader, Loader)
+    made = call.do.fact(loader, AS_MADE)
+    loader = made.only if made is not None and isinstance(made.only, Loader) else loader
+    found: Values | None = getattr(loader, call.name)
+    if found is not None and found.only != NONE:
+        return found
+    # torch fills in the one that was left out; `loader.sampler.set_epoch(e)` relies on it.
+    if call.name in ("sampler", "batch_sampler"):
+        other = loader.batch_sampler if call.name == "sampler" else loader.sampler
+        if other is not None and isinstance(other.only, Sampler) and call.name == "batch_sampler":
+            return one(Sampler(("batches of", loader), loader.place, "batch_sampler", "torch.utils.data.BatchSampler",
+                               other.only.distributed, inner=other.only))  # fmt: skip
+        return one(Sampler(("default of", loader), loader.place, call.label, "torch.utils.data.RandomSampler", False))
+    return one(Unknown((call.name, loader), f"the {call.name} of a loader", call.label, config=True))
+
+
+@MODELS.attribute(Sampler, "sampler")
+def _inner_sampler(call: Call) -> Values:
+    sampler = call.receiver
+    assert isinstance(sampler, Sampler)
+    return one(sampler.inner or sampler)
+
+
+@MODELS.method(Sampler, "set_epoch")
+@MODELS.method(Loader, "set_epoch")
+# Of an unknown target as well: rules of a missing `set_epoch` must see that somebody calls it.
+@MODELS.method(Unknown, "set_epoch")
+# `IterableDataset` of Hugging Face reshuffles by its own `set_epoch`.
+@MODELS.method(Dataset, "set_epoch")
+def _set_epoch(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(SetEpoch, target=call.receiver, epoch=call.arg(0, "epoch"))
+    return one(NONE)
+
+
+@MODELS.method(Sampler, "__init__")
+def _init_sampler(call: Call) -> Values:
+    """`super().__init__(…)` of a class that derives from a sampler; one that knows replicas tells them."""
+    sampler = call.receiver
+    assert isinstance(sampler, Sampler)
+    # Positions as in DistributedSampler.__init__; other samplers have nothing that rules ask.
+    if sampler.distributed:
+        sampler = replace(
+            sampler,
+            dataset=call.arg(0, "dataset"),
+            replicas=call.arg(1, "num_replicas"),
+            rank=call.arg(2, "rank"),
+            shuffle=call.arg(3, "shuffle"),
+            seed=call.arg(4, "seed"),
+        )
+        call.do.set_fact(sampler, AS_MADE, one(sampler))
+    call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))
+    return one(NONE)
+
+
+@MODELS.method(Loader, "__iter__")
+def _iterate(call: Call) -> Values:
+    assert isinstance(call.receiver, Loader)
+    # `it = iter(loader); next(it)` is iteration too, by steps instead of epochs.
+    return one(LoaderIterator(call.identity(), call.place, call.label, call.receiver))
+
+
+@MODELS.method(LoaderIterator, "__next__", "next")
+def _next(call: Call) -> Values:
+    return call.do.items_of(one(call.receiver or NONE), call.node)
+
+
+@MODELS.method(Dataset, "__getitem__")
+def _getitem(call: Call) -> Values:
+    return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+
+
+@MODELS.callable("torch.utils.data.default_collate", "torch.utils.data.get_worker_info")
+def _helpers(call: Call) -> Values:
+    return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))

@@ -1,0 +1,290 @@
+"""`torch.distributed`: process groups, ranks and collectives."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.tensors import made
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Values
+from gpudoctor.lint.values.container import ListOf, TupleOf
+from gpudoctor.lint.values.event import Collective, DestroyGroup, InitGroup, ResultUsed
+from gpudoctor.lint.values.function import Library, Method
+from gpudoctor.lint.values.group import Group, Work
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+DISTRIBUTED = Library("torch.distributed")
+# The position of the group among the arguments, and of what is written to.
+COLLECTIVES = {
+    "all_reduce": (2, 0),
+    "broadcast": (2, 0),
+    "reduce": (3, 0),
+    "all_gather": (2, 0),
+    "gather": (3, 1),
+    "scatter": (3, 0),
+    "reduce_scatter": (3, 0),
+    "all_to_all": (2, 0),
+    "all_gather_into_tensor": (2, 0),
+    "reduce_scatter_tensor": (3, 0),
+    "all_to_all_single": (4, 0),
+    "barrier": (0, -1),
+    "monitored_barrier": (0, -1),
+    "all_gather_object": (2, 0),
+    "gather_object": (3, 1),
+    "broadcast_object_list": (2, 0),
+    "scatter_object_list": (3, 0),
+    "all_reduce_coalesced": (2, 0),
+}
+
+
+def group_exists(do: Interpreter) -> bool | None:
+    """Whether the default process group exists by now; None where that is not known."""
+    found = do.fact(DISTRIBUTED, "group")
+    # Until somebody initialises it there is none: collectives raise "Default process group has not been initialized".
+    if found is None:
+        return False
+    # Under `if args.distributed:` only some paths have it.
+    if found.all(lambda value: value == TRUE):
+        return True
+    return None
+
+
+def begin_group(call: Call, by: str, **fields: object) -> None:
+    """The default process group exists from here on."""
+    call.emit(InitGroup, by=by, **fields)
+    call.do.set_fact(DISTRIBUTED, "group", one(TRUE))
+
+
+@MODELS.callable("torch.distributed.init_process_group")
+def _init(call: Call) -> Values:
+    # `rank=os.environ["RANK"]` gives text where the rendezvous needs a number.
+    note_text(call, call.arg(3, "world_size"), "given as `world_size` of the process group")
+    note_text(call, call.arg(4, "rank"), "given as `rank` in the process group")
+    # An option that is passed here is the rank, whatever the program calls it.
+    call.do.learn_rank(call.arg(4, "rank") or one(NONE))
+    begin_group(
+        call,
+        call.name,
+        backend=call.arg(0, "backend"),
+        init_method=call.arg(1, "init_method"),
+        world_size=call.arg(3, "world_size"),
+        rank=call.arg(4, "rank"),
+        # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
+        device_id=call.keywords.get("device_id"),
+    )
+    return one(NONE)
+
+
+@MODELS.callable("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh")
+def _mesh(call: Call) -> Values:
+    # `init_device_mesh` makes the default group itself where there is none.
+    begin_group(call, call.name)
+    return one(Unknown(("mesh", call.identity()), "a device mesh", call.label, escaped_from="torch.mesh"))
+
+
+@MODELS.callable("torch.distributed.destroy_process_group")
+def _destroy(call: Call) -> Values:
+    # The fact stays: what comes after the training is seldom distributed again.
+    call.emit(DestroyGroup)
+    return one(NONE)
+
+
+@MODELS.callable("torch.distributed.is_initialized")
+def _is_initialized(call: Call) -> Values:
+    known = group_exists(call.do)
+    # In a file that is read as a library, its callers may have made the group.
+    if known is None or (known is False and call.do.fact(DISTRIBUTED, "open") is not None):
+        return one(Unknown(("is_initialized",), "whether a process group exists", call.label, config=True))
+    return one(TRUE if known else FALSE)
+
+
+@MODELS.callable(
+    "torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available",
+    "torch.distributed.is_torchelastic_launched",
+)  # fmt: skip
+def _is_available(call: Call) -> Values:
+    return one(TRUE)
+
+
+@MODELS.callable("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
+def _rank(call: Call) -> Values:
+    # One process is rank 0: a guard on it always holds.
+    if not call.do.several_processes:
+        return one(Const(0))
+    # `get_node_local_rank` reads LOCAL_RANK; `get_rank` counts over all nodes.
+    kind = RankKind.LOCAL if call.name.endswith("local_rank") else RankKind.GLOBAL
+    return one(Rank(kind, RankSource.PROCESS_GROUP, place=call.place))
+
+
+@MODELS.callable("torch.distributed.get_world_size")
+def _world_size(call: Call) -> Values:
+    return one(Size(SizeKind.WORLD, place=call.place) if call.do.several_processes else Const(1))
+
+
+@MODELS.callable("torch.distributed.get_backend")
+def _backend(call: Call) -> Values:
+    return one(Unknown(("backend",), "the backend", call.label, config=True))
+
+
+@MODELS.callable("torch.distributed.new_group", "torch.distributed.new_subgroups", "torch.distributed.split_group")
+def _new_group(call: Call) -> Values:
+    call.emit(
+        # A collective itself: also ranks outside the new group must call it.
+        Collective, call="new_group", in_place=False, arguments=tuple(call.keywords), group_exists=group_exists(call.do)
+    )  # fmt: skip
+    return one(Group(call.identity(), call.place, call.label))
+
+
+@MODELS.callable(*(f"torch.distributed.{name}" for name in COLLECTIVES))
+def _collective(call: Call) -> Values:
+    name = call.name.rpartition(".")[2]
+    group_at, target_at = COLLECTIVES[name]
+    target = call.args[target_at] if 0 <= target_at < len(call.args) else next(iter(call.keywords.values()), None)
+    if target_at < 0:
+        target = None
+    # Without `async_op=True` the call returns None, not the tensor.
+    asynchronous = call.is_true(-1, "async_op")
+    subject = next((v for v in flat(call.do, list(target or ())) if isinstance(v, Tensor)), None)
+    work = Work(call.identity(), call.place, call.label, subject)
+    call.emit(
+        Collective, call=name, subject=target, group=_group(call, group_at), asynchronous=asynchronous,
+        group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work,
+    )  # fmt: skip
+    # In place: the argument holds the result, also where the return value is ignored.
+    if target is not None:
+        _make_whole(call, target)
+    call.do.set_fact(work, "call", one(Const(name)))
+    call.do.set_fact(work, "asynchronous", one(TRUE if asynchronous else FALSE))
+    return one(work)
+
+
+def _group(call: Call, index: int) -> Values | None:
+    given = call.arg(index, "group")
+    # `group=None` is the default group.
+    return None if given is None or given.only == NONE else given
+
+
+def _make_whole(call: Call, target: Values) -> None:
+    """What all ranks wrote together is the same on all of them."""
+    for value in target:
+        if isinstance(value, Tensor):
+            call.do.set_fact(value, "reduced", one(TRUE))
+        elif isinstance(value, ListOf):
+            for each in flat(call.do, [value]):
+                if isinstance(each, Tensor):
+                    call.do.set_fact(each, "reduced", one(TRUE))
+            # Object collectives unpickle new objects into the list instead of filling tensors.
+            if "object" in call.name:
+                _replace_objects(call, value)
+            else:
+                call.do.set_fact(value, "more", one(made(call.do, call.place, value.label, TensorOrigin.OTHER)))
+
+
+def _replace_objects(call: Call, value: ListOf) -> None:
+    """What stood in the list before is gone; the same objects lie there on all ranks."""
+    gathered = one(Unknown(("gathered", call.identity()), "an object from all ranks", value.label))
+    items = call.do.known_items(value)
+    if items is None:
+        call.do.set_fact(value, "more", gathered)
+    else:
+        call.do.set_fact(value, "items", one(TupleOf(tuple(gathered for _ in items))))
+
+
+@MODELS.attribute(Work)
+def _work_attribute(call: Call) -> Values:
+    work, name = call.receiver, call.name
+    assert isinstance(work, Work)
+    asynchronous = call.do.fact(work, "asynchronous")
+    # Only an asynchronous call returns something that has `wait`.
+    is_handle = asynchronous is not None and asynchronous.only == TRUE
+    if is_handle and name in ("wait", "is_completed", "get_future", "result", "is_success", "synchronize"):
+        return one(Method(work, name))
+    _note_use(call, work, f"asked for its `.{name}`")
+    return one(Method(work, name))
+
+
+@MODELS.method(Work, "__operate__")
+def _work_operand(call: Call) -> Values:
+    work = call.receiver
+    assert isinstance(work, Work)
+    # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
+    _note_use(call, work, "calculated with")
+    return one(Unknown(("result of", work), "made from what a collective returns", call.label))
+
+
+@MODELS.method(Work, "__getitem__")
+def _work_item(call: Call) -> Values:
+    work = call.receiver
+    assert isinstance(work, Work)
+    _note_use(call, work, "indexed")
+    return one(Unknown(("item of", work), "an item of what a collective returns", call.label))
+
+
+def _note_use(call: Call, work: Work, use: str) -> None:
+    """Log that the None or the handle that a collective returned is used as the tensor."""
+    kind, handle = call.do.fact(work, "call"), call.do.fact(work, "asynchronous")
+    only = kind.only if kind is not None else None
+    call.emit(
+        ResultUsed, call=str(only.value) if isinstance(only, Const) else "collective", use=use,
+        collective_at=work.place, asynchronous=handle is not None and handle.only == TRUE,
+    )  # fmt: skip
+
+
+@MODELS.method(Work)
+def _work_method(call: Call) -> Values:
+    return one(NONE)
+
+
+@MODELS.callable(
+    "torch.distributed.nn.functional.*", "torch.distributed._functional_collectives.*", "torch.distributed.nn.*"
+)
+def _functional(call: Call) -> Values:
+    """Collectives that return their result."""
+    name = call.name.rpartition(".")[2]
+    if name[:1].isupper():
+        # `torch.distributed.nn.RemoteModule` and its kind are classes, which one process may make alone.
+        return one(Unknown((call.name, call.identity()), f"a {name}", call.label, escaped_from=call.name))
+    if name[:1].isupper():
+        return _other(call)
+    given = flat(call.do, call.all_values())
+    # Differentiable collectives return a new tensor and keep the graph.
+    call.emit(Collective, call=name, by="torch.distributed.nn", subject=call.arg(0, "tensor"), in_place=False)
+    if not any(isinstance(value, Tensor) for value in given):
+        return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+    result = made(
+        call.do, call.place, call.label, TensorOrigin.OUTPUT, graph=True,
+        forwards=frozenset().union(*(v.forwards for v in given if isinstance(v, Tensor))),
+    )  # fmt: skip
+    call.do.set_fact(result, "reduced", one(TRUE))
+    return one(result)
+
+
+@MODELS.callable(
+    "torch.distributed.send", "torch.distributed.recv", "torch.distributed.isend", "torch.distributed.irecv"
+)
+def _point_to_point(call: Call) -> Values:
+    # Two ranks are enough for these: that others do not come here is no mistake.
+    return one(Unknown((call.name, call.identity()), "a request", call.label, escaped_from="torch.distributed.request"))
+
+
+@MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")
+def _world(do: Interpreter, place: object) -> Values:
+    return one(NONE)
+
+
+@MODELS.callable("torch.distributed.*")
+def _other(call: Call) -> Values:
+    return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.attribute(Group)
+def _group_attribute(call: Call) -> Values:
+    if call.name == "rank":
+        return one(Method(call.receiver or NONE, "rank"))
+    return NOT_ANSWERED
+
+
+@MODELS.method(Group, "rank")
+def _group_rank(call: Call) -> Values:
+    # Within the default group the rank of the group is the global one.
+    return one(Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place))

@@ -1,0 +1,596 @@
+"""Modules: layers, containers, forward calls, moves, modes and what hangs on a module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.devices import default_device, moved_to, use
+from gpudoctor.lint.models.freezing import freeze, is_frozen
+from gpudoctor.lint.models.names import is_harmless
+from gpudoctor.lint.models.states import origin
+from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.event import (
+    ClearGradients,
+    Forward,
+    LoadState,
+    Mixed,
+    ModeChange,
+    ModuleClassFlaw,
+    Move,
+    Save,
+)
+from gpudoctor.lint.values.function import Context
+from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.optim import Parameters
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+# DDP refuses a module none of whose parameters needs a gradient, so which layers have any matters.
+WITH_PARAMETERS = frozenset(
+    [
+        "Linear",
+        "Bilinear",
+        "LazyLinear",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "Embedding",
+        "EmbeddingBag",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "LSTMCell",
+        "GRUCell",
+        "RNNCell",
+        "BatchNorm1d",
+        "BatchNorm2d",
+        "BatchNorm3d",
+        "SyncBatchNorm",
+        "LayerNorm",
+        "GroupNorm",
+        "InstanceNorm2d",
+        "MultiheadAttention",
+        "Transformer",
+        "TransformerEncoder",
+        "TransformerDecoder",
+        "PReLU",
+        "RMSNorm",
+        "TransformerEncoderLayer",
+        "TransformerDecoderLayer",
+        "LazyConv2d",
+        "AdaptiveLogSoftmaxWithLoss",
+    ]
+)
+# DDP broadcasts buffers at each forward: a forward on rank 0 alone then waits.
+WITH_BUFFERS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"])
+CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict"])
+_DEVICE_DEPTH = 5
+"""Parts of parts whose device is looked at."""
+
+
+@MODELS.callable("torch.nn.*", "torchvision.models.*", "timm.*", "torch.hub.load", "segmentation_models_pytorch.*")
+def _layer(call: Call) -> Values:
+    """A layer of torch.nn, or a ready model of a library."""
+    last = call.name.rpartition(".")[2]
+    if call.name.startswith("torch.nn.") and (
+        # `torch.nn.functional` and `init` are operations: no object with state comes back.
+        not last[:1].isupper() or call.name.startswith(("torch.nn.utils", "torch.nn.init"))
+    ):
+        return MODELS.prefixes["torch."](call)
+    if call.name.startswith("torch.nn.Parameter") or last == "Parameter":
+        # A parameter lies where its data was made; `nn.Parameter()` without data is an empty CPU tensor.
+        source = call.one(0, "data", Tensor)
+        device = source.device if source is not None else CPU if not call.args else None
+        return one(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
+    children = [v for v in flat(call.do, call.all_values()) if isinstance(v, (Module, Wrapper))]
+    # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
+    ready = not call.name.startswith("torch.nn.")
+    if ready and last in (
+        "list_models",
+        "get_model_weights",
+        "create_transform",
+        "resolve_data_config",
+        "Mixup",
+        "get_weight",
+    ):
+        return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return one(new_module(call, call.name, list(children), ready))
+
+
+def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> Module:
+    """A module of a library, on the CPU."""
+    last = made_by.rpartition(".")[2]
+    parameters: bool | None = bool(ready or last in WITH_PARAMETERS)
+    buffers: bool | None = None if ready else last in WITH_BUFFERS
+    exact = False
+    if last in CONTAINERS:
+        # A container has what its parts have, those included that join it later.
+        parameters = buffers = None
+        exact = not call.open_ended and not any(isinstance(v, Unknown) for v in flat(call.do, call.all_values()))
+    module = Module(
+        call.identity(), call.place, call.label, made_by=made_by, parameters=parameters, buffers=buffers, exact=exact
+    )
+    call.do.set_fact(module, "device", default_device(call.do))
+    for child in children:
+        adopt(call.do, module, child)
+    return module
+
+
+def adopt(do: Interpreter, parent: Value, child: Value) -> None:
+    """A module becomes part of another one."""
+    do.parts.setdefault(parent, set()).add(core_of(child))
+    # A new head on a frozen model learns.
+    if is_frozen(do, parent) and not is_frozen(do, child):
+        freeze(do, parent, False)
+    old = do.fact(parent, "children")
+    known = old.only.items if old is not None and isinstance(old.only, TupleOf) else ()
+    if not any(item.only == child for item in known) and len(known) < 64:
+        do.set_fact(parent, "children", one(TupleOf((*known, one(child)))))
+
+
+def _take_in(do: Interpreter, parent: Value, value: Value) -> None:
+    """Something is given to a module: one more part, or what may be one."""
+    if isinstance(value, (Module, Wrapper)):
+        adopt(do, parent, value)
+    elif isinstance(value, Unknown) and _may_be_module(value):
+        do.set_fact(parent, "unseen part", one(TRUE))
+
+
+def _may_be_module(value: Unknown) -> bool:
+    """What code that is not read has made: neither a setting nor a number of the program's own."""
+    made_by = value.escaped_from
+    return not value.config and bool(made_by or "callable" in value.why) and not is_harmless(made_by)
+
+
+def children_of(do: Interpreter, module: Value) -> list[Value]:
+    """The modules that a module was seen to take in."""
+    found = do.fact(module, "children")
+    return (
+        [each for values in found for item in getattr(values, "items", ()) for each in item]
+        if found is not None
+        else []
+    )
+
+
+def _has_parameters(do: Interpreter, value: Value) -> bool | None:
+    core = core_of(value)
+    if not isinstance(core, Module):
+        return None
+    if core.parameters is not None:
+        return core.parameters
+    # `nn.Parameter` set on the module itself counts, as in class tokens and learned positions.
+    own = do.fact(core, "own parameters")
+    if own is not None and own.any(lambda v: v == TRUE):
+        return True
+    answers = [_has_parameters(do, child) for child in children_of(do, core) if child != core]
+    if True in answers:
+        return True
+    return None if None in answers or _has_unseen(do, core) else False
+
+
+def _has_unseen(do: Interpreter, core: Module) -> bool:
+    """There may be parts of the module that were not seen."""
+    return not core.exact or _foreign_base(core) or do.fact(core, "unseen part") is not None
+
+
+def _foreign_base(core: Module) -> bool:
+    bases: frozenset[str] = getattr(core.cls, "library_bases", frozenset())
+    # A base such as `LightningModule` brings no layers; `PreTrainedModel` brings all of them.
+    return any(name != "torch.nn.Module" and not name.endswith("Module") for name in bases)
+
+
+def has_buffers(do: Interpreter, value: Value) -> bool | None:
+    """Whether a module has buffers; None where that is not known."""
+    core = core_of(value)
+    if not isinstance(core, Module):
+        return None
+    if core.buffers is not None:
+        return core.buffers
+    own = do.fact(core, "own buffers")
+    if own is not None and own.any(lambda v: v == TRUE):
+        return True
+    answers = [has_buffers(do, child) for child in children_of(do, core) if child != core]
+    if True in answers:
+        return True
+    return None if None in answers or _has_unseen(do, core) else False
+
+
+@MODELS.setter(Module)
+def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
+    """Layers that a module's constructor assigns become part of it, if it can register them."""
+    assert isinstance(owner, Module)
+    for value in values:
+        if isinstance(value, (Module, Wrapper)):
+            # torch raises "cannot assign module before Module.__init__() call" right here.
+            _check_initialised(do, owner, name, place)
+            adopt(do, owner, value)
+        elif isinstance(value, Unknown):
+            _take_in(do, owner, value)
+        elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+            _check_initialised(do, owner, name, place)
+            do.set_fact(owner, "own parameters", one(TRUE))
+            # Parameters made on another device than the layers: no single device can be named any more.
+            if do.fact(owner, "device") != one(value.device or NONE):
+                do.set_fact(owner, "device", one(Unknown(("device of", value), "the device of a parameter")))
+        # A plain list may still be filled after it is assigned, so it is judged when the constructor is done.
+        elif isinstance(value, (ListOf, DictOf)):
+            kept = do.fact(owner, "containers")
+            known = kept.only.items if kept is not None and isinstance(kept.only, TupleOf) else ()
+            do.set_fact(owner, "containers", one(TupleOf((*known, one(TupleOf((one(Const(name)), one(value))))))))
+
+
+def _check_initialised(do: Interpreter, owner: Module, name: str, place: Location) -> None:
+    if owner.cls is None or do.fact(owner, "initialised") is not None or do.find_method(owner, "__new__") is not None:
+        return
+    # A base that was not read may call `super().__init__` itself.
+    if owner.exact:
+        do.emit(ModuleClassFlaw, at=place, flaw="super-init-missing", cls=owner.cls, attribute=name)
+
+
+@MODELS.ready(Module)
+def _is_ready(do: Interpreter, module: Value) -> None:
+    """The constructor has run: what it left unregistered stays so."""
+    assert isinstance(module, Module)
+    if module.cls is None:
+        return
+    _check_initialised(do, module, "", module.cls.place)  # type: ignore[attr-defined]
+    kept = do.fact(module, "containers")
+    for entry in kept.only.items if kept is not None and isinstance(kept.only, TupleOf) else ():
+        name, container = (values.only for values in getattr(entry.only, "items", ()))
+        layers = _hidden_layers(do, container)
+        if layers and isinstance(name, Const) and isinstance(container, (ListOf, DictOf)):
+            do.emit(
+                ModuleClassFlaw, at=container.place, flaw="plain-container", cls=module.cls, attribute=str(name.value),
+                count=layers,
+            )  # fmt: skip
+
+
+def _hidden_layers(do: Interpreter, container: Value | None) -> int:
+    """How many layers with parameters a container holds, 0 where some module has registered one of them."""
+    if container is None:
+        return 0
+    more = do.fact(container, "more")
+    values = flat(do, [container, *(more or ())])
+    layers = [value for value in values if isinstance(value, Module) and _has_parameters(do, value)]
+    registered = {part for parts in do.parts.values() for part in parts}
+    # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose.
+    if any(layer in registered or is_frozen(do, layer) for layer in layers):
+        return 0
+    return len(layers) if more is None else len(layers) + 1
+
+
+@MODELS.callable("torch.nn.Module.__init__")
+def _module_init(call: Call) -> Values:
+    """`nn.Module.__init__(self)`."""
+    for value in call.args[0] if call.args else ():
+        initialise(call.do, value)
+    return one(NONE)
+
+
+def initialise(do: Interpreter, module: Value) -> None:
+    """The constructor of `nn.Module` has run."""
+    do.set_fact(module, "initialised", one(TRUE))
+    if do.fact(module, "device") is None:
+        do.set_fact(module, "device", default_device(do))
+
+
+def device_of(do: Interpreter, value: Value, depth: int = 0) -> Values | None:
+    """Where a module is, None where that is not known: its parts may have been moved without it."""
+    core = core_of(value)
+    # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake.
+    if not isinstance(core, Module) or do.fact(core, "sharded") is not None:
+        return None
+    own = do.fact(core, "device")
+    parts = [part for part in children_of(do, core) if part != core and _has_parameters(do, part) is not False]
+    # CPU is only the default of what we saw; whoever made the rest may have moved it.
+    if own is not None and own.only == CPU and _may_be_elsewhere(do, core):
+        return None
+    if own is None or not parts or depth > _DEVICE_DEPTH:
+        return own
+    places = [device_of(do, part, depth + 1) for part in parts]
+    first = places[0]
+    # `model.head.to(device)` moves a part without its parent: then no one device is true.
+    if first is None or any(place != first for place in places) or (_holds_own(do, core) and own != first):
+        return None
+    return first
+
+
+def _may_be_elsewhere(do: Interpreter, core: Module) -> bool:
+    """A part that was not seen, or the constructor of a base that could not be read, may have chosen a device."""
+    return do.fact(core, "unseen part") is not None or (core.cls is not None and not core.exact)
+
+
+def _holds_own(do: Interpreter, core: Module) -> bool:
+    """Some parameter or buffer belongs to the module itself, not to a part of it."""
+    return do.fact(core, "own parameters") is not None or do.fact(core, "own buffers") is not None
+
+
+@MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu")
+@MODELS.method(Wrapper, "to", "cuda", "cpu", "to_empty")
+def _move(call: Call) -> Values:
+    module = call.receiver
+    assert module is not None
+    devices, dtype = moved_to(call)
+    # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
+    use(call, devices, "move", call.argument_places.get("0"))
+    call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype)
+    if devices is not None:
+        _set_device(call.do, core_of(module), devices, call.place, 0)
+    # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
+    elif call.open_ended or not dtype:
+        _set_device(
+            call.do, core_of(module), one(Unknown(("moved", call.identity()), "an unknown device")), call.place, 0
+        )
+    return one(module)
+
+
+def _set_device(do: Interpreter, module: Value, devices: Values, place: Location, depth: int) -> None:
+    do.set_fact(module, "device", devices)
+    do.set_fact(module, "moved at", one(Const(None)))
+    for child in children_of(do, module) if depth < 4 else ():
+        _set_device(do, core_of(child), devices, place, depth + 1)
+
+
+@MODELS.method(Module, "half", "float", "double", "bfloat16", "type", "apply", "share_memory", "eval", "train")
+@MODELS.method(Wrapper, "half", "float", "double", "bfloat16", "type", "apply", "eval", "train")
+def _returns_itself(call: Call) -> Values:
+    module = call.receiver
+    assert module is not None
+    if call.name in ("eval", "train"):
+        mode = call.constant(0, "mode") if call.args or call.keywords else True
+        training = False if call.name == "eval" else (mode if isinstance(mode, bool) else None)
+        call.emit(ModeChange, module=module, training=training)
+        if training is not None:
+            call.do.set_fact(core_of(module), "training", one(TRUE if training else FALSE))
+    # A cast after DDP leaves its buckets with gradients of the old dtype.
+    if call.name in ("half", "float", "double", "bfloat16"):
+        call.emit(Move, subject=module, device=None, call=call.name, dtype=True)
+    return one(module)
+
+
+@MODELS.method(Module, "parameters", "named_parameters")
+@MODELS.method(Wrapper, "parameters", "named_parameters")
+def _parameters(call: Call) -> Values:
+    assert call.receiver is not None
+    return one(Parameters(call.identity(), call.place, call.label, frozenset([call.receiver])))
+
+
+@MODELS.method(Parameters, "__iter__")
+def _iterate_parameters(call: Call) -> Values:
+    parameters = call.receiver
+    assert isinstance(parameters, Parameters)
+    owner = next(iter(sorted(parameters.modules, key=repr)), None)
+    tensor = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, batch_of=owner, graph=True)
+    if "named" in parameters.label:
+        name = one(Unknown(("name of", tensor), "the name of a parameter"))
+        return one(TupleOf((name, one(tensor))))
+    return one(tensor)
+
+
+@MODELS.method(Module, "modules", "children", "named_modules", "named_children", "buffers", "named_buffers")
+@MODELS.method(Wrapper, "modules", "children", "named_modules", "named_children", "buffers", "named_buffers")
+def _inner_modules(call: Call) -> Values:
+    return one(
+        Unknown((call.name, call.receiver), "parts of a module", call.label, escaped_from="torch.nn.Module.modules")
+    )
+
+
+@MODELS.method(Module, "state_dict")
+@MODELS.method(Wrapper, "state_dict")
+def _state_dict(call: Call) -> Values:
+    owner = call.receiver
+    assert owner is not None
+    # Both wrappers register the model as `module`, so every key is saved as `module.…`.
+    prefixed = isinstance(owner, Wrapper) and owner.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+    return one(StateDict(call.identity(), call.place, call.label, owner, prefixed))
+
+
+@MODELS.method(StateDict, "items", "keys", "values", "copy")
+def _state_items(call: Call) -> Values:
+    return one(
+        Unknown((call.name, call.receiver), "entries of a state dict", call.label, escaped_from="torch.state_dict")
+    )
+
+
+@MODELS.method(Module, "load_state_dict")
+@MODELS.method(Wrapper, "load_state_dict")
+def _load_state(call: Call) -> Values:
+    assert call.receiver is not None
+    state = call.arg(0, "state_dict")
+    loaded, entry = origin(call, state)
+    call.emit(
+        LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
+    )  # fmt: skip
+    return one(NONE)
+
+
+@MODELS.method(Module, "zero_grad")
+@MODELS.method(Wrapper, "zero_grad")
+def _zero_grad(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(ClearGradients, target=call.receiver)
+    return one(NONE)
+
+
+@MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")
+def _register(call: Call) -> Values:
+    assert call.receiver is not None
+    given = call.arg(1, "module" if "module" in call.name else "tensor")
+    name = call.constant(0, "name")
+    if given is not None and isinstance(name, str):
+        call.do.set_fact(call.receiver, name, given)
+        for value in given:
+            if isinstance(value, (Module, Wrapper)):
+                adopt(call.do, call.receiver, value)
+    fact = "own buffers" if call.name == "register_buffer" else "own parameters"
+    if "module" not in call.name:
+        call.do.set_fact(call.receiver, fact, one(TRUE))
+    return one(NONE)
+
+
+@MODELS.method(Module, "save_pretrained", "push_to_hub")
+def _save_pretrained(call: Call) -> Values:
+    call.emit(Save, call="save_pretrained", path=call.arg(0, "save_directory"), content=one(call.receiver or NONE))
+    return one(NONE)
+
+
+@MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")
+def _grow(call: Call) -> Values:
+    """`ModuleList.append(layer)`."""
+    assert call.receiver is not None
+    for value in flat(call.do, call.all_values()):
+        _take_in(call.do, call.receiver, value)
+    return one(call.receiver)
+
+
+@MODELS.method(Module, "__getitem__", "__iter__")
+def _child(call: Call) -> Values:
+    assert call.receiver is not None
+    found = children_of(call.do, call.receiver)
+    if found:
+        return union([one(child) for child in found])
+    made_of = Module(("child", call.receiver), call.place, call.label, made_by="a part of a module")
+    return one(made_of)
+
+
+@MODELS.attribute(Module)
+def _attribute(call: Call) -> Values:
+    module = call.receiver
+    assert isinstance(module, Module)
+    if call.name == "training":
+        return call.do.fact(module, "training") or one(
+            Unknown(("training", module), "the mode of a module", call.label)
+        )
+    # Own classes answer by what they set; the `.device` of library models is a property.
+    if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:
+        return one(Unknown((call.name, module), f"the {call.name} of a module", call.label))
+    return NOT_ANSWERED
+
+
+@MODELS.called(Module)
+def _called(call: Call) -> Values:
+    return forward(call, call.receiver)
+
+
+@MODELS.method(Module, "forward")
+@MODELS.method(Wrapper, "forward")
+def _forward_method(call: Call) -> Values:
+    return forward(call, call.receiver)
+
+
+def forward(call: Call, module: Value | None) -> Values:
+    """A forward call. A module without parameters is an operation like any other."""
+    assert module is not None
+    core = core_of(module)
+    given = flat(call.do, call.all_values())
+    tensors = tuple(value for value in given if isinstance(value, Tensor))
+    if isinstance(core, Module) and _has_parameters(call.do, core) is False and not isinstance(module, Wrapper):
+        # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
+        own = call.do.find_method(core, "forward")
+        if own is not None:
+            return call.do.call(own, call.args, call.keywords, call.node)
+        if not tensors:
+            return _no_tensors(call)
+        return one(as_loss(combined(call.do, [*tensors], call.place, call.label, call.sure_values()), core.made_by))
+    return _forward_of_model(call, module, core, tensors)
+
+
+def _no_tensors(call: Call) -> Values:
+    return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+
+
+def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:
+    devices = device_of(call.do, module)
+    device = devices.only if devices is not None else None
+    # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
+    if not _moves_inputs(module):
+        _check_inputs(call, module, core, device)
+    identity = call.identity()
+    depends, shards = Dependence.NONE, frozenset[Value]()
+    for tensor in tensors:
+        depends |= tensor.depends
+        shards |= tensor.shards
+    mode = call.do.fact(core, "training")
+    training = None if mode is None else (True if mode.only == TRUE else (False if mode.only == FALSE else None))
+    # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
+    asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
+    graph = asked and not call.do.evaluating
+    # GAN steps feed one model's output to the next: one backward goes through both.
+    inner = frozenset().union(*(tensor.forwards for tensor in tensors)) if tensors else frozenset()
+    output = made(
+        call.do, call.place, call.label, TensorOrigin.OUTPUT, device=device,
+        forwards=frozenset([identity]) | inner, graph=graph,
+        batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
+        # Without a tensor that was followed, ranks are taken to see different data.
+        shards=shards, dependence=depends if tensors else Dependence.LOCAL,
+    )  # fmt: skip
+    call.emit(
+        Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
+        output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
+    )  # fmt: skip
+    return one(output)
+
+
+def _moves_inputs(module: Value) -> bool:
+    """DataParallel, and DDP with `device_ids`, bring their inputs to the GPU themselves."""
+    if not isinstance(module, Wrapper):
+        return False
+    # FSDP moves inputs to its compute device in the pre-forward hook of the root.
+    if module.has(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
+        return True
+    return any(
+        # `torch.compile(DDP(...))` is a chain: any link with device_ids moves the inputs.
+        wrapper.kind is WrapperKind.DDP and wrapper.device_ids is not None and wrapper.device_ids.only != NONE
+        for wrapper in module.chain
+    )
+
+
+def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) -> None:
+    """Inputs on the CPU meet weights on the GPU, unless the module brings them there first."""
+    if isinstance(device, Device) and device.is_accelerator:
+        own = call.do.find_method(core, "forward")
+        if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
+            _, events = call.do.rehearse(lambda: call.do.call(own, call.args, call.keywords, call.node))
+            if not any(isinstance(event, Mixed) for event in events):
+                return
+        standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
+        check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
+
+
+@MODELS.method(Wrapper, "no_sync", "join")
+def _no_sync(call: Call) -> Values:
+    # `join()` shadows collectives of ranks that ran out of batches; `no_sync()` skips the all-reduce.
+    return one(Context(f"torch.{call.name}", call.receiver))
+
+
+@MODELS.callable(
+    "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.remove_weight_norm",
+    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+)  # fmt: skip
+def _normalised(call: Call) -> Values:
+    """The same layer; a spectral norm keeps its vectors as buffers."""
+    for value in call.args[0] if "spectral" in call.name and call.args else ():
+        call.do.set_fact(value, "own buffers", one(TRUE))
+    return call.args[0] if call.args else one(NONE)
+
+
+@MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
+def _clip(call: Call) -> Values:
+    # The norm stays on the GPU; printing it each step waits for the device.
+    return one(made(call.do, call.place, call.label, TensorOrigin.GRADIENT))
+
+
+@MODELS.method(Parameters)
+def _parameters_method(call: Call) -> Values:
+    return one(Unknown((call.name, call.receiver), "part of parameters", call.label))

@@ -1,0 +1,227 @@
+"""Optimizers, schedulers and scalers."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.states import origin
+from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.values.container import Enumerated, TupleOf
+from gpudoctor.lint.values.event import ClearGradients, LoadState, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.values.function import Context
+from gpudoctor.lint.values.module import Module, StateDict, Wrapper
+from gpudoctor.lint.values.optim import Optimizer, Parameters, Scaler, Scheduler
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.record import replace
+
+NO_OPTIMIZERS = ("clip_grad", "summary", "count", "num_params", "print", "isinstance", "len", "flatten", "norm")
+
+
+def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool]:
+    """The modules whose parameters are among these values, and whether that is all."""
+    found: set[Value] = set()
+    complete = True
+    # Groups are lists of dictionaries of lists: `[{"params": [*backbone], "lr": …}]`.
+    for value in flat(do, values, depth=4):
+        if isinstance(value, Parameters):
+            found |= value.modules
+            complete = complete and value.complete
+        elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+            if value.batch_of is not None:
+                found.add(value.batch_of)
+        elif isinstance(value, Enumerated):
+            inner, whole = owners(do, [each for item in value.items for each in item])
+            found |= inner
+            complete = complete and whole
+        elif isinstance(value, (Module, Wrapper)):
+            found.add(value)
+        # A setting is a learning rate; anything else may hide parameters.
+        elif isinstance(value, Unknown) and not value.config:
+            complete = False
+    return frozenset(found), complete
+
+
+@MODELS.callable(
+    "torch.optim.*", "torch.distributed.optim.ZeroRedundancyOptimizer", "apex.optimizers.*", "bitsandbytes.optim.*"
+)
+def _optimizer(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    # `torch.optim.swa_utils.update_bn` and the like are functions.
+    if last != "*" and not last[:1].isupper():
+        return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return one(new_optimizer(call))
+
+
+def new_optimizer(call: Call) -> Optimizer:
+    """The optimizer that a call makes."""
+    given = call.arg(0, "params")
+    modules, complete = owners(call.do, list(given or call.all_values()))
+    # "not in the optimizer" may be said only where all that went in is known.
+    complete = complete and not call.open_ended
+    made = Optimizer(call.identity(), call.place, call.label, call.name, modules, complete)
+    call.emit(MakeOptimizer, optimizer=made)
+    return made
+
+
+def maybe_optimizer(call: Call) -> Values:
+    """A class of an unknown library that is given parameters is an optimizer."""
+    last = call.name.rpartition(".")[2]
+    given = call.args[0] if call.args else call.keywords.get("params")
+    # A function that gets parameters clips or counts; classes that do are Lion, LAMB, Adan, SAM.
+    if given is None or not given.any(lambda value: isinstance(value, Parameters)) or not last[:1].isupper():
+        return NOT_ANSWERED
+    return one(new_optimizer(call))
+
+
+MODELS.fallbacks.append(maybe_optimizer)
+
+
+@MODELS.callable(
+    "torch.optim.lr_scheduler.*",
+    "transformers.get_scheduler",
+    "transformers.get_linear_schedule_with_warmup",
+    "transformers.get_cosine_schedule_with_warmup",
+)
+def _scheduler(call: Call) -> Values:
+    # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
+    optimizer = call.args[0].only if call.args else None
+    return one(Scheduler(call.identity(), call.place, call.label, call.name, optimizer))
+
+
+@MODELS.method(Scheduler)
+def _scheduler_method(call: Call) -> Values:
+    return one(
+        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scheduler")
+    )
+
+
+@MODELS.method(Optimizer, "__init__")
+def _init(call: Call) -> Values:
+    """`super().__init__(params, defaults)` of an optimizer of the project."""
+    bare = call.receiver
+    assert isinstance(bare, Optimizer)
+    modules, complete = owners(call.do, list(call.arg(0, "params") or ()))
+    call.do.set_fact(bare, AS_MADE, one(replace(bare, modules=modules, complete=complete and not call.open_ended)))
+    return one(NONE)
+
+
+@MODELS.instead_of_own(Optimizer, "step", "zero_grad")
+@MODELS.method(Optimizer, "step")
+def _step(call: Call) -> Values:
+    assert call.receiver is not None
+    # SAM's `step(zero_grad=True)` and own `zero_grad` clear in the end what torch's would.
+    if call.name == "zero_grad":
+        return _zero_grad(call)
+    # The project's step is followed too: collectives inside it are the program's own.
+    own = call.do.find_method(call.receiver, "step")
+    if own is not None:
+        call.emit(OptimizerStep, optimizer=call.receiver)
+        return call.do.call(own, call.args, call.keywords, call.node)
+    closure = call.arg(0, "closure")
+    # LBFGS runs forward and backward inside the closure.
+    if closure is not None and closure.only != NONE:
+        call.do.call(closure, (), {}, call.node)
+    call.emit(OptimizerStep, optimizer=call.receiver)
+    return one(NONE)
+
+
+@MODELS.method(Optimizer, "zero_grad")
+def _zero_grad(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(ClearGradients, target=call.receiver)
+    return one(NONE)
+
+
+@MODELS.method(Optimizer, "state_dict")
+def _state_dict(call: Call) -> Values:
+    return one(StateDict(call.identity(), call.place, call.label, call.receiver or NONE))
+
+
+@MODELS.method(Optimizer, "load_state_dict")
+@MODELS.method(Scheduler, "load_state_dict")
+@MODELS.method(Scaler, "load_state_dict")
+def _load_state(call: Call) -> Values:
+    state = call.arg(0, "state_dict")
+    loaded, entry = origin(call, state)
+    call.emit(LoadState, target=call.receiver or NONE, state=state, loaded=loaded, entry=entry)
+    return one(NONE)
+
+
+@MODELS.attribute(Optimizer)
+def _attribute(call: Call) -> Values:
+    # Loops over `param_groups` set learning rates; what they hold is not needed.
+    if call.name in ("param_groups", "state", "defaults"):
+        optimizer = call.receiver
+        assert isinstance(optimizer, Optimizer)
+        return one(
+            Unknown((call.name, optimizer), f"the {call.name} of an optimizer", call.label, escaped_from="torch.optim")
+        )
+    return NOT_ANSWERED
+
+
+@MODELS.method(Optimizer)
+def _method(call: Call) -> Values:
+    return one(
+        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.optim")
+    )
+
+
+@MODELS.callable(
+    "torch.amp.GradScaler",
+    "torch.GradScaler",
+    "torch.cuda.amp.GradScaler",
+    "torch.cpu.amp.GradScaler",
+    "torch.amp.grad_scaler.GradScaler",
+    "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)
+def _scaler(call: Call) -> Values:
+    return one(Scaler(call.identity(), call.place, call.label))
+
+
+@MODELS.method(Scaler, "scale")
+def _scale(call: Call) -> Values:
+    # The scaled loss has the graph of the loss.
+    return call.args[0] if call.args else one(NONE)
+
+
+@MODELS.method(Scaler, "step")
+def _scaler_step(call: Call) -> Values:
+    # `scaler.step` calls `optimizer.step` unless gradients overflowed.
+    for value in call.args[0] if call.args else ():
+        call.emit(OptimizerStep, optimizer=value, through="scaler")
+    return one(NONE)
+
+
+@MODELS.method(Scaler)
+def _scaler_method(call: Call) -> Values:
+    return one(
+        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scaler")
+    )
+
+
+@MODELS.callable("apex.amp.scale_loss")
+def _scale_loss(call: Call) -> Values:
+    given = call.args[0] if call.args else one(NONE)
+    return given.mapped(lambda loss: Context("apex.amp.scale_loss", loss))
+
+
+@MODELS.callable("apex.amp.initialize")
+def _apex(call: Call) -> Values:
+    """Model and optimizer come back as they were given."""
+    given = [
+        values for name in ("models", "optimizers") if (values := call.arg(("models", "optimizers").index(name), name))
+    ]
+    return one(TupleOf(tuple(given))) if len(given) == 2 else (given[0] if given else one(NONE))
+
+
+@MODELS.method(Unknown, "zero_grad")
+def _unknown_zero_grad(call: Call) -> Values:
+    call.emit(ClearGradients, target=call.receiver or TRUE)
+    return one(NONE)
+
+
+@MODELS.method(Unknown, "step")
+def _unknown_step(call: Call) -> Values:
+    """`x.step()` of something unknown may be an optimizer's."""
+    # Without it, a factory's optimizer would look as if nothing ever stepped.
+    call.emit(OptimizerStep, optimizer=call.receiver or TRUE, through="unknown")
+    return one(Unknown((call.name, call.receiver), "what .step() returns", call.label))

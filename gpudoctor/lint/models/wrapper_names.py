@@ -1,0 +1,51 @@
+"""Which attributes a wrapper answers for itself."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+
+MODULE_API = frozenset(
+    """
+    T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double
+    dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu
+    load_state_dict modules mtia named_buffers named_children named_modules named_parameters parameters
+    register_backward_hook register_buffer register_forward_hook register_forward_pre_hook
+    register_full_backward_hook register_load_state_dict_post_hook register_module register_parameter
+    register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory state_dict to
+    to_empty train training type xpu zero_grad
+    """.split()
+)
+"""What every module has, and a wrapper with it."""
+_DDP = frozenset(
+    """
+    _set_static_graph _sync_params allreduce_params broadcast_buffers bucket_bytes_cap ddp_uneven_inputs_config
+    delay_allreduce device device_ids device_mesh device_type dim find_unused_parameters gather
+    gradient_as_bucket_view is_multi_device_module join join_device join_hook logger logging_level
+    mixed_precision module modules_buffers modules_params needs_allreduce no_sync output_device
+    parameters_to_ignore process_group reducer register_comm_hook require_backward_grad_sync
+    require_forward_param_sync scatter static_graph will_sync_module_buffers
+    """.split()
+)
+_DATA_PARALLEL = frozenset(
+    """
+    device_ids dim gather module output_device parallel_apply replicate scatter src_device_obj
+    """.split()
+)
+OWN = {WrapperKind.DDP: _DDP, WrapperKind.DATA_PARALLEL: _DATA_PARALLEL}
+"""What the wrappers have beyond that. Those that pass attributes on to the model are not among them."""
+
+CALLABLES = {
+    WrapperKind.DDP: "torch.nn.parallel.DistributedDataParallel",
+    WrapperKind.DATA_PARALLEL: "torch.nn.DataParallel",
+    WrapperKind.FSDP: "torch.distributed.fsdp.FullyShardedDataParallel",
+    WrapperKind.COMPILED: "torch._dynamo.eval_frame.OptimizedModule",
+}
+"""The canonical names of the classes."""
+
+
+def wrapper_has(wrapper: Wrapper, name: str) -> bool | None:
+    """Whether a wrapper answers for an attribute itself; None for a kind that passes attributes on."""
+    own = OWN.get(wrapper.kind)
+    if own is None:
+        return True if name == "module" and wrapper.kind is not WrapperKind.COMPILED else None
+    return name in MODULE_API or name in own or name.startswith("__")

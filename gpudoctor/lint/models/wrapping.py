@@ -1,0 +1,186 @@
+"""Wrappers: DataParallel, DistributedDataParallel, FSDP, and reading through them."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.torch_distributed import group_exists
+from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise
+from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
+from gpudoctor.lint.values.base import FALSE, NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import ListOf, TupleOf
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, Wrap
+from gpudoctor.lint.values.function import Class, Method
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.rank import Rank
+
+BASES = {name: kind for kind, name in CALLABLES.items()}
+"""Wrappers that a class of the project may extend; an object of such a class is a module with attributes of its own."""
+
+
+def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
+    given = call.arg(0, "module")
+    if given is None:
+        return one(Unknown((call.name, call.args), "a wrapper without a module", call.label))
+    # One wrapper for each model it may be: `if args.arch == …` leaves several.
+    made = [_wrap_one(call, kind, value) for value in given]
+    result = given.mapped(lambda value: made[list(given).index(value)])
+    return result
+
+
+def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
+    place = call.place
+    if not isinstance(inner, (Module, Wrapper)):
+        # The wrapper is the fact that counts; what is inside may come from code that is not read.
+        inner = Module(("unseen", inner), place, getattr(inner, "label", "") or "the model", made_by="unknown")
+    ids = call.arg(1, "device_ids")
+    _use_ids(call, ids)
+    wrapper = Wrapper(
+        call.identity(),
+        place,
+        call.label,
+        kind,
+        inner,
+        ids,
+        _broadcasts(call),
+    )
+    call.emit(
+        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
+        model_device=device_of(call.do, inner), group_exists=group_exists(call.do), ids=_items(call, ids),
+    )  # fmt: skip
+    return wrapper
+
+
+def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
+    only = ids.only if ids is not None else None
+    return call.do.known_items(only) if isinstance(only, (ListOf, TupleOf)) else None
+
+
+def _broadcasts(call: Call) -> Value:
+    """Whether buffers are broadcast at each forward, as given. The wrapper of apex never does that."""
+    # torch 2.13 spells it `forward_sync_buffers` as well.
+    given = call.keywords.get("broadcast_buffers") or call.keywords.get("forward_sync_buffers") or one(NONE)
+    return FALSE if call.name.startswith("apex.") else given.only or NONE
+
+
+def _use_ids(call: Call, ids: Values | None) -> None:
+    # `DDP(model, [rank])` passes it by position, as many tutorials do.
+    place = call.argument_places.get("device_ids") or call.argument_places.get("1") or call.place
+    for value in ids or ():
+        items = call.do.known_items(value) if isinstance(value, (ListOf, TupleOf)) else None
+        for each in [v for item in items or () for v in item]:
+            device = each if isinstance(each, Device) else None
+            # Integers and `torch.device` mean the same in `device_ids`.
+            if isinstance(each, (Rank, Const, Unknown)):
+                device = Device("cuda", each, place)
+            if device is not None:
+                note_text(call, one(each), "given as one of `device_ids`", place)
+                call.do.emit(DeviceUsed, at=place, device=device, purpose="device_ids")
+
+
+@MODELS.callable(
+    "torch.nn.parallel.DistributedDataParallel",
+    "apex.parallel.DistributedDataParallel",
+    "apex.parallel.distributed.DistributedDataParallel",
+)
+def _ddp(call: Call) -> Values:
+    return _wrap(call, WrapperKind.DDP)
+
+
+@MODELS.callable("torch.nn.DataParallel")
+def _data_parallel(call: Call) -> Values:
+    return _wrap(call, WrapperKind.DATA_PARALLEL)
+
+
+@MODELS.callable("torch.distributed.fsdp.FullyShardedDataParallel", "fairscale.nn.FullyShardedDataParallel")
+def _fsdp(call: Call) -> Values:
+    wrappers = _wrap(call, WrapperKind.FSDP)
+    for wrapper in wrappers:
+        # Sharding brings the parameters to the GPU by itself.
+        call.do.set_fact(core_of(wrapper), "sharded", one(Const(True)))
+    return wrappers
+
+
+@MODELS.callable(
+    "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.replicate.replicate",
+    "torch.distributed._composable.replicate",
+)
+def _in_place(call: Call) -> Values:
+    """FSDP2 shards a module in place, and `replicate` copies it to all ranks: the same object, now synchronised."""
+    kind = WrapperKind.FSDP if call.name.endswith("fully_shard") else WrapperKind.DDP
+    for value in call.args[0] if call.args else ():
+        if isinstance(value, Module):
+            call.emit(
+                Wrap, wrapper=value, inner=value, kind=kind, model_device=device_of(call.do, value),
+                group_exists=group_exists(call.do),
+            )  # fmt: skip
+            call.do.set_fact(value, "sharded", one(Const(True)))
+    return call.args[0] if call.args else one(NONE)
+
+
+@MODELS.method(Module, "__init__")
+def _init(call: Call) -> Values:
+    """The constructor of the library class under a class of the project, which may be a wrapper's."""
+    module = call.receiver
+    assert isinstance(module, Module)
+    initialise(call.do, module)
+    names = module.cls.library_bases if isinstance(module.cls, Class) else frozenset()
+    # `class MyDDP(DistributedDataParallel)` adds `__getattr__`: still a wrapper for whoever calls it.
+    kind = next((kind for name, kind in BASES.items() if name in names), None)
+    for value in (call.arg(0, "module") or ()) if kind is not None else ():
+        call.emit(
+            Wrap, wrapper=module, inner=value, kind=kind, device_ids=call.arg(1, "device_ids"),
+            model_device=device_of(call.do, value), group_exists=group_exists(call.do),
+        )  # fmt: skip
+        call.do.set_fact(module, "module", one(value))
+        call.do.set_fact(module, "device", device_of(call.do, value) or one(Unknown(("device", value))))
+        adopt(call.do, module, value)
+    return one(NONE)
+
+
+@MODELS.called(Wrapper)
+def _called(call: Call) -> Values:
+    return forward(call, call.receiver)
+
+
+@MODELS.attribute(Wrapper)
+def _attribute(call: Call) -> Values:
+    wrapper, name = call.receiver, call.name
+    assert isinstance(wrapper, Wrapper)
+    own = OWN.get(wrapper.kind)
+    # torch.compile keeps the model under `_orig_mod`, FSDP under `_fsdp_wrapped_module`.
+    if name in ("module", "_orig_mod", "_fsdp_wrapped_module") and (own is not None or name != "module"):
+        return one(wrapper.inner)
+    if name == "module" and not isinstance(wrapper.inner, Wrapper):
+        return one(wrapper.inner)
+    # A compiled module passes unknown attributes through to the model.
+    if own is None:
+        return call.do.attribute(wrapper.inner, name, call.node)
+    # What `nn.Module` has, the wrapper has itself; all else is only on `.module`.
+    if wrapper_has(wrapper, name):
+        return one(Method(wrapper, name)) if name in MODULE_API or name in ("no_sync", "join") else _plain(call)
+    inner_has = _has_attribute(call, core_of(wrapper), name)
+    # AttributeError: 'DistributedDataParallel' object has no attribute …
+    call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
+    return call.do.attribute(wrapper.inner, name, call.node)
+
+
+def _plain(call: Call) -> Values:
+    return one(
+        Unknown((call.name, call.receiver), f"the {call.name} of a wrapper", call.label, escaped_from="torch.wrapper")
+    )
+
+
+def _has_attribute(call: Call, core: Value, name: str) -> bool | None:
+    if call.do.fact(core, name) is not None or call.do.find_method(core, name) is not None:
+        return True
+    cls = getattr(core, "cls", None)
+    return False if isinstance(cls, Class) and cls.complete else None
+
+
+@MODELS.callable("torch.nn.SyncBatchNorm.convert_sync_batchnorm", "apex.parallel.convert_syncbn_model")
+def _sync_batchnorm(call: Call) -> Values:
+    # The model is changed in place but for a bare BatchNorm, where only the returned one is new.
+    return call.args[0] if call.args else call.keywords.get("module") or one(NONE)

@@ -1,0 +1,187 @@
+"""The questions that rules may ask of a program that was executed on paper."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Value
+from gpudoctor.lint.values.event import (
+    DestroyGroup,
+    Escape,
+    Event,
+    Forward,
+    InitGroup,
+    Iterate,
+    Loop,
+    Lost,
+    Spawn,
+    UseManaged,
+    Wrap,
+)
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.record import dataclass, field
+
+E = TypeVar("E", bound=Event)
+
+
+class World(enum.Enum):
+    """How the program is launched."""
+
+    TORCHRUN = "torchrun"
+    SPAWN = "spawn"
+    SINGLE = "single"
+
+    @property
+    def several_processes(self) -> bool:
+        return self is not World.SINGLE
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one entry file does in one launch world. Read only.
+
+    `log` is the list of events in order; `whole` is False for a file without an entry, whose functions were executed
+    one by one with unknown arguments: nothing may then be said about what is absent.
+    """
+
+    entry: str
+    world: World
+    log: tuple[Event, ...]
+    whole: bool = True
+    files: frozenset[str] = frozenset()
+    """The files of the project that were read for it, as they are shown."""
+    texts: tuple[str, ...] = ()
+    """The text of these files."""
+    parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
+    """The modules that each module has taken in, on any path."""
+
+    @cached_property
+    def _by_type(self) -> dict[type[Event], list[Event]]:
+        groups: dict[type[Event], list[Event]] = {}
+        for event in self.log:
+            groups.setdefault(type(event), []).append(event)
+        return groups
+
+    def events(self, *types: type[E]) -> Iterator[E]:
+        """The events of these types, in order."""
+        if len(types) == 1:
+            return iter(self._by_type.get(types[0], ()))  # type: ignore[arg-type]
+        found = [event for kind in types for event in self._by_type.get(kind, ())]
+        return iter(sorted(found, key=lambda event: event.order))  # type: ignore[arg-type]
+
+    def has(self, *types: type[Event]) -> bool:
+        """Some event of these types happened."""
+        return any(kind in self._by_type for kind in types)
+
+    @cached_property
+    def managed_by(self) -> frozenset[str]:
+        """The frameworks that take charge in this program."""
+        return frozenset(event.framework for event in self.events(UseManaged))
+
+    @cached_property
+    def distributed(self) -> bool:
+        """Several processes train together: a process group is made, or a wrapper that needs one."""
+        return self.world.several_processes and (
+            self.has(InitGroup, Spawn) or any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
+        )
+
+    @cached_property
+    def launched_in_several(self) -> bool:
+        """Something shows that several processes run it, also where a framework makes the process group."""
+        # Some frameworks make the group unseen; who destroys one expects it.
+        expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
+        return self.distributed or (self.world.several_processes and expects)
+
+    @cached_property
+    def escaped(self) -> frozenset[Value]:
+        """The objects that were handed to code that could not be read, and the modules under them."""
+        values: set[Value] = set()
+        for event in self.events(Escape):
+            values.update(event.values)
+            # Who gets the wrapper gets at the model through `.module`.
+            values.update(map(core_of, event.values))
+        return frozenset(values)
+
+    @cached_property
+    def lost(self) -> tuple[Lost, ...]:
+        """Where knowledge ended."""
+        return tuple(self.events(Lost))
+
+    @cached_property
+    def cut_short(self) -> bool:
+        """A limit was reached: something may have been overlooked."""
+        return any(event.limit for event in self.lost)
+
+    @cached_property
+    def forwards(self) -> dict[Hashable, Forward]:
+        """Module calls by their identity, as tensors' graphs name them."""
+        return {event.identity: event for event in self.events(Forward)}
+
+    def by_one_process(self, event: Event) -> bool:
+        """The process that starts the others does this, or the only one there is."""
+        if self.world is not World.SPAWN:
+            return self.world is World.SINGLE
+        return not any(spawn.location in event.way.calls for spawn in self.events(Spawn))
+
+    def by_every_rank(self, event: Event) -> bool:
+        """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
+        pass, it is not in the parent of the others, and all callers were seen."""
+        told_apart = event.when.depends & (Dependence.RANK | Dependence.UNREAD)
+        return self.whole and not told_apart and not self.by_one_process(event)
+
+    def wraps_of(self, module: Value) -> tuple[Wrap, ...]:
+        """The wraps around this module, directly or through other wrappers."""
+        core = core_of(module)
+        return tuple(event for event in self.events(Wrap) if core_of(event.inner) == core)
+
+    def within(self, module: Value) -> frozenset[Value]:
+        """The module under all wrappers, with all its parts."""
+        found: set[Value] = set()
+        todo = [core_of(module)]
+        while todo:
+            each = todo.pop()
+            if each not in found:
+                found.add(each)
+                todo += self.parts.get(each, ())
+        return frozenset(found)
+
+    def iterations_of(self, loader: Value) -> tuple[Iterate, ...]:
+        """The loops over a loader."""
+        return tuple(event for event in self.events(Iterate) if event.loader == loader)
+
+    def during(self, loop: Loop, *types: type[E]) -> Iterator[E]:
+        """The events of these types inside one execution of a loop."""
+        return (event for event in self.events(*types) if any(each.identity == loop.identity for each in event.loops))
+
+
+def batch_loop(event: Event) -> Loop | None:
+    """The innermost loop over batches around an event."""
+    return next((loop for loop in reversed(event.loops) if loop.over is not None), None)
+
+
+def epoch_loop(event: Event, inner: Loop | None) -> Loop | None:
+    """The loop around `inner` that repeats it: the innermost one outside that does not run just once."""
+    loops = list(event.loops)
+    if inner is not None:
+        loops = loops[: next((i for i, loop in enumerate(loops) if loop.identity == inner.identity), len(loops))]
+    return next((loop for loop in reversed(loops) if loop.times is None or loop.times > 1), None)
+
+
+def only_some_ranks(event: Event) -> bool:
+    """The path to this event depends on the rank."""
+    return bool(event.when.depends & Dependence.RANK)
+
+
+def who(event: Event) -> str:
+    """Which ranks get here, for a message: `rank 0 only`, `some ranks only`, `every rank`."""
+    guards = event.rank_guards
+    if not guards:
+        return "every rank"
+    for guard in guards:
+        if guard.atom.ranks:
+            return f"{guard.atom.ranks} only" if guard.holds else f"all ranks but {guard.atom.ranks}"
+    return "some ranks only"

@@ -1,0 +1,105 @@
+"""Which files a command is about: those named, and the Python files in the folders named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpudoctor.lint.source.file import shown_path
+
+_NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
+# Names of build output that a real package may have as well; that one has an `__init__.py`.
+_UNLESS_PACKAGE = frozenset({"build", "dist"})
+
+_FRAMEWORKS = (
+    b"torch",
+    b"lightning",
+    b"accelerate",
+    b"transformers",
+    b"deepspeed",
+    b"horovod",
+    b"import ray",  # the bare word is a part of `array`
+    b"from ray",
+    b"composer",
+    b"ignite",
+    b"mmengine",
+    b"mmcv",
+    b"detectron2",
+    b"fairscale",
+    b"colossalai",
+)
+
+
+def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Path], list[str]]:
+    """The files to read, each once, and a message for each path that leads nowhere.
+
+    A file that is named is taken whatever it is called. Folders are searched for `*.py`, in sorted order, without
+    following links to folders, and without hidden, installed, generated and excluded ones. Globs in `exclude` are
+    relative to the working directory; one without a slash matches a file or folder of that name anywhere.
+    """
+    found: dict[str, Path] = {}
+    problems: list[str] = []
+    excluded = _Exclusion(exclude)
+    for path in paths:
+        if os.path.isdir(path):
+            for file in _walk(str(path), excluded, problems):
+                found.setdefault(os.path.realpath(file), Path(file))
+        elif os.path.lexists(path):
+            found.setdefault(os.path.realpath(path), path)
+        else:
+            problems.append(f"`{shown_path(path)}` does not exist")
+    return list(found.values()), problems
+
+
+def concerns_training(data: bytes) -> bool:
+    """The file names a training framework somewhere. A search of bytes, so that the rest costs no parse.
+
+    A file that does not may still start the training through helpers of its own; it is for the caller to decide
+    whether those files are read as well.
+    """
+    return any(name in data for name in _FRAMEWORKS)
+
+
+class _Exclusion:
+    """Globs that leave files and folders out."""
+
+    def __init__(self, globs: Sequence[str]) -> None:
+        self._globs = tuple(glob.replace(os.sep, "/").removeprefix("./").rstrip("/") for glob in globs)
+
+    def __call__(self, path: str) -> bool:
+        if not self._globs:
+            return False
+        # Deferred: most projects exclude nothing.
+        from fnmatch import fnmatchcase
+
+        shown, name = shown_path(Path(path)), os.path.basename(path)
+        return any(fnmatchcase(shown, glob) or ("/" not in glob and fnmatchcase(name, glob)) for glob in self._globs)
+
+
+def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[str]:
+    pending = [folder]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            problems.append(f"the folder `{shown_path(Path(error.filename))}` cannot be read: {error.strerror}")
+            continue
+        folders = []
+        for entry in entries:
+            # Links to folders lead to what is searched anyway, or in circles, or out of the project.
+            if entry.is_dir(follow_symlinks=False):
+                if not _is_skipped(entry) and not excluded(entry.path):
+                    folders.append(entry.path)
+            elif entry.name.endswith(".py") and entry.is_file() and not excluded(entry.path):
+                yield entry.path
+        # Taken from the end, so that a folder's own folders come before its neighbours.
+        pending += reversed(folders)
+
+
+def _is_skipped(folder: os.DirEntry[str]) -> bool:
+    name = folder.name
+    if name.startswith(".") or name in _NEVER or os.path.isfile(os.path.join(folder.path, "pyvenv.cfg")):
+        return True
+    return name in _UNLESS_PACKAGE and not os.path.isfile(os.path.join(folder.path, "__init__.py"))

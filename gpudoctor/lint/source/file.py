@@ -1,0 +1,182 @@
+"""One source file: its text and its syntax tree, or why it cannot be read."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import stat
+import sys
+import warnings
+from functools import cached_property
+from pathlib import Path
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.source.encoding import UndecodableError, decode
+from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.syntax import explain
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile:
+    """A file that Python can read. Two are equal only when they are the same object.
+
+    `path` is absolute and free of links; `shown` is what the user reads: relative to the working directory with
+    forward slashes, absolute where the file lies elsewhere. Lines of `text` end with `\\n`, whatever the file has.
+    """
+
+    path: Path
+    shown: str
+    text: str
+    tree: ast.Module
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines as the parser counts them; `str.splitlines` would also cut at form feeds."""
+        return self.text.split("\n")
+
+    @cached_property
+    def _plain(self) -> bool:
+        return self.text.isascii()
+
+    def location(self, node: ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.excepthandler) -> Location:
+        """Where a node stands, in characters from 1; the parser counts bytes of UTF-8 from 0."""
+        end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return Location(
+            self.shown,
+            node.lineno,
+            self._column(node.lineno, node.col_offset),
+            end_line,
+            self._column(end_line, end_offset),
+        )
+
+    def _column(self, line: int, offset: int) -> int:
+        # In ASCII bytes are characters; the encoding below costs more than the finding.
+        if self._plain or line > len(self.lines):
+            return offset + 1
+        return len(self.lines[line - 1].encode("utf-8", "replace")[:offset].decode("utf-8", "replace")) + 1
+
+    def __repr__(self) -> str:
+        return f"SourceFile({self.shown})"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A file that cannot be read, and the place and reason.
+
+    `needs_python` is the version that could read it. `by_limit` says that the file may be fine and is too large for us.
+    """
+
+    path: Path
+    shown: str
+    line: int
+    column: int
+    message: str
+    needs_python: str = ""
+    by_limit: bool = False
+
+    @property
+    def location(self) -> Location:
+        return Location(self.shown, self.line, self.column)
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        if not self.needs_python:
+            return "mend the file; nothing in it was checked"
+        if _version(self.needs_python) > sys.version_info[:2]:
+            return f"install gpudoctor with Python {self.needs_python} or newer, so that it can read this file"
+        return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
+
+
+def read_source(path: Path) -> SourceFile | Unreadable:
+    """Read and parse a file. Never blocks, never raises for what a file is or holds, never executes it."""
+    resolved, shown = Path(os.path.realpath(path)), shown_path(path)
+    try:
+        data = _read(resolved)
+    except (OSError, ValueError) as error:
+        return Unreadable(resolved, shown, 1, 1, _why_unread(error))
+    if isinstance(data, str):
+        return Unreadable(resolved, shown, 1, 1, data)
+    if len(data) > MAX_FILE_BYTES:
+        message = f"the file is larger than {MAX_FILE_BYTES // 1024**2} MiB; so much text is data, not a program"
+        return Unreadable(resolved, shown, 1, 1, message, by_limit=True)
+    return parse_text(data, resolved, shown)
+
+
+def parse_text(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
+    """Parse what was read already, such as standard input."""
+    if path.suffix == ".ipynb":
+        return Unreadable(
+            path, shown, 1, 1, "this is a notebook; `jupyter nbconvert --to script` makes a program of it"
+        )
+    try:
+        text = decode(data)
+    except UndecodableError as error:
+        return Unreadable(path, shown, error.line, error.column, error.message)
+    try:
+        return SourceFile(path, shown, text, _parse(text, shown))
+    except SyntaxError as error:
+        problem = explain(error, text)
+        return Unreadable(path, shown, problem.line, problem.column, problem.message, problem.needs_python)
+    # Deep nesting ends the parser in one of these, depending on the version of Python.
+    except (RecursionError, MemoryError, SystemError):
+        return Unreadable(path, shown, 1, 1, "the expressions are nested too deeply for Python's parser")
+    except (ValueError, OverflowError) as error:
+        return Unreadable(path, shown, 1, 1, f"Python's parser rejects it: {error}")
+
+
+def shown_path(path: Path) -> str:
+    """The path as the user reads it: relative to the working directory with forward slashes, else absolute."""
+    here = os.getcwd()
+    absolute = os.path.abspath(path)
+    for candidate in (absolute, os.path.realpath(absolute)):
+        inside = candidate.removeprefix(here.rstrip(os.sep) + os.sep)
+        if inside != candidate:
+            return _printable(inside.replace(os.sep, "/"))
+    return _printable(absolute)
+
+
+def _printable(text: str) -> str:
+    # File names need not be valid text; Python stands surrogates in, which no output stream accepts.
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+def _read(path: Path) -> bytes | str:
+    """The bytes up to just over the limit, or why none are taken."""
+    # Opening a pipe or a device could wait for ever, so look first.
+    if reason := _not_regular(os.stat(path).st_mode):
+        return reason
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as stream:
+        # Asked again of what was opened: the path may name something else by now.
+        if reason := _not_regular(os.fstat(descriptor).st_mode):
+            return reason
+        return stream.read(MAX_FILE_BYTES + 1)
+
+
+def _not_regular(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return ""
+    if stat.S_ISDIR(mode):
+        return "this is a folder, not a file"
+    return "this is a pipe, a socket or a device, not a file"
+
+
+def _why_unread(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ELOOP:
+        return "its symbolic links lead in a circle"
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"{reason[:1].lower()}{reason[1:]}"
+
+
+def _parse(text: str, shown: str) -> ast.Module:
+    with warnings.catch_warnings():
+        # Old escapes in strings warn while parsing; that is the author's linter's business.
+        warnings.simplefilter("ignore")
+        return ast.parse(text, filename=shown)

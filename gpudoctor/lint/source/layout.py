@@ -1,0 +1,132 @@
+"""Where a project begins and from which folders its imports count: questions to the file system alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from gpudoctor.lint.source.limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
+
+_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+# A project that was downloaded rather than cloned often has no more than these.
+_WEAK_MARKERS = ("requirements.txt", "environment.yml", "environment.yaml", "LICENSE", "LICENSE.txt", "LICENSE.md")
+_WEAK_LEVELS = 4
+_UNMARKED_LEVELS = 2
+
+
+def project_root(folder: str) -> tuple[str, bool]:
+    """The root of the project that `folder` belongs to, and whether something marks it as one."""
+    parents = list(_parents(folder))
+    for candidates, markers in ((parents, _MARKERS), (parents[:_WEAK_LEVELS], _WEAK_MARKERS)):
+        for candidate in candidates:
+            if any(_is_marker(os.path.join(candidate, marker)) for marker in markers):
+                return candidate, True
+    return _unmarked_root(package_root(folder) or folder), False
+
+
+def _unmarked_root(folder: str) -> str:
+    """The folder, or the one above as long as that one holds Python: `tools/train.py` below `utils.py`."""
+    for candidate, _ in zip(_parents(os.path.dirname(folder)), range(_UNMARKED_LEVELS), strict=False):
+        # What lies directly below the root of the disk is shared by all: /tmp, /home, /mnt.
+        if os.path.dirname(os.path.dirname(candidate)) == os.path.dirname(candidate) or not _is_python_home(candidate):
+            break
+        folder = candidate
+    return folder
+
+
+def _is_marker(path: str) -> bool:
+    if os.path.basename(path) != "setup.py":
+        return os.path.exists(path)
+    # Training programs like to keep their own set-up in a file of this name.
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_SETUP_BYTES)
+    except OSError:
+        return False
+    return b"setuptools" in text or b"distutils" in text
+
+
+def package_root(folder: str) -> str:
+    """The folder above the top-most package that `folder` is a part of, or nothing where it is not in a package."""
+    found = ""
+    while is_package(folder):
+        found = folder = os.path.dirname(folder)
+    return found
+
+
+def is_package(folder: str) -> bool:
+    """The folder has an `__init__.py`."""
+    return os.path.isfile(os.path.join(folder, "__init__.py"))
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """`path` is `folder` or below it."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
+    """The folders that an entry's absolute imports may count from, in the order in which Python would ask them.
+
+    The entry's own folder is `sys.path[0]`. The rest stands for what projects do to find their own code: installing
+    themselves in place, PYTHONPATH, running from the root, `sys.path.insert(0, "..")`, an `_init_paths` module.
+    """
+    folders = [entry_folder, package_root(entry_folder)]
+    for folder in _up_to(entry_folder, root):
+        if is_package(folder) and folder != root:
+            # Of a package, only what is above it is searched; otherwise `a/wandb/` would stand in for `wandb`.
+            continue
+        folders += [folder, *(os.path.join(folder, name) for name in ("src", "lib"))]
+    return tuple(dict.fromkeys(folder for folder in folders if folder and os.path.isdir(folder)))
+
+
+def plain_folders(folder: str) -> tuple[str, ...]:
+    """The folders directly below that are no packages, sorted, as far as the scan limit allows."""
+    found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and entry.is_dir()]
+    return tuple(sorted(path for path in found if not is_package(path)))
+
+
+def holds_python(folder: str) -> bool:
+    """The folder, or one directly below it, holds Python files; otherwise it is data and no package."""
+    entries = list(_scan(folder))
+    folders = [entry.path for entry in entries if entry.name.isidentifier() and entry.is_dir()]
+    return any(map(_is_python, entries)) or any(
+        _is_python(inner) for below in folders[:MAX_FOLDERS_BELOW] for inner in _scan(below)
+    )
+
+
+def _is_python_home(folder: str) -> bool:
+    return any(
+        _is_python(entry) or (entry.name.isidentifier() and entry.is_dir() and is_package(entry.path))
+        for entry in _scan(folder)
+    )
+
+
+def _is_python(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".py") and entry.is_file()
+
+
+def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry, _ in zip(entries, range(MAX_FOLDER_SCAN), strict=False):
+                yield entry
+    except OSError:
+        # What cannot be listed holds nothing for us.
+        return
+
+
+def _parents(folder: str) -> Iterator[str]:
+    """The folder and those above it, without the home folder and the root of the disk: a `.git` or a `setup.cfg`
+    there makes no project of everything below."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    while folder != os.path.dirname(folder) and folder != home:
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+def _up_to(folder: str, root: str) -> Iterator[str]:
+    while is_inside(folder, root):
+        yield folder
+        if folder == root:
+            return
+        folder = os.path.dirname(folder)

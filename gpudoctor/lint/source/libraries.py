@@ -1,0 +1,42 @@
+"""Top-level names that mean an installed library, whatever the folders of a project are called.
+
+Projects name folders after what they build on (`implementations/torch/`, `docker/ray/`), and a checkout of a library
+has its examples beside it. Python puts an installed package before a folder without `__init__.py`, and reading such a
+folder, or the insides of PyTorch, in place of the library would turn every wrapper and sampler of the program into an
+unknown object. So `LIBRARIES` always mean the library, unless the importing file is a part of that very package.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_LIBRARIES = """
+    accelerate apex click colossalai composer cv2 deepspeed detectron2 fairscale hydra horovod ignite jax keras
+    lightning lightning_fabric matplotlib mmcv mmengine mpi4py numpy omegaconf pandas PIL pytorch_lightning ray scipy
+    sklearn tensorboard tensorboardX tensorflow torch torch_xla torchaudio torchdata torchmetrics torchtext torchvision
+    tqdm transformers triton wandb yaml
+"""
+LIBRARIES = frozenset(_LIBRARIES.split())
+"""Their meaning is modelled, or they have no part in how a program trains."""
+
+_SHADOWED_BY_PACKAGES = """
+    absl bitsandbytes catalyst clip datasets dgl diffusers einops evaluate fairseq fastai fire h5py huggingface_hub lmdb
+    megatron mlflow mmdet mmseg onnx peft requests safetensors sentencepiece spacy streaming tabulate tiktoken timm
+    tokenizers torch_geometric trl webdataset xformers
+"""
+SHADOWED_BY_PACKAGES = frozenset(_SHADOWED_BY_PACKAGES.split())
+"""Libraries whose names projects use as well, or whose own checkout trains: the project's where it has such a module
+or a package with `__init__.py`, as in Python."""
+
+# In memory before the first line of a program runs, so no file can stand in for them.
+_ALWAYS_LOADED = frozenset(sys.builtin_module_names) | {"abc", "codecs", "encodings", "io", "os", "site", "stat"}
+
+
+def is_standard(name: str) -> bool:
+    """A module of the standard library. A file of this name beside the entry script would win over it."""
+    return name in sys.stdlib_module_names
+
+
+def is_always_loaded(name: str) -> bool:
+    """A module that nothing can stand in for."""
+    return name in _ALWAYS_LOADED

@@ -1,0 +1,225 @@
+"""The files of a project as modules, found as Python would find them when the entry script is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.layout import (
+    holds_python,
+    is_inside,
+    is_package,
+    package_root,
+    plain_folders,
+    project_root,
+    search_roots,
+)
+from gpudoctor.lint.source.libraries import LIBRARIES, SHADOWED_BY_PACKAGES, is_always_loaded, is_standard
+from gpudoctor.lint.source.limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleFile:
+    """A file of the project as a module. `name` is the best guess at its dotted name, `package` the package it is in,
+    which for a package's own `__init__.py` is the package itself."""
+
+    source: SourceFile
+    name: str
+    package: str
+    is_package: bool
+
+    def __repr__(self) -> str:
+        return f"ModuleFile({self.name} at {self.source.shown})"
+
+
+@dataclass(frozen=True, eq=False)
+class Package:
+    """A package without a file: no `__init__.py` in its folders, or one that cannot be read."""
+
+    name: str
+    folders: tuple[Path, ...]
+
+    def __repr__(self) -> str:
+        return f"Package({self.name})"
+
+
+class Sources:
+    """Files that were read, so that the entries of one command share them. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, SourceFile | Unreadable] = {}
+
+    def read(self, path: str) -> SourceFile | Unreadable:
+        """The file at a path without links."""
+        if path not in self._read:
+            self._read[path] = read_source(Path(path))
+        return self._read[path]
+
+    def put(self, source: SourceFile | Unreadable) -> None:
+        """Let this stand for the file at its path, as text from standard input does."""
+        self._read[str(source.path)] = source
+
+
+class Project:
+    """What an entry script can import from its own project. Libraries are no part of it.
+
+    No module outside of `root` and the entry's folder is ever read. `unreadable` lists files that were asked for in
+    vain, `limits` what was left unread because there was too much of it, each once.
+    """
+
+    def __init__(self, start: Path, sources: Sources | None = None) -> None:
+        path = os.path.realpath(start)
+        self._entry_folder = path if os.path.isdir(path) else os.path.dirname(path)
+        root, self._marked = project_root(self._entry_folder)
+        self.root = Path(root)
+        self.unreadable: list[Unreadable] = []
+        self.limits: list[str] = []
+        self._root = root
+        self._sources = sources or Sources()
+        self._roots = search_roots(self._entry_folder, root)
+        self._added: tuple[str, ...] = ()
+        self._modules: dict[str, ModuleFile | None] = {}
+        self._packages: dict[tuple[str, ...], Package] = {}
+        self._found: dict[tuple[str, str], ModuleFile | Package | None] = {}
+        self._bytes = 0
+
+    def module_of(self, path: Path) -> ModuleFile | None:
+        """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
+        return self._module(os.path.realpath(path))
+
+    def find(self, importer: ModuleFile, dotted: str, level: int = 0) -> ModuleFile | Package | None:
+        """What `import dotted` finds in `importer`, or `from <level dots>dotted import …`; None for a library."""
+        folder = os.path.dirname(importer.source.path)
+        # One dot is the file's own package, each further dot one folder up.
+        for _ in range(level - 1):
+            folder = os.path.dirname(folder)
+        # All files of a folder see the same modules.
+        key = ("." if level else "") + folder, dotted
+        if key not in self._found:
+            parts = dotted.split(".") if dotted else []
+            self._found[key] = self._under(folder, parts) if level else self._absolute(importer, parts)
+        return self._found[key]
+
+    def submodule(self, package: ModuleFile | Package, name: str) -> ModuleFile | Package | None:
+        """The module `name` inside a package, which an import statement would load; None where there is none."""
+        if isinstance(package, ModuleFile):
+            return self._under(str(package.source.path.parent), [name]) if package.is_package else None
+        found = [self._under(str(folder), [name]) for folder in package.folders]
+        return self._best(found)
+
+    def add_search_path(self, folder: Path) -> None:
+        """The program puts this folder on `sys.path`."""
+        path = os.path.realpath(folder)
+        if self._is_ours(path) and path not in self._added:
+            self._added += (path,)
+            # What was looked for in vain may be found now.
+            self._found.clear()
+
+    def _absolute(self, importer: ModuleFile, parts: list[str]) -> ModuleFile | Package | None:
+        top = parts[0] if parts else ""
+        folder = os.path.dirname(importer.source.path)
+        home = package_root(folder)
+        inside = bool(home) and Path(os.path.relpath(importer.source.path, home)).parts[0] == top
+        if not top or (top in LIBRARIES and not inside) or is_always_loaded(top):
+            return None
+        if is_standard(top):
+            # A helper's neighbour called `logging.py` is not what its `import logging` finds; the entry's would be,
+            # unless the entry is a part of a package and is started with `python -m`.
+            first = () if is_package(self._entry_folder) else (self._entry_folder,)
+            return self._best(self._under(root, parts) for root in (*first, *self._added))
+        # A helper outside of packages finds its neighbours if the program has put their folder on `sys.path`.
+        roots = dict.fromkeys((*self._roots, *self._added, home or folder))
+        found = self._best(self._under(root, parts) for root in roots)
+        # An installed package comes before a folder without `__init__.py`, wherever that stands.
+        if isinstance(found, Package) and top in SHADOWED_BY_PACKAGES:
+            return None
+        if found is None and self._marked and top not in SHADOWED_BY_PACKAGES:
+            return self._installed_in_place(parts)
+        return found
+
+    def _installed_in_place(self, parts: list[str]) -> ModuleFile | None:
+        """A module that only one folder below the root can mean: `pip install -e ./packages`, `cd code; python …`."""
+        found = [self._under(folder, parts) for folder in plain_folders(self._root)]
+        files = [module for module in found if isinstance(module, ModuleFile)]
+        return files[0] if len(files) == 1 else None
+
+    def _best(self, found: Iterable[ModuleFile | Package | None]) -> ModuleFile | Package | None:
+        """The first file; else all folders of that name together, which is how Python makes a namespace package."""
+        packages: list[Package] = []
+        for module in found:
+            if isinstance(module, ModuleFile):
+                return module
+            if module is not None:
+                packages.append(module)
+        if len(packages) < 2:
+            return packages[0] if packages else None
+        return self._package(packages[0].name, [str(folder) for package in packages for folder in package.folders])
+
+    def _under(self, folder: str, parts: list[str]) -> ModuleFile | Package | None:
+        """The module `parts` counted from a folder; the folder itself as a package where there are no parts."""
+        for part in parts[:-1]:
+            outer, folder = folder, os.path.join(folder, part)
+            # Python takes a package before a module of the same name, and that before a folder without `__init__.py`.
+            if not is_package(folder) and os.path.isfile(os.path.join(outer, f"{part}.py")):
+                return None
+        path = os.path.join(folder, parts[-1]) if parts else folder
+        if is_package(path):
+            init = os.path.realpath(os.path.join(path, "__init__.py"))
+            # A broken `__init__.py` must not hide the modules beside it.
+            return self._module(init) or (self._package(self._name_of(path), [path]) if self._is_ours(init) else None)
+        if parts and os.path.isfile(f"{path}.py"):
+            return self._module(os.path.realpath(f"{path}.py"))
+        if os.path.isdir(path) and self._is_ours(os.path.realpath(path)) and holds_python(path):
+            return self._package(self._name_of(path), [path])
+        return None
+
+    def _package(self, name: str, folders: list[str]) -> Package:
+        key = tuple(dict.fromkeys(folders))
+        if key not in self._packages:
+            self._packages[key] = Package(name, tuple(map(Path, key)))
+        return self._packages[key]
+
+    def _module(self, path: str) -> ModuleFile | None:
+        if path not in self._modules:
+            self._modules[path] = self._load(path) if self._is_ours(path) else None
+        return self._modules[path]
+
+    def _load(self, path: str) -> ModuleFile | None:
+        if self._is_too_much():
+            return None
+        source = self._sources.read(path)
+        # Remembered: what such a file would have said is missing, and rules of absence must know.
+        if isinstance(source, Unreadable):
+            self.unreadable.append(source)
+            return None
+        self._bytes += len(source.text)
+        is_package = os.path.basename(path) == "__init__.py"
+        name = self._name_of(os.path.dirname(path) if is_package else path.removesuffix(".py"))
+        return ModuleFile(source, name, name if is_package else name.rpartition(".")[0], is_package)
+
+    def _is_too_much(self) -> bool:
+        reached = ""
+        if sum(module is not None for module in self._modules.values()) >= MAX_PROJECT_FILES:
+            reached = f"more than {MAX_PROJECT_FILES} files of the project are imported; the rest was not read"
+        elif self._bytes > MAX_PROJECT_BYTES:
+            reached = f"more than {MAX_PROJECT_BYTES // 1024**2} MiB of the project are imported; the rest was not read"
+        if reached and reached not in self.limits:
+            self.limits.append(reached)
+        return bool(reached)
+
+    def _is_ours(self, path: str) -> bool:
+        return is_inside(path, self._root) or is_inside(path, self._entry_folder)
+
+    def _name_of(self, path: str) -> str:
+        """The dotted name of a path without its suffix: from its package's root, else the nearest search root."""
+        folder = os.path.dirname(path)
+        roots = [package_root(folder), *sorted(self._roots, key=len, reverse=True)]
+        for root in filter(None, roots):
+            if is_inside(folder, root):
+                parts = Path(os.path.relpath(path, root)).parts
+                if all(part.isidentifier() for part in parts):
+                    return ".".join(parts)
+        return os.path.basename(path)

@@ -1,0 +1,278 @@
+"""Comments that silence findings: `# gpudoctor: ignore[...]`, `# gpudoctor: ignore-file[...]` and `# noqa: ...`.
+
+A comment on a line silences what starts on that line. At the end of a statement that goes over several lines (a long
+call, a string in triple quotes) it silences what starts on any line of it; the header of an `if`, `for`, `def` or
+`class` counts as such a statement, its body does not. A comment on a line of its own belongs to no statement and
+silences nothing, except `ignore-file`.
+
+What stands in brackets are codes (`GPU301`), beginnings of codes (`GPU3`) and names (`missing-set-epoch`); without
+brackets all rules of ours are meant. `# noqa` without codes silences the line, as for every other linter, and codes
+of other linters are none of our business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    import tokenize
+
+    from gpudoctor.lint.source.file import SourceFile
+
+ALL = ""
+"""Stands for every rule, where a comment names none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ignore:
+    """One thing that a comment silences: a code, the beginning of codes, a name, or `ALL`, and where it stands.
+
+    `first` and `last` are the lines that it holds for, both 0 for the whole file. `comment` is the place of the whole
+    directive, from its `#`; it stands `alone` where nothing else is on its line.
+    """
+
+    text: str
+    location: Location
+    comment: Location
+    first: int
+    last: int
+    is_noqa: bool = False
+    alone: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """It speaks to gpudoctor and to no other linter, so that we may judge it."""
+        return not self.is_noqa or self.text.upper().startswith(_OWN)
+
+    def covers(self, line: int, code: str, name: str) -> bool:
+        """Findings of this rule that start on this line are silenced."""
+        return (not self.last or self.first <= line <= self.last) and self.means(code, name)
+
+    def means(self, code: str, name: str) -> bool:
+        """The rule is one of those named."""
+        wanted = self.text
+        if wanted == ALL or wanted.lower() == name:
+            return True
+        return bool(re.fullmatch(_CODE, wanted)) and code.startswith(wanted.upper())
+
+    def means_any(self, rules: Iterable[tuple[str, str]]) -> bool:
+        """One of these rules, given by code and name, is among those named."""
+        return any(self.means(code, name) for code, name in rules)
+
+
+@dataclass(frozen=True, eq=False)
+class Remark:
+    """What there is to say of a suppression: that it silenced nothing, or names no known rule.
+
+    `nearest` is the code, name or word that was probably meant; `ignore` is missing where the comment is no directive.
+    """
+
+    text: str
+    location: Location
+    message: str
+    remedy: str
+    ignore: Ignore | None = None
+    nearest: str = ""
+
+
+class Suppressions:
+    """The suppressions of one file, and which of them were of use.
+
+    `misspelt` are words after `gpudoctor:` that are no directive, and where they stand.
+    """
+
+    def __init__(self, ignores: tuple[Ignore, ...] = (), misspelt: tuple[tuple[str, Location], ...] = ()) -> None:
+        self.ignores = ignores
+        self.misspelt = misspelt
+        self._used: set[Ignore] = set()
+
+    @classmethod
+    def of(cls, source: SourceFile) -> Suppressions:
+        """Those in a file. Without the words in its text, it is not looked at further."""
+        text = source.text.lower()
+        if "gpudoctor" not in text and "noqa" not in text:
+            return cls()
+        ignores: list[Ignore] = []
+        misspelt: list[tuple[str, Location]] = []
+        for comment in _comments(source):
+            ignores += _noqa(comment)
+            for found in re.finditer(_DIRECTIVE, comment.text):
+                if found["word"].lower() in _DIRECTIVES:
+                    ignores += _ignores(comment, found)
+                # Prose may begin with the name of the tool; only what looks like a directive is misspelt.
+                elif found["list"] or _meant(found["word"]):
+                    misspelt.append((found["word"], comment.place(found.start("word"), found.end("word"))))
+        return cls(tuple(ignores), tuple(misspelt))
+
+    def silences(self, line: int, code: str, name: str) -> bool:
+        """A finding of this rule that starts on this line is unwanted. Remembers which comments said so."""
+        covering = [ignore for ignore in self.ignores if ignore.covers(line, code, name)]
+        self._used.update(covering)
+        return bool(covering)
+
+    def unused(
+        self, ran: Iterable[tuple[str, str]] | None = None, not_run: Iterable[tuple[str, str]] = ()
+    ) -> list[Remark]:
+        """Suppressions that silenced nothing so far; to be asked after all findings.
+
+        `ran` and `not_run` are rules by code and name. A comment that means none that ran, or one that did not run,
+        may be of use another time. `# noqa` is left alone unless it names a code of ours.
+        """
+        done, left = None if ran is None else list(ran), list(not_run)
+        return [
+            _unused(ignore)
+            for ignore in self.ignores
+            if ignore not in self._used
+            and ignore.is_ours
+            and (done is None or ignore.means_any(done))
+            and not ignore.means_any(left)
+        ]
+
+    def unknown(self, rules: Iterable[tuple[str, str]]) -> list[Remark]:
+        """Suppressions that mean none of the known rules, given by code and name."""
+        known = list(rules)
+        remarks = [_misspelt(text, place) for text, place in self.misspelt]
+        return remarks + [
+            _unknown(ignore, _nearest(ignore.text, known))
+            for ignore in self.ignores
+            if ignore.is_ours and not ignore.means_any(known)
+        ]
+
+
+_DIRECTIVES = ("ignore", "ignore-file")
+# What other tools call it.
+_WORDS = dict.fromkeys(("allow", "disable", "ignore-next-line", "noqa", "off", "silence", "skip", "suppress"), "ignore")
+_WORDS |= dict.fromkeys(("disable-file", "skip-file"), "ignore-file")
+# Compiled when first searched for, and kept by `re`: most files have no such comment.
+_DIRECTIVE = r"(?i)#\s*gpudoctor\s*:\s*(?P<word>[A-Z][\w-]*)\s*(?P<list>\[(?P<items>[^\]#]*)\]?)?"
+_NOQA = r"(?i)#\s*noqa(?![\w-])(?:\s*:\s*(?P<items>[A-Z]+[0-9]\w*(?:[\s,]+[A-Z]+[0-9]\w*)*))?"
+_ITEM = r"[^\s,\"']+"
+# Packs of rules by others have codes of their own.
+_CODE = r"(?i)[A-Z]{2,10}[0-9]*"
+_OWN = "GPU"
+
+
+class _Comment(NamedTuple):
+    """A comment, where it starts (column from 1) and the lines of the statement that it ends."""
+
+    shown: str
+    text: str
+    line: int
+    column: int
+    first: int
+    alone: bool
+
+    def place(self, start: int, end: int) -> Location:
+        return Location(self.shown, self.line, self.column + start, self.line, self.column + end)
+
+    def items(self, found: re.Match[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+        """What a directive lists, with where it stands in the comment."""
+        start = found.start("items")
+        for item in re.finditer(_ITEM, found["items"]):
+            yield item[0], (start + item.start(), start + item.end())
+
+    def ignore(
+        self, found: re.Match[str], text: str, span: tuple[int, int], *, is_noqa: bool = False, whole_file: bool = False
+    ) -> Ignore:
+        first, last = (0, 0) if whole_file else (self.first, self.line)
+        return Ignore(text, self.place(*span), self.place(*found.span()), first, last, is_noqa, self.alone)
+
+
+def _comments(source: SourceFile) -> Iterator[_Comment]:
+    """The comments, each with the lines of the statement that it ends."""
+    # Deferred: most files have no such comment.
+    import tokenize
+
+    lines = iter([f"{line}\n" for line in source.lines])
+    spacing = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    first = 0
+    comment: tokenize.TokenInfo | None = None
+    try:
+        for token in tokenize.generate_tokens(lambda: next(lines, "")):
+            if comment is not None:
+                yield _placed(source, comment, first if token.type == tokenize.NEWLINE else 0)
+                comment = None
+            if token.type == tokenize.COMMENT:
+                comment = token
+            elif token.type == tokenize.NEWLINE:
+                first = 0
+            elif token.type not in spacing:
+                first = first or token.start[0]
+    except (tokenize.TokenError, SyntaxError):
+        # The parser took the file; where the tokenizer is stricter, the comments so far have to do.
+        return
+
+
+def _placed(source: SourceFile, comment: tokenize.TokenInfo, first: int) -> _Comment:
+    """The comment with its lines: from `first`, where it ends a statement that began there, else only its own."""
+    line, column = comment.start
+    alone = not source.lines[line - 1][:column].strip()
+    return _Comment(source.shown, comment.string, line, column + 1, first or line, alone)
+
+
+def _noqa(comment: _Comment) -> Iterator[Ignore]:
+    for found in re.finditer(_NOQA, comment.text):
+        if found["items"] is None:
+            yield comment.ignore(found, ALL, found.span(), is_noqa=True)
+            continue
+        for item in comment.items(found):
+            yield comment.ignore(found, *item, is_noqa=True)
+
+
+def _ignores(comment: _Comment, found: re.Match[str]) -> Iterator[Ignore]:
+    whole_file = found["word"].lower() == "ignore-file"
+    if found["list"] is None:
+        yield comment.ignore(found, ALL, found.span(), whole_file=whole_file)
+        return
+    for item in comment.items(found):
+        yield comment.ignore(found, *item, whole_file=whole_file)
+
+
+def _meant(word: str) -> str:
+    """The directive that was meant by a word after `gpudoctor:`, or nothing where the comment is just prose."""
+    # Deferred, here and below: only misspelt words need it.
+    from difflib import get_close_matches
+
+    return _WORDS.get(word.lower()) or next(iter(get_close_matches(word.lower(), _DIRECTIVES, n=1, cutoff=0.75)), "")
+
+
+def _nearest(text: str, rules: Iterable[tuple[str, str]]) -> str:
+    from difflib import get_close_matches
+
+    if text.upper().startswith(_OWN):
+        # Letters that were typed for digits count for nothing.
+        wanted = text.upper().translate(str.maketrans("OIL", "011"))
+        return next(iter(get_close_matches(wanted, [code for code, _ in rules], n=1, cutoff=0.8)), "")
+    return next(iter(get_close_matches(text.lower().replace("_", "-"), [name for _, name in rules], n=1)), "")
+
+
+def _unused(ignore: Ignore) -> Remark:
+    if not ignore.last:
+        where = "in this file"
+    elif ignore.first < ignore.last:
+        where = f"on lines {ignore.first} to {ignore.last}"
+    else:
+        where = "on this line"
+    what = f"`{ignore.text}` finds nothing" if ignore.text else "no rule finds anything"
+    remedy = "remove it, so that it does not hide a mistake that is made here later"
+    if ignore.alone and ignore.last:
+        remedy = "put it at the end of the line that it is meant for, or remove it"
+    return Remark(ignore.text, ignore.location, f"nothing to silence: {what} {where}", remedy, ignore)
+
+
+def _unknown(ignore: Ignore, nearest: str) -> Remark:
+    message = f"`{ignore.text}` is no rule of gpudoctor: nothing is silenced"
+    remedy = f"write `{nearest}`" if nearest else "`gpudoctor rules` lists the codes and names"
+    return Remark(ignore.text, ignore.location, message, remedy, ignore, nearest)
+
+
+def _misspelt(word: str, place: Location) -> Remark:
+    nearest = _meant(word)
+    message = f"`{word}` is no directive of gpudoctor: nothing is silenced"
+    remedy = f"write `{nearest}`" if nearest else "write `ignore[...]` or `ignore-file[...]`"
+    return Remark(word, place, message, remedy, nearest=nearest)

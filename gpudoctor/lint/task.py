@@ -1,0 +1,54 @@
+"""What lint is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gpudoctor.diagnostic import Finding, Problem
+from gpudoctor.errors import InternalError
+from gpudoctor.record import dataclass
+from gpudoctor.rule import RuleCard
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to lint and how.
+
+    `rules` are those that run, `known` all that there are. Patterns of `per_file_ignores` come with the codes that
+    they silence and count from `folder`; those of `exclude` count from the working directory. `stdin` holds what
+    stands for the path `-`, under the name `stdin_name`. `jobs` 0 leaves the number of processes to lint.
+    """
+
+    paths: tuple[str, ...]
+    rules: tuple[RuleCard, ...]
+    known: tuple[RuleCard, ...]
+    launch: str = "auto"
+    exclude: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, frozenset[str]], ...] = ()
+    folder: str = ""
+    stdin: bytes = b""
+    stdin_name: str = "<stdin>"
+    jobs: int = 0
+
+    def card(self, code: str) -> RuleCard | None:
+        """The rule of this code, where it runs."""
+        return next((card for card in self.rules if card.code == code), None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found.
+
+    `files` counts the files that were asked for and are there, `problems` what could not be done, `failures` our own
+    bugs: what else was found is true in spite of them. `read` are the shown paths of all files that were looked into,
+    also those that were only imported; `unread` says which could not be read, where no rule says so. `lines` gives
+    the lines of a file by its shown path.
+    """
+
+    findings: tuple[Finding, ...]
+    files: int
+    problems: tuple[Problem, ...]
+    failures: tuple[InternalError, ...]
+    read: tuple[str, ...]
+    unread: tuple[Problem, ...]
+    lines: Callable[[str], Sequence[str]]

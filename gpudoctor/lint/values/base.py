@@ -1,0 +1,131 @@
+"""The root of all values, and the plain ones: constants, the unknown, symbolic truth and text."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.flow.interning import interned
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+class Value:
+    """Anything that an expression can have. Immutable; what changes about it stands in the store."""
+
+    __slots__ = ()
+
+    @property
+    def depends(self) -> Dependence:
+        """How far ranks may disagree about this value."""
+        return Dependence.NONE
+
+
+Values = ValueSet[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Value):
+    """A constant of the language: None, a number, a string, a bool, bytes or Ellipsis."""
+
+    value: bool | int | float | complex | str | bytes | type(Ellipsis) | None  # type: ignore[valid-type]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unknown(Value):
+    """A value that could not be known. Two with the same `key` are the same value.
+
+    `why` says where knowledge ended; `label` is how a reader would call it (`args.lr`). `config` marks what the user
+    chooses when he starts the program: one value for all ranks. `shards` names the loaders of which this rank saw
+    only its own share when it computed the value.
+    """
+
+    key: Hashable
+    why: str = field(default="", compare=False)
+    label: str = field(default="", compare=False)
+    dependence: Dependence = field(default=Dependence.NONE, compare=False)
+    config: bool = field(default=False, compare=False)
+    shards: frozenset[Value] = field(default=frozenset(), compare=False)
+    escaped_from: str = field(default="", compare=False)
+    """The dotted name of the library callable that made it, where one did."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", interned(self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unknown) and self.key is other.key
+
+    def __hash__(self) -> int:
+        return id(self.key)
+
+    @property
+    def depends(self) -> Dependence:
+        return self.dependence
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.label or self.why})"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Value):
+    """The answer of a test that is open: true where the literal holds."""
+
+    literal: Literal
+
+    @property
+    def depends(self) -> Dependence:
+        return self.literal.atom.depends
+
+    def __repr__(self) -> str:
+        return f"Truth({self.literal!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Value):
+    """A string that is known in parts, as an f-string or a joined path: `f"out/{rank}.pt"`."""
+
+    parts: tuple[Value, ...]
+
+    @property
+    def depends(self) -> Dependence:
+        found = Dependence.NONE
+        for part in self.parts:
+            found |= part.depends
+        return found
+
+    def __repr__(self) -> str:
+        return f"Text({', '.join(map(repr, self.parts))})"
+
+
+class Made(Value):
+    """A value with an identity: made at a place, once for each time the program came by."""
+
+    __slots__ = ()
+    identity: Hashable
+    place: Location
+    label: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.label} at line {self.place.line})"

@@ -1,0 +1,45 @@
+"""Devices: where tensors and modules live, and where the index came from."""
+
+from __future__ import annotations
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Device(Value):
+    """`type` is `cuda`, `cpu` or another backend; `index` None means the current device of the process.
+
+    `place` is where the program named the device.
+    """
+
+    type: str
+    index: Value | None = None
+    place: Location | None = field(default=None, compare=False)
+
+    @property
+    def depends(self) -> Dependence:
+        return self.index.depends if self.index is not None else Dependence.NONE
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.type == "cpu"
+
+    @property
+    def is_accelerator(self) -> bool:
+        return self.type not in ("cpu", "meta")
+
+    @property
+    def literal_index(self) -> int | None:
+        """The index where the program wrote it as a number."""
+        if isinstance(self.index, Const) and isinstance(self.index.value, int):
+            return self.index.value
+        return None
+
+    def __repr__(self) -> str:
+        return f"Device({self.type}{'' if self.index is None else f':{self.index!r}'})"
+
+
+CPU = Device("cpu")

@@ -1,0 +1,527 @@
+"""The log: what the training program does, in order, each with its place and the way that led there.
+
+Every event knows its `location`, the calls that led to it (`calls`, outermost first), the loops around it (`loops`,
+outermost first, across calls) and the condition of its path (`when`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
+from gpudoctor.lint.values.base import Value, Values
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One execution of a loop statement. `over` is the loader for a loop over batches, else None.
+
+    `times` is the number of rounds where it is known; `index` is the value of the counter. `pass_` counts how often
+    the body was followed: 0 for the first round, 1 for a later one.
+    """
+
+    identity: Hashable
+    location: Location
+    over: Value | None = field(default=None, compare=False)
+    # Not compared: rounds of one execution are one loop, however far it was counted.
+    times: int | None = field(default=None, compare=False)
+    pass_: int = field(default=0, compare=False)
+    entered: int = field(default=0, compare=False)
+    """The number of events before the loop began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the program came to an event."""
+
+    location: Location
+    calls: tuple[Location, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    when: Condition = ALWAYS
+    function: str = ""
+    evaluating: bool = False
+    """Under `no_grad` or `inference_mode`."""
+    contexts: tuple[str, ...] = ()
+    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`."""
+    frames: tuple[Hashable, ...] = ()
+    """Identities of the open function calls, outermost first."""
+    reached: tuple[Condition, ...] = ()
+    """The condition of the path when each of `frames` was opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that the program does. `order` grows along the log."""
+
+    way: Way
+    order: int = 0
+
+    @property
+    def location(self) -> Location:
+        return self.way.location
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        return self.way.loops
+
+    @property
+    def when(self) -> Condition:
+        return self.way.when
+
+    @property
+    def rank_guards(self) -> tuple[Literal, ...]:
+        """The tests on the rank that had to come out right to get here; empty where all ranks get here, as far as is
+        known: code that was not read may ask its ranks something else than which one they are."""
+        asked = self.way.when.depending_on(Dependence.RANK)
+        # `if helper.should_log(rank):` of code we do not have may hold on every rank.
+        return tuple(literal for literal in asked if not literal.atom.depends & Dependence.UNREAD)
+
+    @property
+    def local_guards(self) -> tuple[Literal, ...]:
+        """The tests on data of this rank alone that had to come out right to get here."""
+        return self.way.when.depending_on(Dependence.LOCAL)
+
+
+# --- processes -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitGroup(Event):
+    """`init_process_group`, or a library call that does it (`by`)."""
+
+    by: str
+    backend: Values | None = None
+    init_method: Values | None = None
+    rank: Values | None = None
+    world_size: Values | None = None
+    device_id: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestroyGroup(Event):
+    """`destroy_process_group`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawn(Event):
+    """`mp.spawn(target, args, nprocs)`. `guarded` where it runs only under the main guard or in a function."""
+
+    target: Values
+    args: Values | None
+    nprocs: Values | None
+    args_node_is_tuple: bool
+    guarded: bool
+    required: tuple[int, int | None] | None = None
+    """How few and how many positional arguments the target takes, None for many; None where it is not known."""
+    target_is_local: bool = False
+    start_method: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRead(Event):
+    """A read of an environment variable."""
+
+    name: str
+    default: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentWrite(Event):
+    """A write of an environment variable."""
+
+    name: str
+    value: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankTextUsed(Event):
+    """The string of a rank variable is used where a number is needed. `use` says how: `compared with 0`."""
+
+    rank: Value
+    use: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentDeclared(Event):
+    """A command line option. `flags` as written, `name` is its attribute."""
+
+    name: str
+    flags: tuple[str, ...]
+    default: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRead(Event):
+    """A setting of the command line or a configuration is read."""
+
+    name: str
+
+
+# --- models ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrap(Event):
+    """A module is wrapped. `model_device` is where it was at that moment, None where that is not known."""
+
+    wrapper: Value
+    inner: Value
+    kind: object
+    device_ids: Values | None = None
+    output_device: Values | None = None
+    model_device: Values | None = None
+    moved_at: Location | None = None
+    group_exists: bool | None = None
+    """A process group was initialised before: True, False, or None where that is not known."""
+    ids: tuple[Values, ...] | None = None
+    """The items of `device_ids`, None where they are not known one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard(Event):
+    """A bare expression statement whose value is dropped; `call` is the method or callable that made it."""
+
+    value: Value
+    call: str
+    receiver: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeMissed(Event):
+    """An attribute is read from a wrapper that has none of that name; `inner_has` says whether the model has it."""
+
+    wrapper: Value
+    name: str
+    inner_has: bool | None
+    called: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleClassFlaw(Event):
+    """A class of modules is written wrongly. `flaw` is `super-init-missing` or `plain-container`."""
+
+    flaw: str
+    cls: Value
+    attribute: str
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward(Event):
+    """A module or wrapper is called. `identity` names this call in the graphs of tensors.
+
+    `inputs` are the tensors among the arguments. `device` is where the module is, None where that is not known.
+    `reached_at` is where a method of the module was called that led here, where the module was not called directly.
+    """
+
+    identity: Hashable
+    module: Value
+    reached_at: Location | None = None
+    inputs: tuple[Value, ...] = ()
+    device: Values | None = None
+    graph: bool = True
+    training: bool | None = None
+    """After `train()` (True), after `eval()` (False), or neither was seen (None)."""
+    output: Value | None = None
+    buffers: bool | None = None
+    """The model has buffers; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeChange(Event):
+    """`model.train()` or `model.eval()`."""
+
+    module: Value
+    training: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(Event):
+    """`x.to(device)`, `x.cuda()`: of a module (in place) or a tensor (a copy). `device` None: unknown."""
+
+    subject: Value
+    device: Values | None
+    call: str
+    dtype: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUsed(Event):
+    """A device with an index is chosen. `purpose`: `set_device`, `move`, `device_ids`, `map_location`, `factory`,
+    `output_device`, `context`."""
+
+    device: Value
+    purpose: str
+    certain: bool = True
+    """It can be no other device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed(Event):
+    """Tensors that lie on different devices meet: in a module, a loss function or an operation (`by`)."""
+
+    by: str
+    on_cpu: tuple[Value, ...]
+    on_device: tuple[Value, ...]
+    module: Value | None = None
+
+
+# --- data ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeSampler(Event):
+    """A sampler is made."""
+
+    sampler: Value
+    group_exists: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeLoader(Event):
+    """A loader is made."""
+
+    loader: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iterate(Event):
+    """A loop over the batches of a loader begins. The loop itself is the innermost of `within` where it is a `for`."""
+
+    loader: Value
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetEpoch(Event):
+    """`set_epoch(epoch)`. `target` is what it was called on."""
+
+    target: Value
+    epoch: Values | None
+
+
+# --- steps -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backward(Event):
+    """`loss.backward()`, or a framework's form of it. `forwards` are the module calls in the graph of the loss;
+    `complete` is false where something unknown is in that graph too."""
+
+    loss: Value
+    forwards: frozenset[Hashable] = frozenset()
+    complete: bool = True
+    managed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeGradient(Event):
+    """Gradients are asked for without being kept in parameters: `torch.autograd.grad`. Fields as in `Backward`."""
+
+    forwards: frozenset[Hashable] = frozenset()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientsSwitched(Event):
+    """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
+
+    on: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeOptimizer(Event):
+    """An optimizer is made."""
+
+    optimizer: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerStep(Event):
+    """`optimizer.step()`, also through a scaler or a framework."""
+
+    optimizer: Value
+    through: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearGradients(Event):
+    """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
+
+    target: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accumulated(Event):
+    """A tensor that carries a graph is added to, or kept in, something.
+
+    `held` are the module calls in all the graphs that are kept there after it: where some are of an earlier round of
+    a loop, the graphs of the rounds add up.
+    """
+
+    tensor: Value
+    into: str
+    held: frozenset[Hashable] = frozenset()
+    used: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSync(Event):
+    """The host waits for the GPU: `.item()`, `.cpu()`, `print(tensor)`, `torch.cuda.synchronize()` (`call`)."""
+
+    call: str
+    subject: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockRead(Event):
+    """`time.time()` and its kind."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedSet(Event):
+    """A random generator is seeded."""
+
+    call: str
+    seed: Values | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebugFlag(Event):
+    """A debugging aid that slows training is switched on: `torch.autograd.set_detect_anomaly(True)`."""
+
+    flag: str
+
+
+# --- collectives -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective(Event):
+    """A call that all ranks of a group must make. `call` is its name (`all_reduce`, `barrier`).
+
+    `group` None: the default group. `in_place` where the result stands in the argument and the call returns None or
+    a handle; `by` names the library.
+    """
+
+    call: str
+    by: str = "torch.distributed"
+    subject: Values | None = None
+    group: Values | None = None
+    in_place: bool = True
+    asynchronous: bool = False
+    group_exists: bool | None = None
+    arguments: tuple[str, ...] = ()
+    returned: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultUsed(Event):
+    """The None or the handle that an in-place collective returned is used as if it were the tensor."""
+
+    call: str
+    use: str
+    collective_at: Location
+    asynchronous: bool = False
+    target_is_argument: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveLoop(Event):
+    """`break`, `continue`, `return` or the end of the program (`how`) inside a loop or a function that has loops."""
+
+    how: str
+    loop: Loop | None = None
+
+
+# --- files and logs --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save(Event):
+    """A file is written. `call` is the callable; `collective` where all ranks must call it (a sharded save);
+    `checkpoint` where it holds weights."""
+
+    call: str
+    path: Values | None
+    content: Values | None = None
+    collective: bool = False
+    checkpoint: bool = True
+    states: tuple[tuple[str, Value], ...] = ()
+    """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(Event):
+    """`torch.load` and its kind."""
+
+    call: str
+    path: Values | None
+    map_location: Values | None = None
+    result: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadState(Event):
+    """`load_state_dict(state)`."""
+
+    target: Value
+    state: Values | None
+    strict: Values | None = None
+    loaded: Value | None = None
+    """The result of the `Load` that it is, or is an entry of."""
+    entry: str | None = None
+    """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartLogger(Event):
+    """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
+
+    call: str
+    path: Values | None = None
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Event):
+    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `compare`."""
+
+    how: str
+    value: Value
+    shards: frozenset[Value] = frozenset()
+    depends: Dependence = Dependence.NONE
+    """How far ranks may disagree about all that is shown together: on the rank where it says whose number it is."""
+
+
+# --- limits of what was understood -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseManaged(Event):
+    """A framework takes charge: `framework` is its name, `call` what was called, `several` whether that only makes
+    sense with several processes."""
+
+    framework: str
+    call: str
+    several: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escape(Event):
+    """Code that could not be read is called (`into`), and given objects that rules ask about, or none."""
+
+    into: str
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost(Event):
+    """Knowledge ended here, and why."""
+
+    why: str
+    limit: bool = False

@@ -1,0 +1,54 @@
+"""Tensors, as far as rules ask: where from, which graph, whether this rank alone has seen the data."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Made, Value
+from gpudoctor.record import dataclass, field
+
+
+class TensorOrigin(enum.Enum):
+    """How a tensor came to be."""
+
+    BATCH = "batch"
+    """An item of a loader, or a part of one."""
+    OUTPUT = "output"
+    """What a module's forward returned, or was computed from it."""
+    FACTORY = "factory"
+    """`torch.zeros` and its kind."""
+    PARAMETER = "parameter"
+    GRADIENT = "gradient"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tensor(Made):
+    """A tensor.
+
+    `device` is None where it is not known. `forwards` are the module calls in its graph (events' identities), empty
+    where it has none; `graph` says whether it carries a graph (None: not known). `shards` are the sharded loaders
+    whose items it was computed from; a collective over it clears them. `batch_of` is the loader where it is an item.
+    """
+
+    identity: Hashable
+    place: Location
+    label: str
+    origin: TensorOrigin
+    device: Value | None = None
+    forwards: frozenset[Hashable] = frozenset()
+    graph: bool | None = None
+    batch_of: Value | None = None
+    shards: frozenset[Value] = frozenset()
+    dependence: Dependence = field(default=Dependence.NONE)
+    part: bool = False
+    """An entry of what a loader yields, not the whole of it."""
+    doubtful: bool = False
+    """A part of what a model returned, or made from such: it has the graph only if that part was computed by it."""
+
+    @property
+    def depends(self) -> Dependence:
+        return self.dependence

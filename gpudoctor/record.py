@@ -1,0 +1,190 @@
+"""Classes of named fields, written as with `dataclasses`, and cheap to define.
+
+`dataclasses` compiles up to six methods for each class when its module is imported. There are well over a hundred
+such classes here, and defining them took longer than the lint of a script. This module knows the options that are
+used here. It compiles a constructor when the first object is made, which for most kinds of events never happens, and
+lets the classes share what needs no code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+__all__ = ["dataclass", "field", "fields", "replace"]
+
+T = TypeVar("T")
+_MISSING: Any = object()
+_FIELDS = "__record_fields__"
+
+
+class _Field:
+    """One field: its name, its default or what makes it, and whether objects are compared by it."""
+
+    __slots__ = ("compare", "default", "default_factory", "kw_only", "name")
+
+    def __init__(self, default: object = _MISSING, default_factory: Any = None, compare: bool = True) -> None:
+        self.name = ""
+        self.default = default
+        self.default_factory = default_factory
+        self.compare = compare
+        self.kw_only = False
+
+    @property
+    def optional(self) -> bool:
+        return self.default is not _MISSING or self.default_factory is not None
+
+
+def _dataclass(
+    cls: type | None = None,
+    /,
+    *,
+    frozen: bool = False,
+    slots: bool = False,
+    eq: bool = True,
+    order: bool = False,
+    repr: bool = True,
+    kw_only: bool = False,
+) -> Any:
+    def define(cls: type) -> type:
+        own = _own_fields(cls, kw_only)
+        known = {name: each for base in reversed(cls.__mro__[1:]) for name, each in vars(base).get(_FIELDS, {}).items()}
+        every = {**known, **own}
+        members = _members(cls, every, frozen=frozen, eq=eq, order=order, shown=repr)
+        if slots:
+            return _with_slots(cls, [name for name in own if name not in known], own, members)
+        for name, value in members.items():
+            setattr(cls, name, value)
+        return cls
+
+    return define if cls is None else define(cls)
+
+
+def _own_fields(cls: type, kw_only: bool) -> dict[str, _Field]:
+    own: dict[str, _Field] = {}
+    for name in vars(cls).get("__annotations__", ()):
+        value = vars(cls).get(name, _MISSING)
+        each = value if isinstance(value, _Field) else _Field(value)
+        each.name, each.kw_only = name, kw_only
+        own[name] = each
+    return own
+
+
+def _members(
+    cls: type, every: dict[str, _Field], *, frozen: bool, eq: bool, order: bool, shown: bool
+) -> dict[str, Any]:
+    """What the class gets, without what it defines itself."""
+    key = _key_of([each.name for each in every.values() if each.compare])
+    members: dict[str, Any] = {"__init__": _late_constructor(every, frozen), "__reduce__": _reduce}
+    if shown:
+        members["__repr__"] = _repr
+    if frozen:
+        members["__setattr__"] = members["__delattr__"] = _refuse
+    if eq:
+        members["__eq__"] = _equality(key)
+        members["__hash__"] = _hashing(key) if frozen else None
+    if order:
+        members["__lt__"] = _less(key)
+    defined = vars(cls)
+    kept = {name: value for name, value in members.items() if defined.get(name) is None}
+    return {**kept, _FIELDS: every, "__match_args__": tuple(each.name for each in every.values() if not each.kw_only)}
+
+
+def _with_slots(cls: type, slots: list[str], own: Iterable[str], members: dict[str, Any]) -> type:
+    """The class made anew: slots must be there from the beginning, and defaults must not."""
+    kept = {name: value for name, value in vars(cls).items() if name not in own}
+    kept.pop("__dict__", None)
+    kept.pop("__weakref__", None)
+    return type(cls)(cls.__name__, cls.__bases__, {**kept, **members, "__slots__": tuple(slots)})
+
+
+def _late_constructor(every: dict[str, _Field], frozen: bool) -> Callable[..., None]:
+    def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
+        owner = next(base for base in type(self).__mro__ if vars(base).get("__init__") is __init__)
+        constructor = _constructor(every, frozen, hasattr(owner, "__post_init__"))
+        owner.__init__ = constructor  # type: ignore[misc]
+        constructor(self, *args, **keywords)
+
+    return __init__
+
+
+def _constructor(every: dict[str, _Field], frozen: bool, finish: bool) -> Callable[..., None]:
+    scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
+    first: list[str] = []
+    later: list[str] = []
+    lines: list[str] = []
+    for name, each in every.items():
+        scope[f"_default_{name}"] = each.default_factory or each.default
+        default = "_missing" if each.default_factory else f"_default_{name}"
+        (later if each.kw_only else first).append(f"{name}={default}" if each.optional else name)
+        value = f"_default_{name}() if {name} is _missing else {name}" if each.default_factory else name
+        lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
+    signature = ", ".join(["self", *first, *(["*", *later] if later else [])])
+    lines.append(" self.__post_init__()" if finish else " pass")
+    exec("\n".join([f"def __init__({signature}):", *lines]), scope)
+    made: Callable[..., None] = scope["__init__"]
+    return made
+
+
+def _key_of(names: list[str]) -> Callable[[Any], Any]:
+    if len(names) == 1:
+        only = attrgetter(names[0])
+        return lambda each: (only(each),)
+    return attrgetter(*names) if names else lambda each: ()
+
+
+def _equality(key: Callable[[Any], Any]) -> Callable[[Any, object], bool]:
+    def __eq__(self: Any, other: object) -> bool:  # noqa: N807
+        if self is other:
+            return True
+        return key(self) == key(other) if type(self) is type(other) else NotImplemented
+
+    return __eq__
+
+
+def _hashing(key: Callable[[Any], Any]) -> Callable[[Any], int]:
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return hash(key(self))
+
+    return __hash__
+
+
+def _less(key: Callable[[Any], Any]) -> Callable[[Any, object], bool]:
+    def __lt__(self: Any, other: object) -> bool:  # noqa: N807
+        return bool(key(self) < key(other)) if type(self) is type(other) else NotImplemented
+
+    return __lt__
+
+
+def _refuse(self: object, name: str, value: object = None) -> None:
+    raise AttributeError(f"{type(self).__name__} is never changed: `{name}`")
+
+
+def _repr(self: object) -> str:
+    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in _fields(self))
+    return f"{type(self).__qualname__}({shown})"
+
+
+def _reduce(self: object) -> tuple[Any, ...]:
+    return _remade, (type(self), {each.name: getattr(self, each.name) for each in _fields(self)})
+
+
+def _remade(cls: type[T], values: dict[str, object]) -> T:
+    return cls(**values)
+
+
+def _fields(subject: object) -> tuple[_Field, ...]:
+    every: dict[str, _Field] = getattr(subject, _FIELDS)
+    return tuple(every.values())
+
+
+def _replace(subject: T, /, **changes: object) -> T:
+    values = {name: getattr(subject, name) for name in getattr(subject, _FIELDS)}
+    return type(subject)(**{**values, **changes})
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field, fields, replace
+else:
+    dataclass, field, fields, replace = _dataclass, _Field, _fields, _replace

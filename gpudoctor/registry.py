@@ -1,0 +1,293 @@
+"""Finds the rules and selects among them.
+
+A *pack* is an import package with a folder for each family and a file for each rule. The built-in one is
+`gpudoctor_rules`; others are named by the entry-point group `gpudoctor.rules`. A pack may carry a generated index of
+cards (`_index.py`), so that a rule's file is imported only when the rule has something to look at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Severity
+from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError, nearest
+from gpudoctor.record import dataclass
+from gpudoctor.rule import Rule, RuleCard
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+BUILT_IN = "gpudoctor_rules"
+ENTRY_POINTS = "gpudoctor.rules"
+
+_BUILT_IN_CODE = re.compile(r"GPU\d{3}")
+_ANY_CODE = re.compile(r"[A-Z]{2,10}\d{3,4}")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+# More than any beginning of a code is long, so a rule that is named wins over its family.
+_EXACT = 1000
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What one source asks for: the command line, or the configuration file that `origin` names.
+
+    `select` None keeps what was chosen before. Where two selectors meet on a rule, the longer one wins.
+    """
+
+    select: tuple[str, ...] | None = None
+    extend: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    origin: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.select is not None or self.extend or self.ignore)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The rules that there are, by their cards in the order of their codes."""
+
+    cards: tuple[RuleCard, ...]
+
+    @cached_property
+    def by_code(self) -> Mapping[str, RuleCard]:
+        return {card.code: card for card in self.cards}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, RuleCard]:
+        return {card.name: card for card in self.cards}
+
+    def find(self, text: str) -> RuleCard:
+        """The rule of this code or name."""
+        card = self.by_code.get(text.upper()) or self.by_name.get(text.lower())
+        if card is None:
+            raise UsageError(f"there is no rule `{text}`{nearest(text, [*self.by_code, *self.by_name])}")
+        return card
+
+    def select(self, *layers: Selection, target_torch: str = "") -> tuple[RuleCard, ...]:
+        """The rules that run: all but advice, changed by each layer in turn."""
+        # Advice is opt-in: a first run on a sound project must be silent.
+        chosen = {card.code for card in self.cards if card.severity is not Severity.INFO}
+        for layer in layers:
+            chosen = self._applied(layer, chosen)
+        return tuple(card for card in self.cards if card.code in chosen and _holds_in(card, target_torch))
+
+    def codes_of(self, selectors: Iterable[str], where: str, origin: str = "") -> dict[str, int]:
+        """The codes that these selectors mean, each with the weight of the most exact one; `where` is for errors."""
+        weights: dict[str, int] = {}
+        for selector in selectors:
+            for code, weight in self._meant(selector, where, origin):
+                weights[code] = max(weight, weights.get(code, -1))
+        return weights
+
+    def _applied(self, layer: Selection, before: set[str]) -> set[str]:
+        flag = "" if layer.origin else "--"
+        wanted = self.codes_of(layer.select or (), f"{flag}select", layer.origin)
+        wanted.update(self.codes_of(layer.extend, f"{flag}extend-select", layer.origin))
+        unwanted = self.codes_of(layer.ignore, f"{flag}ignore", layer.origin)
+        kept = before if layer.select is None else set()
+        return {
+            code
+            for code in self.by_code
+            if wanted.get(code, -1) > unwanted.get(code, -1) or (code in kept and code not in unwanted)
+        }
+
+    def _meant(self, selector: str, where: str, origin: str) -> Iterator[tuple[str, int]]:
+        if selector.upper() == "ALL":
+            return ((code, 0) for code in self.by_code)
+        exact = self.by_name.get(selector.lower()) or self.by_code.get(selector.upper())
+        if exact is not None:
+            return iter([(exact.code, _EXACT)])
+        found = [(code, len(selector)) for code in self.by_code if code.startswith(selector.upper())]
+        if not found or not selector:
+            hint = nearest(selector, [*self.by_code, *self.by_name, "ALL"])
+            problem = f"{where}: no rule has the code or the name `{selector}`{hint}"
+            raise ConfigError(f"{origin}: {problem}") if origin else UsageError(problem)
+        return iter(found)
+
+
+def find_rules() -> Registry:
+    """All rules: those that come with gpudoctor, and those of installed packs."""
+    # Built-in rules first, so that a twin in a pack is the one that is blamed.
+    cards = [card for pack in (BUILT_IN, *_installed_packs(sys.path)) for card in cards_in(pack)]
+    _refuse_twins(cards)
+    return Registry(tuple(sorted(cards, key=lambda card: card.code)))
+
+
+def cards_in(pack: str) -> Iterator[RuleCard]:
+    """The cards of a pack's rules: from its index, or from the rule's file where the index does not know it."""
+    package = _imported(pack, pack)
+    indexed = _index_of(pack)
+    folder = package.__path__[0]
+    if not os.path.isdir(folder):  # inside an archive there is nothing that could have been added since
+        yield from indexed.values()
+        return
+    for module, size in rule_files(pack, folder):
+        card = indexed.get(module)
+        # The size costs one look at the file, a digest would cost reading it. An edit that keeps the size is caught by
+        # the test of the index.
+        yield card if card is not None and card.size == size else card_of(module, pack, size)
+
+
+def rule_files(pack: str, folder: str) -> Iterator[tuple[str, int]]:
+    """The dotted names of a pack's rule files with their sizes, in order."""
+    for family in _entries(folder):
+        if family.is_dir() and not family.name.startswith(("_", ".")):
+            for file in _entries(family.path):
+                if file.name.endswith(".py") and not file.name.startswith("_"):
+                    yield f"{pack}.{family.name}.{file.name[:-3]}", file.stat().st_size
+
+
+def card_of(module: str, pack: str, size: int = -1) -> RuleCard:
+    """The card of a rule, from its file."""
+    rule = _rule_class(_imported(module, pack), pack)
+    page = sys.modules[module].__doc__ or ""
+    return RuleCard(
+        code=rule.code,
+        name=rule.name,
+        severity=rule.severity,
+        family=module.split(".")[-2],
+        module=module,
+        summary=page.strip().partition("\n")[0],
+        since=rule.since,
+        fix_safety=rule.fix_safety,
+        shows_in_run=rule.shows_in_run,
+        since_torch=rule.since_torch,
+        size=size,
+    )
+
+
+def load(card: RuleCard) -> Rule:
+    """The rule itself."""
+    pack = card.module.partition(".")[0]
+    rule = _rule_class(_imported(card.module, pack), pack)
+    # The index chose the rule; were it wrong, another rule than was selected would run.
+    if (rule.code, rule.name, rule.severity) != (card.code, card.name, card.severity):
+        raise _invalid(pack, _place(rule), "the index is stale: run `python tests/tools/make_index.py`")
+    return rule()
+
+
+def page_of(card: RuleCard) -> str:
+    """The page of a rule, in Markdown."""
+    load(card)
+    return sys.modules[card.module].__doc__ or ""
+
+
+def _entries(folder: str) -> Sequence[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _index_of(pack: str) -> dict[str, RuleCard]:
+    try:
+        index = import_module(f"{pack}._index")
+    # A pack need not have an index; without one each rule's file is imported.
+    except ModuleNotFoundError:
+        return {}
+    return {card.module: card for card in index.CARDS}
+
+
+def _imported(module: str, pack: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except SyntaxError as error:
+        raise _invalid(pack, f"{error.filename}:{error.lineno}", error.msg) from error
+    except ImportError as error:
+        raise _invalid(pack, module, f"cannot be imported: {error}") from error
+
+
+def _rule_class(module: ModuleType, pack: str) -> type[Rule]:
+    """The one rule of a file, once it is known to be declared as it should be."""
+    rules = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__
+    ]
+    if len(rules) != 1:
+        raise _invalid(pack, f"{module.__file__}:1", f"a rule file holds one rule, this one holds {len(rules)}")
+    flaw = _flaw(rules[0], module, pack)
+    if flaw:
+        raise _invalid(pack, _place(rules[0]), flaw)
+    return rules[0]
+
+
+def _flaw(rule: type[Rule], module: ModuleType, pack: str) -> str:
+    code, name = getattr(rule, "code", ""), getattr(rule, "name", "")
+    pattern = _BUILT_IN_CODE if pack == BUILT_IN else _ANY_CODE
+    if not pattern.fullmatch(code):
+        return f"`code` is {code!r}, it must look like {'GPU301' if pack == BUILT_IN else 'ABC301'}"
+    if not _NAME.fullmatch(name):
+        return f"`name` is {name!r}, it must be words in small letters with dashes between them"
+    if name.replace("-", "_") != module.__name__.rpartition(".")[2]:
+        return f"`name` is {name!r}, so the file must be called {name.replace('-', '_')}.py"
+    if not isinstance(getattr(rule, "severity", None), Severity):
+        return "`severity` is missing: one of Severity.ERROR, WARNING, PERF, INFO"
+    if not (module.__doc__ or "").strip():
+        return "the file has no docstring: it is the page that `gpudoctor explain` shows"
+    return ""
+
+
+def _place(rule: type[Rule]) -> str:
+    # Only on the way to an error, so that start-up does not pay for reading sources.
+    from inspect import getsourcefile, getsourcelines
+
+    return f"{getsourcefile(rule)}:{getsourcelines(rule)[1]}"
+
+
+def _invalid(pack: str, place: str, problem: str) -> GpudoctorError:
+    if pack == BUILT_IN:
+        return InternalError(f"{place}: {problem}")
+    return ConfigError(f"rule pack `{pack}`: {place}: {problem}")
+
+
+def _refuse_twins(cards: Iterable[RuleCard]) -> None:
+    seen: dict[str, RuleCard] = {}
+    for card in cards:
+        for label in (card.code, card.name):
+            other = seen.setdefault(label, card)
+            if other is not card:
+                pack = card.module.partition(".")[0]
+                raise _invalid(pack, card.module, f"`{label}` is taken already by {other.module}")
+
+
+def _installed_packs(path: Iterable[str]) -> list[str]:
+    """Import packages that other distributions offer as packs of rules."""
+    if not any(_offers_rules(folder) for folder in path):
+        return []
+    # importlib.metadata costs more than a small lint: it is asked only once a pack is known to be there.
+    from importlib.metadata import entry_points
+
+    return sorted({point.value.partition(":")[0].strip() for point in entry_points(group=ENTRY_POINTS)} - {BUILT_IN})
+
+
+def _offers_rules(folder: str) -> bool:
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:  # an archive, or a folder that is not there
+        return False
+    return any(_declares(os.path.join(folder, name)) for name in names if name.endswith((".dist-info", ".egg-info")))
+
+
+def _declares(distribution: str) -> bool:
+    # A look at the bytes; what they mean is asked of importlib.metadata, once it is worth its price.
+    try:
+        with open(os.path.join(distribution, "entry_points.txt"), "rb") as file:
+            return f"[{ENTRY_POINTS}]".encode() in file.read()
+    except OSError:
+        return False
+
+
+def _holds_in(card: RuleCard, target_torch: str) -> bool:
+    if not target_torch or not card.since_torch:
+        return True
+    return _version(card.since_torch) <= _version(target_torch)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])

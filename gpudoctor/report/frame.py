@@ -1,0 +1,78 @@
+"""A piece of source with numbers in front of its lines and a mark under what is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.report.text import Style, cells, folded, unindented
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+Lines = Callable[[str], Sequence[str]]
+"""Gives the lines of a file by its shown path, none where it cannot be read."""
+
+_BEFORE, _AFTER, _MOST = 2, 1, 6
+_TAB = "    "
+
+
+def frame(at: Location, lines: Lines, style: Style, mark: str = "") -> Iterator[str]:
+    """The line of `at`; where a look for the `mark` is given, with carets under it and a few lines around it."""
+    source = lines(at.path)
+    if not 1 <= at.line <= len(source):
+        return
+    first, last = _around(source, at) if mark else (at.line, at.line)
+    shown, margin = unindented([_plain(line) for line in source[first - 1 : last]])
+    gutter = len(str(last)) + 4
+    room = style.width - gutter - 3
+    for number, line in enumerate(shown, first):
+        lead = style.paint(f"{number:>{gutter}} {style.bar}", "dim")
+        if number != at.line:
+            yield f"{lead} {_cropped(line, room)}".rstrip()
+            continue
+        start, stop = _marked(source[number - 1], at, margin) if mark else (0, len(line))
+        # Behind the mark comes what nobody asked about, mostly a comment: it is not worth a line of its own.
+        for offset, indent, piece in folded(_cropped(line, room) if stop < room - 3 else line[:stop], room):
+            yield f"{lead} {indent}{piece}".rstrip()
+            lead = style.paint(f"{'':>{gutter}} {style.bar}", "dim")
+            if mark and (carets := _carets(piece.rstrip(), start - offset, stop - offset)):
+                yield f"{lead} {indent}{style.paint(carets, mark)}"
+
+
+def _around(source: Sequence[str], at: Location) -> tuple[int, int]:
+    """The first and the last line to show, neither of them empty: all of a call over several lines, if it is short."""
+    first, last = max(1, at.line - _BEFORE), min(len(source), max(at.line + _AFTER, min(at.end_line, at.line + _MOST)))
+    while first < at.line and not source[first - 1].strip():
+        first += 1
+    while last > at.line and not source[last - 1].strip():
+        last -= 1
+    return first, last
+
+
+def _cropped(line: str, room: int) -> str:
+    return line if cells(line) <= room else f"{line[: room - 3]}..."
+
+
+def _plain(line: str) -> str:
+    """A line as it is printed: tabs as blanks, and no character that could steer the terminal."""
+    line = line.rstrip().replace("\t", _TAB)
+    return line if line.isprintable() else "".join(char if char.isprintable() else "?" for char in line)
+
+
+def _marked(line: str, at: Location, margin: int) -> tuple[int, int]:
+    """Where the mark begins and ends, in characters of the line as it is printed."""
+    if at.end_line in (0, at.line) and at.end_column > at.column:
+        end = at.end_column - 1
+    else:  # to the end of the line, but not over a comment
+        end = len(line.split("  #")[0].rstrip())
+    before, through = line[: at.column - 1], line[: max(end, at.column)]
+    return len(before.replace("\t", _TAB)) - margin, len(through.replace("\t", _TAB)) - margin
+
+
+def _carets(piece: str, start: int, stop: int) -> str:
+    """Carets under the characters from `start` to `stop`, as far as they are in this piece of a line."""
+    if start > len(piece) or stop <= 0:
+        return ""
+    begin, end = max(0, start), min(len(piece), stop)
+    return " " * cells(piece[:begin]) + "^" * max(1, cells(piece[begin:end]))

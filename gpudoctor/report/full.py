@@ -1,0 +1,67 @@
+"""The format for people: where, what happens, the code, the places that led there, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpudoctor.diagnostic import Confidence, Finding, Related
+from gpudoctor.report.frame import Lines, frame
+from gpudoctor.report.text import Style, wrap
+
+WORLDS = {
+    "torchrun": "torchrun starts one process per GPU",
+    "spawn": "mp.spawn starts one process per GPU",
+    "single": "one process sees several GPUs",
+}
+_INDENT = "  "
+
+
+def render(findings: Iterable[Finding], lines: Lines, style: Style) -> Iterator[str]:
+    """The findings one after the other, with an empty line behind each."""
+    for finding in findings:
+        yield from _finding(finding, lines, style)
+        yield ""
+
+
+def _finding(finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
+    severity = finding.severity.value
+    yield f"{style.paint(str(finding.location), 'bold')}: {style.paint(severity, severity)}: {_label(finding, style)}"
+    yield from wrap(_story(finding), style.width, _INDENT)
+    yield from _framed(frame(finding.location, lines, style, severity))
+    for related in finding.related:
+        yield from _related(related, finding, lines, style)
+    if finding.remedy:
+        yield ""
+        title, *rest = wrap(finding.remedy, style.width, _INDENT + " " * len("help: "), _INDENT + "help: ")
+        # Coloured last: escape sequences take no room, and the wrapping would count them.
+        yield title.replace("help:", style.paint("help:", "help"), 1)
+        yield from rest
+
+
+def _label(finding: Finding, style: Style) -> str:
+    return f"{style.paint(finding.code, 'bold')} {finding.name}"
+
+
+def _story(finding: Finding) -> str:
+    story = finding.message
+    worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
+    if worlds:
+        story += f"\nThis happens when {' and also when '.join(worlds)}."
+    if finding.confidence is Confidence.LIKELY:
+        story += "\nIt happens on some of the ways through the program, not on all."
+    return story
+
+
+def _framed(lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if number == 0:
+            yield ""
+        yield line
+
+
+def _related(related: Related, finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
+    place = related.location
+    where = f"line {place.line}" if place.path == finding.location.path else f"{place.path}:{place.line}"
+    yield ""
+    yield from wrap(f"{where}: {related.message}", style.width, _INDENT)
+    yield from frame(place, lines, style)

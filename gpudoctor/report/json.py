@@ -1,0 +1,66 @@
+"""The format for machines; its shape is a contract, to which keys may be added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Edit, Finding, Fix, Problem, Related
+
+VERSION = 1
+
+
+def render(findings: Iterable[Finding], files: int, errors: Iterable[Problem]) -> str:
+    """One document: the findings, how many files were read, and what could not be done."""
+    document = {
+        "version": VERSION,
+        "findings": [_finding(finding) for finding in findings],
+        "files": files,
+        "errors": [{"path": error.path, "message": error.message} for error in errors],
+    }
+    return json.dumps(document, indent=2)
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    at = finding.location
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "remedy": finding.remedy,
+        "path": at.path,
+        "line": at.line,
+        "column": at.column,
+        "end_line": at.end_line or at.line,
+        "end_column": at.end_column or at.column,
+        "fix": _fix(finding.fix),
+        "related": [_related(related) for related in finding.related],
+        "confidence": finding.confidence.value,
+        "seen_in": finding.seen_in.value,
+        "world": finding.world,
+    }
+
+
+def _fix(fix: Fix | None) -> dict[str, Any] | None:
+    if fix is None:
+        return None
+    return {"safety": fix.safety.value, "title": fix.title, "edits": [_edit(edit) for edit in fix.edits]}
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    at = edit.location
+    return {
+        "path": at.path,
+        "line": at.line,
+        "column": at.column,
+        "end_line": at.end_line,
+        "end_column": at.end_column,
+        "text": edit.text,
+    }
+
+
+def _related(related: Related) -> dict[str, Any]:
+    return {"message": related.message, "path": related.location.path, "line": related.location.line}

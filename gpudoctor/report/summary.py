@@ -1,0 +1,34 @@
+"""The last line: how much was found, and where to read on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpudoctor.diagnostic import Finding, Severity
+
+_NOUNS = {
+    Severity.ERROR: ("error", "errors"),
+    Severity.WARNING: ("warning", "warnings"),
+    Severity.PERF: ("perf finding", "perf findings"),
+    Severity.INFO: ("piece of advice", "pieces of advice"),
+}
+
+
+def summary(findings: Sequence[Finding], files: int) -> str:
+    """`Found 2 errors and 1 warning in 3 files.`, with a hint how to read on."""
+    read = f"{files} file{'' if files == 1 else 's'}"
+    if not files:
+        return "There is no Python file to read."
+    if not findings:
+        return f"No mistake found in {read}."
+    worst = max(findings, key=lambda finding: finding.severity.weight)
+    return f"Found {_counts(findings)} in {read}. Read more: gpudoctor explain {worst.code}"
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    counts = []
+    for severity, (one, many) in _NOUNS.items():
+        number = sum(finding.severity is severity for finding in findings)
+        if number:
+            counts.append(f"{number} {one if number == 1 else many}")
+    return " and ".join([", ".join(counts[:-1]), counts[-1]] if len(counts) > 1 else counts)

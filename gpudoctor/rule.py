@@ -1,0 +1,85 @@
+"""What a rule is: one mistake, seen from the code and from a run, with one page and one remedy.
+
+A rule is a class in a file of its own. The docstring of that file is its page. `in_code` asks the program that lint
+has executed on paper; it never looks at syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, Severity
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCard:
+    """What is known about a rule before its file is imported: what selects it, what lists it, what it needs.
+
+    `module` is the dotted name of its file. `needs` names the classes of events of which one must have happened for
+    the rule to have anything to say; empty where it is not known. `size` is that of the file in bytes when the card
+    was written: where the two differ, the card is stale.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    family: str
+    module: str
+    summary: str
+    since: str = "0.1"
+    fix_safety: Safety | None = None
+    shows_in_run: bool = False
+    since_torch: str = ""
+    needs: tuple[str, ...] = ()
+    size: int = -1
+
+
+class Rule:
+    """One mistake. Subclasses declare what it is and say where a program makes it."""
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    since: ClassVar[str] = "0.1"
+    """The version of gpudoctor that has the rule first."""
+    fix_safety: ClassVar[Safety | None] = None
+    shows_in_run: ClassVar[bool] = False
+    """Two CPU ranks are enough to see the mistake happen."""
+    since_torch: ClassVar[str] = ""
+    """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        """The places where `program` makes this mistake."""
+        return iter(())
+
+    def found(
+        self,
+        at: Location,
+        message: str,
+        *,
+        remedy: str,
+        because: Iterable[tuple[str, Location | None]] = (),
+        confidence: Confidence = Confidence.DEFINITE,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding of this rule at `at`.
+
+        `because` lists the places that led there, each with what happened at it, in the order of the story; places
+        that are unknown (None) or repeat `at` are left out.
+        """
+        related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
+        return Finding(
+            code=self.code,
+            name=self.name,
+            severity=severity or self.severity,
+            message=message,
+            location=at,
+            remedy=remedy,
+            related=related,
+            confidence=confidence,
+        )

@@ -1,0 +1,1 @@
+"""The rules that come with gpudoctor: a folder for each family, a file for each rule."""

@@ -1,0 +1,1 @@
+"""Does one rank write, and can all read?"""

@@ -1,0 +1,86 @@
+"""Every rank opens an experiment logger of its own for what is one experiment.
+
+## What goes wrong
+
+All ranks (the processes of a distributed program) run the same code, so `wandb.init()` starts a run for each of them,
+and `SummaryWriter(...)` writes a file of events for each into one folder. The curves overlay each other, numbers of
+single ranks look like those of the training, and services answer with errors about runs that exist already.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.tensorboard import SummaryWriter
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    writer = SummaryWriter("runs/first")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.tensorboard import SummaryWriter
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    writer = SummaryWriter("runs/first") if dist.get_rank() == 0 else None
+
+## Fix
+
+Open it on rank 0, and log from there; on the other ranks `None`, or `wandb.init(mode="disabled")`. Unsafe: every use
+of the logger must be guarded as well.
+
+## Silent when
+
+Only some ranks get there; the folder, the mode or another argument depends on the rank; the runs form a group on
+purpose; a framework opens it.
+
+## Sources
+
+huggingface/pytorch-image-models#1309, wandb/wandb#9871, Lightning-AI/pytorch-lightning#11380,
+https://docs.wandb.ai/guides/track/log/distributed-training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import StartLogger
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class LoggerOnEveryRank(Rule):
+    """Every rank opens an experiment logger of its own for what is one experiment."""
+
+    code = "GPU607"
+    name = "logger-on-every-rank"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # Their trainers open loggers on rank 0; what the program opens itself is opened by all.
+        if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
+            return
+        told: set[Location] = set()
+        for start in program.events(StartLogger):
+            if start.shared or not program.by_every_rank(start) or start.location in told:
+                continue
+            told.add(start.location)
+            name = start.call if start.call.endswith(".init") else start.call.rpartition(".")[2]
+            yield self.found(
+                at=start.location,
+                message=f"`{name}` is called on every rank: one experiment gets as many runs as there are processes.",
+                remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and guard what is logged in the same way.",
+                because=[("called from here", call) for call in start.way.calls[-2:]],
+            )

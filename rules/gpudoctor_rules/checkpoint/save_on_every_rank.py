@@ -1,0 +1,98 @@
+"""Every rank writes the same file at the same time.
+
+## What goes wrong
+
+All ranks (the processes of a distributed program) run the same code, so a plain `torch.save` is executed by each of
+them, and all write to one path. At best the work is done several times; at worst the writes mix, and the file cannot be
+read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
+weights of all ranks equal, so one rank is enough.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    torch.save(model.module.state_dict(), "model.pt")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        torch.save(model.module.state_dict(), "model.pt")
+
+## Fix
+
+Guard the save with `if dist.get_rank() == 0:`. Unsafe: what stands in the statement, such as gathering a sharded
+state, may be something that all ranks must do; then only the writing goes under the guard.
+
+## Silent when
+
+Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known;
+the save is a collective one, in which each rank writes its part; a framework saves.
+
+## Sources
+
+pytorch/pytorch#73168, NVIDIA/apex#629, pytorch/pytorch#12042,
+https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html#save-and-load-checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import Save
+from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import one_path, shown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SaveOnEveryRank(Rule):
+    """Every rank writes the same file at the same time."""
+
+    code = "GPU601"
+    name = "save-on-every-rank"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
+            return
+        told: set[Location] = set()
+        for save in program.events(Save):
+            if not save.checkpoint or save.collective or not program.by_every_rank(save) or save.location in told:
+                continue
+            # A trainer lets one rank write what it saves itself; the model's own method does not.
+            if program.managed_by and save.call != "save_pretrained":
+                continue
+            if not one_path(save.path):
+                continue
+            told.add(save.location)
+            yield self.found(
+                at=save.location,
+                message=f"Every rank writes {shown(save.path)} here, all at the same time: the file may end up "
+                "corrupted.",
+                remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
+                because=[("called from here", call) for call in save.way.calls[-2:]],
+                confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
+            )

@@ -1,0 +1,139 @@
+"""A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit.
+
+## What goes wrong
+
+DDP and DataParallel keep the model in an attribute called `module`, so every key of the wrapper's `state_dict()`
+begins with `module.`. A model that is not wrapped has no such keys: `load_state_dict` ends with `RuntimeError: Error(s)
+in loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpected key(s) in state_dict:
+"module.weight"`. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(8, 1).cuda()
+    if os.path.exists("last.pt"):
+        model.load_state_dict(torch.load("last.pt", map_location="cpu"))
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), "last.pt")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(8, 1).cuda()
+    if os.path.exists("last.pt"):
+        model.load_state_dict(torch.load("last.pt", map_location="cpu"))
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        torch.save(model.module.state_dict(), "last.pt")
+
+## Fix
+
+Save the inner model: `model.module.state_dict()`. Unsafe: checkpoints that were written before keep the old keys.
+
+## Silent when
+
+The program does not load the file itself, nor one that the user names and that has the same entries; it loads it into
+a wrapped model, or takes the prefix off.
+
+## Sources
+
+pytorch/pytorch#3805, bearpaw/pytorch-classification#27, JaidedAI/EasyOCR#1009,
+https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import FALSE, Unknown, Value
+from gpudoctor.lint.values.event import Load, LoadState, Save
+from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WrapperPrefixInCheckpoint(Rule):
+    """A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit."""
+
+    code = "GPU603"
+    name = "wrapper-prefix-in-checkpoint"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by:
+            return
+        told: set[Location] = set()
+        for save in program.events(Save):
+            for entry, state in save.states:
+                if not isinstance(state, StateDict) or not state.prefixed or save.location in told:
+                    continue
+                use = _loaded_bare(program, save, entry)
+                if use is None:
+                    continue
+                told.add(save.location)
+                yield self.found(
+                    at=save.location,
+                    message=f"The weights are saved from the wrapper `{getattr(state.owner, 'label', 'model')}`, so "
+                    f"that every key begins with `module.`, and are loaded into a model without wrapper: {_end(use)}",
+                    remedy="Save the inner model: `.module.state_dict()`.",
+                    because=[("its state is taken here", state.place), ("it is loaded here", use.location)],
+                    severity=Severity.ERROR if _lenient(use) else None,
+                )
+
+
+def _loaded_bare(program: Program, save: Save, entry: str) -> LoadState | None:
+    """Where what is saved here is loaded into a model that is not wrapped."""
+    loads = [load for load in program.events(Load) if _same_file(save, load) or _same_entries(program, save, load)]
+    results = {load.result for load in loads} - {None}
+    for use in program.events(LoadState):
+        if use.loaded in results and use.entry == entry and _bare(use.target):
+            return use
+    return None
+
+
+def _same_file(save: Save, load: Load) -> bool:
+    return any(path in set(load.path or ()) for path in save.path or ())
+
+
+def _same_entries(program: Program, save: Save, load: Load) -> bool:
+    """The user names a file of which this program reads what it saves: the model, and more, under the same names."""
+    chosen = load.path is not None and load.path.all(lambda path: isinstance(path, Unknown) and path.config)
+    read = {use.entry for use in program.events(LoadState) if use.loaded == load.result}
+    return chosen and len(read) > 1 and read <= {entry for entry, _ in save.states}
+
+
+def _bare(target: Value) -> bool:
+    if isinstance(target, Wrapper):
+        return not target.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+    return isinstance(target, Module)
+
+
+def _lenient(use: LoadState) -> bool:
+    return use.strict is not None and use.strict.only == FALSE
+
+
+def _end(use: LoadState) -> str:
+    return "nothing fits, and nothing is said." if _lenient(use) else "it ends with `Missing key(s) in state_dict`."

@@ -1,0 +1,1 @@
+"""Does every rank take part in what all must do together?"""

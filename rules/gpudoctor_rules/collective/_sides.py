@@ -1,0 +1,133 @@
+"""Sides of a test on the rank: what happens on one side only, and what meets its counterpart on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from itertools import takewhile
+from typing import TypeVar
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.values.event import Event
+
+E = TypeVar("E", bound=Event)
+MOST_PLACES = 6
+"""A story that is longer is not read."""
+
+
+def without_partner(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[E]:
+    """Of the events that only some ranks reach, those that no event of the same kind meets on the other ranks.
+
+    `if rank != 0: barrier()` before a block and `if rank == 0: barrier()` after it are legal: every rank calls one.
+    Partners are sought in the same call first, so that a helper with both sides keeps them to itself.
+    """
+    first: dict[Hashable, E] = {}
+    for event in events:
+        if event.rank_guards:
+            # The rounds of a loop repeat each other; how many were followed says nothing.
+            first.setdefault((event.location, event.way.frames, frozenset(event.rank_guards)), event)
+    left = list(first.values())
+    for near in (True, False):
+        left = _unmatched(left, kind, near)
+    return left
+
+
+def _unmatched(events: list[E], kind: Callable[[E], Hashable], near: bool) -> list[E]:
+    waiting: list[E] = []
+    for event in events:
+        partner = next((other for other in waiting if _meet(other, event, kind, near)), None)
+        if partner is None:
+            waiting.append(event)
+        else:
+            waiting.remove(partner)
+    return waiting
+
+
+def _meet(one: E, other: E, kind: Callable[[E], Hashable], near: bool) -> bool:
+    if near and one.way.frames != other.way.frames:
+        return False
+    return kind(one) == kind(other) and _other_side(one, other)
+
+
+def _other_side(one: Event, other: Event) -> bool:
+    """The ranks at one event may be just those that are not at the other.
+
+    What counts are the tests in the calls that the two have in common: sides of tests in different calls meet by
+    chance only, and a helper that is called twice is no partner of itself.
+    """
+    pairs = zip(one.way.frames, other.way.frames, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    mine, theirs = _leaves(_guards_in(one, shared)), _leaves(_guards_in(other, shared))
+    told = [(a.holds, b.holds) for a in mine for b in theirs if _same_test(a, b)]
+    return any(a != b for a, b in told) if told else bool(mine and theirs)
+
+
+def _guards_in(event: Event, depth: int) -> tuple[Literal, ...]:
+    """The tests on the rank that were open when the event's way left the first `depth` calls."""
+    if depth >= len(event.way.reached):
+        return event.rank_guards
+    return event.way.reached[depth].depending_on(Dependence.RANK)
+
+
+def _leaves(guards: Iterable[Literal]) -> list[Literal]:
+    """The single tests on the rank, those inside `and` and `or` included."""
+    found: list[Literal] = []
+    for guard in guards:
+        parts = [part for part in guard.atom.every + guard.atom.none if part.atom.depends & Dependence.RANK]
+        found += _leaves(part if guard.holds else part.negated() for part in parts) if parts else [guard]
+    return found
+
+
+def _same_test(one: Literal, other: Literal) -> bool:
+    """Both ask for the same ranks; rank 0 of the node stands for rank 0."""
+    named = one.atom.ranks.removeprefix("local ")
+    return one.atom == other.atom or (bool(named) and named == other.atom.ranks.removeprefix("local "))
+
+
+def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[tuple[Location, list[E]]]:
+    """The places of events that have no partner, each with its events: a place may be reached in several wrong ways.
+
+    Where a helper is called rightly elsewhere, it is not the helper that is wrong but the call that only some ranks
+    make: that is the place then.
+    """
+    events = list(events)
+    alone = without_partner(events, kind)
+    lonely = {(event.location, event.way.frames) for event in alone}
+    fine = {event.location for event in events if (event.location, event.way.frames) not in lonely}
+    groups: dict[Location, list[E]] = {}
+    for event in alone:
+        calls = _guarded_calls(event) if event.location in fine else []
+        groups.setdefault(calls[0] if calls else event.location, []).append(event)
+    return list(groups.items())
+
+
+def _guarded_calls(event: Event) -> list[Location]:
+    """The open calls that only some ranks make, outermost first."""
+    way, guards = event.way, set(event.rank_guards)
+    ahead = len(way.reached) - len(way.calls)
+    paths = enumerate(way.reached)
+    return [way.calls[at - ahead] for at, path in paths if at >= ahead and not guards.isdisjoint(path.literals)]
+
+
+def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
+    """The tests that let only some ranks pass, and the calls that lead from there to the events."""
+    told: dict[Location, str] = {}
+    for event in events:
+        for guard in event.rank_guards:
+            if (place := place_of(guard)) is not None:
+                told.setdefault(place, _passed_by(guard))
+        for call in _guarded_calls(event):
+            told.setdefault(call, "this call leads there")
+        told.setdefault(event.location, "and here it happens")
+    return [(text, place) for place, text in list(told.items())[:MOST_PLACES]]
+
+
+def _passed_by(guard: Literal) -> str:
+    if not guard.atom.ranks:
+        return "not every rank goes the same way here"
+    return f"{guard.atom.ranks} alone goes on here" if guard.holds else f"{guard.atom.ranks} leaves here"
+
+
+def place_of(guard: Literal) -> Location | None:
+    """Where the test stands."""
+    return guard.atom.place if isinstance(guard.atom.place, Location) else None

@@ -1,0 +1,59 @@
+"""Steps that all ranks make together, and which of them a rank misses that leaves its loop or function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gpudoctor.lint.program import Program, only_some_ranks
+from gpudoctor.lint.values.event import Backward, Collective, Event, LeaveLoop, Loop
+from gpudoctor.lint.values.module import Wrapper
+
+
+class Step(NamedTuple):
+    """Something that all ranks do together, and how a message calls it."""
+
+    name: str
+    event: Event
+
+
+def steps_together(program: Program) -> Iterator[Step]:
+    """The collectives of all ranks, and the backwards that exchange gradients."""
+    for event in program.events(Backward, Collective):
+        if only_some_ranks(event):
+            continue
+        if isinstance(event, Collective) and event.group is None:
+            yield Step(f"`{event.call}`", event)
+        elif isinstance(event, Backward) and _exchanges_gradients(program, event):
+            yield Step("the gradient exchange of `backward`", event)
+
+
+def _exchanges_gradients(program: Program, event: Backward) -> bool:
+    calls = (program.forwards.get(call) for call in event.forwards)
+    modules = [call.module for call in calls if call is not None]
+    return bool(event.managed) or any(
+        isinstance(module, Wrapper) and any(wrapper.kind.synchronises for wrapper in module.chain) for module in modules
+    )
+
+
+def missed_by(leaving: LeaveLoop, steps: Iterable[Step]) -> Step | None:
+    """What the rank that leaves does not take part in: the next such step, or the first of a later round."""
+    missed = [step for step in steps if _skips(leaving, step.event)]
+    return min(missed, key=lambda step: (step.event.order < leaving.order, step.event.order), default=None)
+
+
+def _skips(leaving: LeaveLoop, step: Event) -> bool:
+    later = step.order > leaving.order
+    if leaving.how == "exit":
+        return later
+    if leaving.how == "return" and later and step.way.frames[: len(leaving.way.frames)] == leaving.way.frames:
+        return True
+    there = _round_of(leaving.loop, step) if leaving.loop is not None else None
+    if leaving.loop is None or there is None:
+        return False
+    # A round that is cut short misses what comes later in it; a loop that is left misses every later round.
+    return leaving.how != "continue" or (later and there == _round_of(leaving.loop, leaving))
+
+
+def _round_of(loop: Loop, event: Event) -> int | None:
+    return next((each.pass_ for each in event.loops if each.identity == loop.identity), None)

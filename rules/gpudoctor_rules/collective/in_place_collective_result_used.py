@@ -1,0 +1,102 @@
+"""What an in-place collective returns is used as if it were the tensor.
+
+## What goes wrong
+
+`all_reduce`, `broadcast`, `reduce`, `all_gather` and the other collectives of `torch.distributed` write their result
+into the tensor that they are given. The call itself returns `None`, or with `async_op=True` a handle to wait for.
+`loss = dist.all_reduce(loss)` therefore throws the loss away, on every rank, and the next use ends in
+`AttributeError: 'NoneType' object has no attribute 'item'` or
+`TypeError: unsupported operand type(s) for /: 'Work' and 'int'`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    loss = torch.ones(1, device="cuda")
+    loss = dist.all_reduce(loss)
+    print(loss / dist.get_world_size())
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    loss = torch.ones(1, device="cuda")
+    dist.all_reduce(loss)
+    print(loss / dist.get_world_size())
+    dist.destroy_process_group()
+
+## Fix
+
+Drop the assignment and go on with the tensor that was handed in. Safe where the target of the assignment is that very
+tensor.
+
+## Silent when
+
+The function returns its result: `torch.distributed.nn.functional`, the functional collectives, Horovod, Accelerate, a
+function of the project with the same name. The handle of `async_op=True` is waited for and nothing else.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_reduce; run on two CPU ranks with torch
+2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import ResultUsed
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class InPlaceCollectiveResultUsed(Rule):
+    """What an in-place collective returns is used as if it were the tensor."""
+
+    code = "GPU504"
+    name = "in-place-collective-result-used"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(ResultUsed):
+            if event.collective_at in told:
+                continue
+            told.add(event.collective_at)
+            yield self.found(
+                at=event.collective_at,
+                message=_message(event),
+                remedy=_remedy(event),
+                because=[("it is used as a tensor here", event.location)],
+            )
+
+
+def _message(event: ResultUsed) -> str:
+    if event.asynchronous:
+        return f"`{event.call}` with `async_op=True` returns a handle, not the tensor, and the handle is {event.use}."
+    return f"`{event.call}` works in place and returns None, which is {event.use} as if it were the result."
+
+
+def _remedy(event: ResultUsed) -> str:
+    if event.asynchronous:
+        return "Keep the handle apart, call `.wait()` on it, and go on with the tensor that was handed in."
+    if event.target_is_argument:
+        return "Drop the assignment: the tensor that was handed in holds the result."
+    return "Make the call a statement of its own, and go on with the tensor that was handed in."

@@ -1,0 +1,159 @@
+"""A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.
+
+## What goes wrong
+
+Each rank (each process, one for each GPU) computes its own loss, from its own share of the data, and reads its own
+clock. Where such a value decides about `break`, `continue` or `return` in a loop whose rounds contain a collective
+step, such as the `backward()` of a DDP model, the ranks decide differently: one leaves, and the others wait for it in
+the next all-reduce until the watchdog ends the job (`Watchdog caught collective operation timeout: WorkNCCL(...
+OpType=ALLREDUCE ...)`, with gloo `Connection closed by peer`). With `continue` the ranks fall out of step: the backward
+of one round is averaged with that of another, which nobody notices.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    torch.manual_seed(dist.get_rank())
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
+        if torch.isnan(loss):
+            continue
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    torch.manual_seed(dist.get_rank())
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
+        bad = torch.isnan(loss).float()
+        dist.all_reduce(bad)
+        if bad > 0:
+            continue
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+## Fix
+
+None is applied. Share the decision before acting on it: `all_reduce` the flag (the sum, or the maximum), or
+`broadcast` what rank 0 decided, and test the shared value.
+
+## Silent when
+
+The value was reduced or broadcast; it is a counter or a setting that is the same on all ranks; each rank computed it
+from the same, unsharded data with the same weights; nothing in the loop is collective; the program ends with an error,
+for then the launcher ends the other ranks too; the ranks on the other side of the test leave the loop as well; the loop
+stands in DDP's `join()`.
+
+## Sources
+
+ultralytics/yolov5#8345, Lightning-AI/pytorch-lightning#379, pytorch/pytorch#47250,
+https://docs.pytorch.org/tutorials/advanced/generic_join.html; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.values.event import LeaveLoop
+from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._sides import place_of, story, without_partner
+from gpudoctor_rules.collective._together import missed_by, steps_together
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+
+WORDS = {"continue": "skips the rest of this round", "exit": "ends the program", "return": "returns here"}
+
+
+class LocalDecisionEndsLoop(Rule):
+    """A rank leaves a loop, or skips a round of it, on account of something that it alone has seen."""
+
+    code = "GPU503"
+    name = "local-decision-ends-loop"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        together = list(steps_together(program))
+        told: set[Location] = set()
+        for event in [*_on_local_data(program), *_on_the_rank(program)]:
+            missed = missed_by(event, together)
+            if missed is None or event.location in told or "join" in event.way.contexts:
+                continue
+            told.add(event.location)
+            yield self.found(
+                at=event.location,
+                message=f"{_subject(event)} {WORDS.get(event.how, 'leaves this loop')}: the other ranks go on and wait "
+                f"for it in {missed.name}.",
+                remedy="Share the decision first: `all_reduce` a flag, or `broadcast` what rank 0 decided, and let all "
+                "ranks test that.",
+                because=[*_tests(event), (f"{missed.name} needs every rank", missed.event.location)],
+                confidence=Confidence.LIKELY,
+            )
+
+
+def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
+    """Where a value of this rank decides; what is left over from an earlier way out decides nothing any more."""
+    behind: set[Literal] = set()
+    for event in program.events(LeaveLoop):
+        if event.how in _QUIET_WAYS and any(guard not in behind for guard in _asked_here(event, event.local_guards)):
+            yield event
+        behind.update(guard.negated() for guard in event.local_guards)
+
+
+def _on_the_rank(program: Program) -> list[LeaveLoop]:
+    """A rank that leaves while those on the other side of the test do not."""
+    leaving = (event for event in program.events(LeaveLoop) if event.how in _QUIET_WAYS and not event.local_guards)
+    return without_partner((event for event in leaving if _asked_here(event, event.rank_guards)), _kind)
+
+
+def _asked_here(event: LeaveLoop, guards: tuple[Literal, ...]) -> list[Literal]:
+    """The tests of the function itself: with what was known when it was called, nothing is decided in it."""
+    before = event.way.reached[-1].literals if event.way.reached else ()
+    return [guard for guard in guards if guard not in before]
+
+
+_QUIET_WAYS = frozenset({"break", "continue", "return", "exit"})
+"""Ways to leave after which the launcher lets the other ranks go on."""
+
+
+def _kind(event: LeaveLoop) -> Hashable:
+    return event.how, event.loop
+
+
+def _subject(event: LeaveLoop) -> str:
+    if event.local_guards:
+        text = event.local_guards[0].atom.text
+        return f"`{text}` is about this rank's own data. Where it decides so, the rank" if text else "A rank"
+    reached = who(event)
+    return f"This is reached by {reached}, which" if reached else "A rank"
+
+
+def _tests(event: LeaveLoop) -> list[tuple[str, Location | None]]:
+    return [*(("each rank decides for itself here", place_of(guard)) for guard in event.local_guards), *story([event])]

@@ -1,0 +1,151 @@
+"""A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.
+
+## What goes wrong
+
+`DistributedDataParallel` broadcasts the buffers of a model (the running statistics of batch norm, for example) from
+rank 0 at every forward, also under `eval()` and `no_grad()`. FSDP gathers the parameters at every forward. Both need
+all ranks. Where only rank 0 evaluates or draws samples through the wrapper, it stands still, or its broadcast is taken
+for another one of the other ranks. The watchdog ends the job after minutes (`Watchdog caught collective operation
+timeout: WorkNCCL(... OpType=BROADCAST ...)`). With gradients switched on, DDP may wait even for a model without
+buffers, because it rearranges its buckets together with the others after the first backward.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    net = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).cuda()
+    model = nn.parallel.DistributedDataParallel(net, device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        model.eval()
+        with torch.no_grad():
+            print(model(torch.ones(4, 8, device="cuda")))
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    net = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).cuda()
+    model = nn.parallel.DistributedDataParallel(net, device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        model.eval()
+        with torch.no_grad():
+            print(model.module(torch.ones(4, 8, device="cuda")))
+    dist.destroy_process_group()
+
+## Fix
+
+Under DDP, call the model inside the wrapper: `model.module(...)`. Unsafe: if gradients are wanted from this call, they
+would no longer be averaged. Under FSDP there is no such way: let every rank make the call and only one use the result.
+
+## Silent when
+
+Every rank makes the call, on either side of the test; the module inside the wrapper is called; the model is known to
+have no buffers, or `broadcast_buffers=False`, and no gradients are recorded. Where it cannot be known whether the
+model has buffers, the finding is a warning.
+
+## Sources
+
+pytorch/pytorch#54059, cfzd/Ultra-Fast-Lane-Detection-v2#119, huggingface/accelerate#3380; run on two CPU ranks with
+torch 2.13: a model with batch norm stands still, one without buffers returns under `no_grad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.values.base import FALSE
+from gpudoctor.lint.values.event import Forward
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._sides import reached_alone, story
+
+
+class WrappedForwardOnSomeRanks(Rule):
+    """A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others."""
+
+    code = "GPU502"
+    name = "wrapped-forward-on-some-ranks"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        for place, reached in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
+            events = [event for event in reached if _severity(event) is not None]
+            if not events:
+                continue
+            event, severity = events[0], _severity(events[0])
+            through = "its wrapper" if place == event.location else "its wrapper behind this call"
+            yield self.found(
+                at=place,
+                message=f"`{_label(event)}` is called through {through} by {who(event)}. {_why(event)}",
+                remedy=_remedy(event),
+                because=[*story(events), ("the model is wrapped here", _wrapper(event).place)],
+                severity=severity,
+                confidence=Confidence.DEFINITE if severity is Severity.ERROR else Confidence.LIKELY,
+            )
+
+
+def _through_wrapper(event: Forward) -> bool:
+    return isinstance(event.module, Wrapper) and event.module.has(WrapperKind.DDP, WrapperKind.FSDP)
+
+
+def _kind(event: Forward) -> Hashable:
+    """Each rank may have made its wrapper on a path of its own: the line that wraps is what they share."""
+    return _wrapper(event).place
+
+
+def _wrapper(event: Forward) -> Wrapper:
+    assert isinstance(event.module, Wrapper)
+    return event.module
+
+
+def _severity(event: Forward) -> Severity | None:
+    """How sure it is that this forward waits for other ranks; None where it does not."""
+    wrapper = _wrapper(event)
+    if wrapper.has(WrapperKind.FSDP):
+        return Severity.ERROR
+    silenced = any(each.kind is WrapperKind.DDP and each.broadcast_buffers == FALSE for each in wrapper.chain)
+    buffers = False if silenced else event.buffers
+    if buffers:
+        return Severity.ERROR
+    return None if buffers is False and event.way.evaluating else Severity.WARNING
+
+
+def _label(event: Forward) -> str:
+    return _wrapper(event).label or "the model"
+
+
+def _why(event: Forward) -> str:
+    if _wrapper(event).has(WrapperKind.FSDP):
+        return "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
+    if event.buffers:
+        return "DDP broadcasts the model's buffers to all ranks at each forward, so it waits for the others."
+    if event.way.evaluating:
+        return "DDP broadcasts buffers to all ranks at each forward: if the model has any, it waits for the others."
+    return "DDP may exchange buffers or rearrange its buckets in a forward, and then it waits for the others."
+
+
+def _remedy(event: Forward) -> str:
+    if _wrapper(event).has(WrapperKind.FSDP):
+        return "Let every rank make this call, and only one use the result."
+    return f"Call the model inside the wrapper: `{_label(event)}.module(...)`, or hand that to the function."

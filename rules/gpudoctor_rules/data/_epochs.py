@@ -1,0 +1,133 @@
+"""Samplers that must be told the epoch: which loops repeat them, and who tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence
+from gpudoctor.lint.values.base import FALSE, TRUE, Const, Value
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.event import Loop, SetEpoch
+from gpudoctor.record import dataclass
+from gpudoctor_rules.data._passes import (
+    Pass,
+    escapes,
+    is_name,
+    repeating_loop,
+    samplers_of,
+    trained_with,
+    training_passes,
+)
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A sampler that shuffles for a pass over its loader, which the loop `epochs` repeats."""
+
+    sampler: Sampler
+    training: Pass
+    epochs: Loop
+    told: tuple[SetEpoch, ...]
+    """The calls of `set_epoch` on it."""
+
+    @property
+    def way_to_say(self) -> str:
+        """How to reach the sampler in the loop, by the names that the program has given."""
+        if is_name(self.sampler.label):
+            return self.sampler.label
+        return f"{self.loader if is_name(self.loader) else 'loader'}.sampler"
+
+    @property
+    def loader(self) -> str:
+        return self.training.loader.label
+
+    @property
+    def confidence(self) -> Confidence:
+        """Definite where the program leaves no doubt that the sampler shuffles."""
+        shuffles = self.sampler.shuffle is None or self.sampler.shuffle.all(lambda value: value == TRUE)
+        return Confidence.DEFINITE if shuffles else Confidence.LIKELY
+
+
+def repeated_samplers(program: Program) -> Iterator[Repeated]:
+    """The distributed samplers that shuffle for training, epoch after epoch, and whose life is known in full."""
+    if not program.whole or program.managed_by or program.cut_short or _somebody_unknown_is_told(program):
+        return
+    seen: set[Sampler] = set()
+    passes = list(training_passes(program))
+    for training in passes:
+        same = [training]
+        epochs = repeating_loop(program, training.start)
+        if epochs is None:
+            epochs, same = _remaking_loop(program, training, passes)
+        for sampler in samplers_of(training.loader, training.when) or ():
+            if epochs is None or sampler in seen or not _shuffles_for_ranks(sampler):
+                continue
+            twins = {twin for each in same for twin in samplers_of(each.loader, each.when) or ()} | {sampler}
+            seen |= twins
+            if not any(escapes(program, each.loader) for each in same) and not escapes(program, *twins):
+                loaders = {each.loader for each in same}
+                told = (event for event in program.events(SetEpoch) if _reaches(event, twins, loaders))
+                yield Repeated(sampler, training, epochs, tuple(told))
+
+
+def told_instead(program: Program, repeated: Repeated) -> SetEpoch | None:
+    """A call in the loop over the epochs that tells a sampler which no model is trained with."""
+    trained = {
+        sampler
+        for loader, training in trained_with(program).items()
+        for sampler in samplers_of(loader, training.when) or ()
+    }
+    in_loop = program.during(repeated.epochs, SetEpoch)
+    return next((event for event in in_loop if (target := _sampler_of(event)) and target not in trained), None)
+
+
+def _shuffles_for_ranks(sampler: Sampler) -> bool:
+    if not sampler.distributed or sampler.sets_own_epoch:
+        return False
+    if any(isinstance(each, Dataset) and each.draws for each in sampler.dataset or ()):
+        return False
+    return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
+
+
+def _sampler_of(event: SetEpoch) -> Sampler | None:
+    return event.target.base if isinstance(event.target, Sampler) else None
+
+
+def _remaking_loop(program: Program, training: Pass, passes: list[Pass]) -> tuple[Loop | None, list[Pass]]:
+    """The loop that trains one model with a loader which it makes anew in each round, always in the same way."""
+    rounds = {loop.identity: loop for loop in training.start.loops}
+    for other in passes:
+        if not _is_made_like(other, training) or not _modules(program, other) & _modules(program, training):
+            continue
+        for loop in reversed(other.start.loops):
+            if loop.identity in rounds and loop.pass_ != rounds[loop.identity].pass_:
+                return rounds[loop.identity], [training, other]
+    return None, [training]
+
+
+def _is_made_like(other: Pass, training: Pass) -> bool:
+    samplers = samplers_of(training.loader, training.when) or []
+    seeded = any(
+        each.seed is not None and not each.seed.all(lambda value: isinstance(value, Const)) for each in samplers
+    )
+    return (
+        other.loader.place == training.loader.place and other.loader.dataset == training.loader.dataset and not seeded
+    )
+
+
+def _modules(program: Program, training: Pass) -> set[Value]:
+    calls = (program.forwards.get(identity) for identity in training.backward.forwards)
+    return {call.module for call in calls if call is not None}
+
+
+def _reaches(event: SetEpoch, samplers: set[Sampler], loaders: set[Loader]) -> bool:
+    """The call is meant for one of these samplers, if only by way of its loader, which has no such method."""
+    return _sampler_of(event) in samplers or event.target in loaders
+
+
+def _somebody_unknown_is_told(program: Program) -> bool:
+    return any(not isinstance(event.target, (Sampler, Loader, Dataset)) for event in program.events(SetEpoch))

@@ -1,0 +1,130 @@
+"""Passes over data: which loops over a loader make the model learn, and which loop repeats them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.base import NONE, Value, Values
+from gpudoctor.lint.values.data import Loader, Sampler
+from gpudoctor.lint.values.event import Backward, Forward, Iterate, Loop, MakeLoader, MakeSampler
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over the batches of a loader, and the backward with which a model learns from them."""
+
+    loader: Loader
+    start: Iterate
+    backward: Backward
+
+    @property
+    def when(self) -> Condition:
+        """What must hold for the pass and its backward."""
+        return self.start.when.both(self.backward.when)
+
+
+def training_passes(program: Program) -> Iterator[Pass]:
+    """The passes in which a model learns from the batches."""
+    for start in program.events(Iterate):
+        if isinstance(start.loader, Loader) and (backward := _backward_of(program, start, start.loader)) is not None:
+            yield Pass(start.loader, start, backward)
+
+
+def trained_with(program: Program) -> dict[Loader, Pass]:
+    """The first training pass over each loader."""
+    found: dict[Loader, Pass] = {}
+    for each in training_passes(program):
+        found.setdefault(each.loader, each)
+    return found
+
+
+def _backward_of(program: Program, start: Iterate, loader: Loader) -> Backward | None:
+    for backward in program.events(Backward):
+        if backward.order > start.order and (_inside(backward, start.loop) or _learns_from(program, backward, loader)):
+            return backward
+    return None
+
+
+def _inside(backward: Backward, loop: Loop | None) -> bool:
+    """The loop is the innermost one over batches around the backward: not an evaluation around it, nor one beside."""
+    if loop is None:
+        return False
+    around = [each for each in backward.loops if each.over is not None]
+    return bool(around) and around[-1].identity == loop.identity
+
+
+def _learns_from(program: Program, backward: Backward, loader: Loader) -> bool:
+    calls = (program.forwards.get(identity) for identity in backward.forwards)
+    return any(_reads(call, loader) for call in calls if call is not None)
+
+
+def _reads(call: Forward, loader: Loader) -> bool:
+    return any(isinstance(each, Tensor) and each.batch_of == loader for each in call.inputs)
+
+
+def repeating_loop(program: Program, start: Iterate) -> Loop | None:
+    """The innermost loop that passes over this very loader in more than one of its rounds: the loop over epochs."""
+    rounds: dict[object, set[int]] = {}
+    for each in program.iterations_of(start.loader):
+        for loop in each.loops:
+            rounds.setdefault(loop.identity, set()).add(loop.pass_)
+    outside = [loop for loop in start.loops if start.loop is None or loop.identity != start.loop.identity]
+    return next((loop for loop in reversed(outside) if len(rounds[loop.identity]) > 1), None)
+
+
+def samplers_of(loader: Loader, when: Condition) -> list[Sampler] | None:
+    """The samplers that pick the indices, on paths where `when` holds; None where that is not known for all of them."""
+    found: list[Sampler] = []
+    for given in (loader.sampler, loader.batch_sampler):
+        for value in given.given(when) if given is not None else ():
+            if isinstance(value, Sampler):
+                found.append(value.base)
+            elif value != NONE:
+                return None
+    return found
+
+
+def unused_samplers(program: Program) -> list[Sampler]:
+    """The distributed samplers that no loader was given, and no code that could not be read."""
+    made = [event.sampler for event in program.events(MakeSampler)]
+    batched = {each.base for each in made if isinstance(each, Sampler) and each.base != each}
+    loaders = [event.loader for event in program.events(MakeLoader)]
+    given = {
+        value.base
+        for loader in loaders
+        if isinstance(loader, Loader)
+        for value in (*(loader.sampler or ()), *(loader.batch_sampler or ()))
+        if isinstance(value, Sampler)
+    }
+    return [
+        each
+        for each in made
+        if isinstance(each, Sampler)
+        and each.distributed
+        and each.inner is None
+        and each not in batched | given
+        and not escapes(program, each)
+    ]
+
+
+def escapes(program: Program, *values: Value) -> bool:
+    """One of these objects was handed to code that could not be read."""
+    return any(value in program.escaped for value in values)
+
+
+def is_name(label: str) -> bool:
+    """The label is a name that the program has given to the object, not the name of its class."""
+    return label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
+
+
+def name_of(values: Values | None, default: str) -> str:
+    """How the program calls this, for a message."""
+    labels = (getattr(value, "label", "") for value in values or ())
+    return next((f"`{label}`" for label in labels if is_name(label)), default)

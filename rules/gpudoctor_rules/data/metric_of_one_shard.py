@@ -1,0 +1,132 @@
+"""A validation result is shown that this rank computed from its own share of the data alone.
+
+## What goes wrong
+
+With a `DistributedSampler` each rank (each process, one for each GPU) evaluates its own share of the validation set.
+What it counts up is the result of that share. Unless the ranks put their counts together, the number that is printed
+or logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank says
+something else, and the number changes with the number of GPUs. No error is raised.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2)).eval()
+    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
+    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
+    correct = torch.zeros(2)
+    with torch.no_grad():
+        for x, y in loader:
+            correct += torch.stack([(model(x).argmax(1) == y).sum(), torch.tensor(len(y))])
+    if dist.get_rank() == 0:
+        print(f"accuracy {correct[0] / correct[1]:.3f}")
+
+## Good
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2)).eval()
+    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
+    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
+    correct = torch.zeros(2)
+    with torch.no_grad():
+        for x, y in loader:
+            correct += torch.stack([(model(x).argmax(1) == y).sum(), torch.tensor(len(y))])
+    dist.all_reduce(correct)
+    if dist.get_rank() == 0:
+        print(f"accuracy {correct[0] / correct[1]:.3f}")
+
+## Fix
+
+Sum the counts over the ranks, on all ranks, before one of them shows the result: `dist.all_reduce(counts)`, then
+divide. The sampler repeats a few samples so that all shares are equally long; where the last digit matters, evaluate
+without a sampler on one rank. There is no automatic fix, since what has to be summed depends on the metric.
+
+## Silent when
+
+The result went through a collective, a metric library that synchronises, or code that could not be read; each rank
+evaluates the whole set; the text says which rank speaks; the number is shown inside the loop over the batches, as
+progress; it is a training loss.
+
+## Sources
+
+pytorch/pytorch#25162, facebookresearch/deit#24, roboflow/rf-detr#1507.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Text, Unknown, Value
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import Report
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+WITH_FRAMEWORK = {"accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)`"}
+"""Frameworks that shard loaders and leave the evaluation to the program, with what they offer for it."""
+
+
+class MetricOfOneShard(Rule):
+    """A validation result is shown that this rank computed from its own share of the data alone."""
+
+    code = "GPU312"
+    name = "metric-of-one-shard"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or not program.managed_by <= WITH_FRAMEWORK.keys():
+            return
+        trained = trained_with(program)
+        seen: set[Value] = set()
+        for report in program.events(Report):
+            loader = _evaluated(report, trained)
+            if loader is None or loader in seen or report.depends & Dependence.RANK or _is_input(report.value):
+                continue
+            seen.add(loader)
+            shown = "every rank has another number" if not report.rank_guards else "one share speaks for all"
+            remedy = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
+            yield self.found(
+                at=report.location,
+                message=f"{_name_of(report.value, loader)} comes from this rank's own share of `{loader.label}` and is "
+                f"never reduced over the ranks: {shown}.",
+                remedy=f"{remedy} before dividing and showing them.",
+                because=[
+                    ("each rank reads its own share of this loader", loader.place),
+                    *(("and evaluates it here", each.location) for each in program.iterations_of(loader)[:1]),
+                ],
+            )
+
+
+def _evaluated(report: Report, trained: Container[Value]) -> Loader | None:
+    """The loader that is evaluated, in shares, for what is shown after the loop over its batches."""
+    around = {loop.over for loop in report.loops}
+    loaders = [each for each in report.shards if isinstance(each, Loader)]
+    evaluated = [each for each in loaders if each not in trained and each not in around]
+    return min(evaluated, key=lambda each: each.place, default=None)
+
+
+def _is_input(value: Value) -> bool:
+    """The batch itself is shown, nothing that was counted up."""
+    return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
+
+
+def _name_of(value: Value, loader: Loader) -> str:
+    parts = value.parts if isinstance(value, Text) else (value,)
+    known = (part for part in parts if isinstance(part, (Unknown, Tensor)) and loader in part.shards)
+    label = next((part.label for part in known if part.label), "")
+    return f"`{label}`" if label else "What is shown here"

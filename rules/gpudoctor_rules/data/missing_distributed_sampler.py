@@ -1,0 +1,170 @@
+"""Every rank trains on the whole data set, because the loader has no sampler that shares it out.
+
+## What goes wrong
+
+Training on several GPUs runs the same program once for each GPU; each such process is called a rank. A `DataLoader`
+knows nothing of that. Without a `DistributedSampler` each rank reads the whole data set. No error is raised. An epoch
+takes as long as on one GPU, and where all ranks are seeded alike they compute the same batch at the same time: N GPUs
+do the work of one.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(dataset, batch_size=32, shuffle=True)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Three edits that belong together: make a `DistributedSampler`, give it to the loader in place of `shuffle=True`, and
+call `set_epoch` at the start of each epoch. Unsafe, because the data that each rank sees changes; that is the point.
+The batch size of the loader is that of one rank, so the batch of all ranks together is N times as large.
+
+## Silent when
+
+The loader feeds no `backward()`; the data set is cut by rank beforehand, iterable, draws its items at random whatever
+the index, or is of a kind that is not known; a framework such as Accelerate or Lightning shards the loader; the loader
+was made by code that could not be read. A warning only where training counts steps and not epochs: a random batch on
+each rank may be what is wanted.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler,
+innnky/so-vits-svc#70, clovaai/voxceleb_trainer#98, speechbrain/speechbrain#1517.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import NONE, TRUE, Unknown
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.function import Instance
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, escapes, name_of, trained_with, unused_samplers
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value, Values
+
+GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
+"""Samplers that do what a loader does without one."""
+
+
+class MissingDistributedSampler(Rule):
+    """Every rank trains on the whole data set, because the loader has no sampler that shares it out."""
+
+    code = "GPU301"
+    name = "missing-distributed-sampler"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or not program.whole or program.managed_by or program.cut_short:
+            return
+        forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}
+        for loader, training in trained_with(program).items():
+            wrap = _synchronised(program, training)
+            if wrap is None or not _reads_everything(program, loader, training) or _overlap(loader.dataset, forgotten):
+                continue
+            data = name_of(loader.dataset, "its data set")
+            yield self.found(
+                at=loader.place,
+                message=f"`{loader.label}` has no distributed sampler: every rank trains on all of {data}, "
+                "so more GPUs do not shorten the epoch.",
+                remedy=f"Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead of "
+                "`shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
+                because=[
+                    ("the model averages its gradients over the ranks", wrap.location),
+                    ("the ranks train on these batches", training.start.location),
+                ],
+                severity=Severity.WARNING if training.start.loop is None else None,
+            )
+
+
+def _synchronised(program: Program, training: Pass) -> Wrap | None:
+    """The wrap that makes the ranks train one model, and does not exclude this pass."""
+    kinds = (WrapperKind.DDP, WrapperKind.FSDP)
+    wraps = (event for event in program.events(Wrap) if event.kind in kinds)
+    return next((event for event in wraps if not event.when.excludes(training.when)), None)
+
+
+def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
+    """All of the data set lies before each rank, on the paths on which it trains."""
+    if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
+        return False
+    if not _shares_nothing(loader.sampler, training) or not _shares_nothing(loader.batch_sampler, training):
+        return False
+    shuffled = loader.shuffle is not None and loader.shuffle.given(training.when).all(lambda value: value == TRUE)
+    return loader.dataset is not None and loader.dataset.given(training.when).all(
+        lambda value: _is_whole(value, shuffled)
+    )
+
+
+def _shares_nothing(given: Values | None, training: Pass) -> bool:
+    """No sampler is given, or one that goes over all of the data."""
+    return given is None or given.given(training.when).all(
+        lambda value: (
+            value == NONE
+            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
+        )
+    )
+
+
+def _is_whole(dataset: Value, shuffled: bool) -> bool:
+    if dataset.depends & Dependence.RANK:
+        return False
+    if isinstance(dataset, Dataset):
+        return dataset.iterable is False and not dataset.sharded and not dataset.draws
+    # What shuffles has an index, so it is no stream that may be cut elsewhere.
+    known = isinstance(dataset, Instance) or (isinstance(dataset, Unknown) and bool(dataset.escaped_from))
+    return known and shuffled
+
+
+def _overlap(values: Values | None, others: set[Value]) -> bool:
+    return any(value in others for value in values or ())

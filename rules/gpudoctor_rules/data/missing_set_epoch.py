@@ -1,0 +1,112 @@
+"""A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.
+
+## What goes wrong
+
+A `DistributedSampler` gives each rank (each process, one for each GPU) its own share of the data. So that the shares
+do not overlap, all ranks shuffle with the same seed, and the only thing that changes it is `set_epoch`. Without that
+call each epoch replays the order of the first one, on every rank: the same samples, in the same batches, on the same
+GPU. No error is raised; training sees less variety, and the result is worse than on one GPU.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Call `set_epoch` as the first statement of the loop over the epochs, with the number of the epoch, the same one on all
+ranks. Safe: nothing but the order of the data changes, and it becomes what shuffling was meant to be.
+
+## Silent when
+
+`shuffle=False`; the data is read once; the loader only evaluates; the sampler counts epochs itself; somebody calls
+`set_epoch`, in whichever file; a framework that does so is in charge; the sampler was handed to code that could not
+be read.
+
+## Sources
+
+pytorch/pytorch#31771, huggingface/transformers#3721, kan-bayashi/ParallelWaveGAN#177,
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._epochs import repeated_samplers, told_instead
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class MissingSetEpoch(Rule):
+    """A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first."""
+
+    code = "GPU302"
+    name = "missing-set-epoch"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        for each in repeated_samplers(program):
+            if each.told or told_instead(program, each) is not None:
+                continue
+            yield self.found(
+                at=each.epochs.location,
+                message=f"`{each.sampler.label}` is never told the epoch: on every rank, each epoch replays the order "
+                "of the first one.",
+                remedy=f"Call `{each.way_to_say}.set_epoch(epoch)` at the start of each round of this loop, with the "
+                "number of the epoch.",
+                because=[
+                    ("the sampler is made here, and shuffles", each.sampler.place),
+                    (f"it picks the samples of `{each.loader}`", each.training.loader.place),
+                    ("whose batches are read here in each epoch", each.training.start.location),
+                ],
+                confidence=each.confidence,
+            )

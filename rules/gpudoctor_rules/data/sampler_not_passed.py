@@ -1,0 +1,117 @@
+"""A distributed sampler is made and never given to a loader, so every rank trains on the whole data set.
+
+## What goes wrong
+
+A `DistributedSampler` does nothing by itself: a `DataLoader` has to be given it. Without that, `set_epoch` can be
+called on it as often as one likes, and each rank (each process, one for each GPU) still reads the whole data set. No
+error is raised. An epoch takes as long as on one GPU.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, shuffle=True)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Give it to the loader: `sampler=sampler` in place of `shuffle=True`. Unsafe, because each rank then sees other data;
+that is the point.
+
+## Silent when
+
+The sampler reaches a loader in any way: by position, in a dictionary of options, inside a batch sampler, or through
+code that could not be read; no loader over the same data set feeds a `backward()`.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler, innnky/so-vits-svc#70.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, trained_with, unused_samplers
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.data import Sampler
+
+
+class SamplerNotPassed(Rule):
+    """A distributed sampler is made and never given to a loader, so every rank trains on the whole data set."""
+
+    code = "GPU307"
+    name = "sampler-not-passed"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.managed_by or program.cut_short:
+            return
+        passes = list(trained_with(program).values())
+        for sampler in unused_samplers(program):
+            training = next((each for each in passes if _goes_over_same_data(each, sampler)), None)
+            if training is None:
+                continue
+            yield self.found(
+                at=sampler.place,
+                message=f"`{sampler.label}` is never given to a loader: every rank trains on all of the data that "
+                f"`{training.loader.label}` reads.",
+                remedy=f"Make `{training.loader.label}` with `sampler={sampler.label}` and without `shuffle=True`.",
+                because=[
+                    ("this loader reads the same data set without it", training.loader.place),
+                    ("the ranks train on these batches", training.start.location),
+                ],
+            )
+
+
+def _goes_over_same_data(training: Pass, sampler: Sampler) -> bool:
+    mine = set(sampler.dataset or ())
+    return any(dataset in mine for dataset in training.loader.dataset or ())

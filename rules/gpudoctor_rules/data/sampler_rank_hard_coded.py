@@ -1,0 +1,168 @@
+"""A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.
+
+## What goes wrong
+
+A `DistributedSampler` cuts the data into `num_replicas` shares, and each rank (each process, one for each GPU) takes
+the one with its number. With `rank=0` for everybody all ranks read the first share and nobody reads the others. The
+local rank counts anew on each node, so with two nodes half of the shares are read twice. With `num_replicas` and
+`rank` the wrong way round the shares make no sense at all. With a `seed` that differs between ranks each one shuffles
+differently, and shares overlap. All of this is silent, except for a number that is too large:
+`ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset, num_replicas=dist.get_world_size(), rank=0)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Leave `num_replicas` and `rank` out: the sampler asks the process group. Unsafe, because each rank then sees other
+data; that is the point. Give all ranks the same `seed`.
+
+## Silent when
+
+The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` on one node, where
+the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read the same data; one replica.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler, NVlabs/LongLive#71,
+innnky/so-vits-svc#70.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import FALSE, Const, Value, Values
+from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.event import MakeSampler
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process group for both."
+
+
+class SamplerRankHardCoded(Rule):
+    """A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never."""
+
+    code = "GPU305"
+    name = "sampler-rank-hard-coded"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by:
+            return
+        for event in program.events(MakeSampler):
+            sampler = event.sampler
+            if isinstance(sampler, Sampler) and sampler.distributed:
+                yield from self._of(program, sampler)
+
+    def _of(self, program: Program, sampler: Sampler) -> Iterator[Finding]:
+        rank, replicas = _only(sampler.rank), _only(sampler.replicas)
+        if isinstance(replicas, Rank) and isinstance(rank, (Size, Const)):
+            yield self.found(
+                at=sampler.place,
+                message=f"`{sampler.label}` gets the rank as `num_replicas` and the number of ranks as `rank`: the two "
+                "arguments are swapped.",
+                remedy=FROM_GROUP,
+            )
+        elif _number(rank) is not None and replicas != Const(1):
+            yield self.found(
+                at=sampler.place,
+                message=f"The rank of `{sampler.label}` is written as a number: every process reads share "
+                f"{_number(rank)} and no process reads the others.",
+                remedy=FROM_GROUP,
+            )
+        elif isinstance(rank, Rank) and _breaks_on_two_nodes(program, rank, replicas):
+            yield self.found(
+                at=sampler.place,
+                message=f"`{sampler.label}` is told the local rank, which starts at 0 on each node: with two nodes "
+                "half of the shares are read twice and half never.",
+                remedy=FROM_GROUP,
+                because=[("the local rank is read here", rank.place)],
+                severity=Severity.WARNING,
+            )
+        if _shuffles(sampler) and _differs(sampler.seed):
+            yield self.found(
+                at=sampler.place,
+                message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shares of the ranks "
+                "overlap and some samples are never read.",
+                remedy="Give `seed` the same number on all ranks.",
+            )
+
+
+def _only(values: Values | None) -> Value | None:
+    return values.only if values is not None else None
+
+
+def _number(rank: Value | None) -> int | None:
+    """The rank where it is written as a number."""
+    return rank.value if isinstance(rank, Const) and type(rank.value) is int else None
+
+
+def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -> bool:
+    # A spawned process counts like its node, and a count of devices belongs to one node: both mean a single one.
+    from_launcher = program.world is World.TORCHRUN and rank.source is not RankSource.SPAWN_INDEX
+    over_nodes = replicas is None or (isinstance(replicas, Size) and replicas.kind is SizeKind.WORLD)
+    return rank.kind is RankKind.LOCAL and from_launcher and over_nodes
+
+
+def _shuffles(sampler: Sampler) -> bool:
+    return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
+
+
+def _differs(seed: Values | None) -> bool:
+    return seed is not None and seed.all(lambda value: bool(value.depends & Dependence.RANK))

@@ -1,0 +1,131 @@
+"""One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest.
+
+## What goes wrong
+
+A `DistributedSampler` with `num_replicas=N` gives out one share in N, and expects N processes to take them all. In a
+program that runs as one process (plain, or with `DataParallel`, which splits each batch over the GPUs of that one
+process) there is nobody to take the others: (N - 1)/N of the data is never seen. No error is raised, and the epochs
+look fast.
+
+## Bad
+
+    import torch
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset, num_replicas=torch.cuda.device_count(), rank=0)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(dataset, batch_size=32, shuffle=True)
+    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Choose one. Either keep the one process and give the loader `shuffle=True` in place of the sampler, or start one
+process for each GPU with `torchrun` and wrap the model in `DistributedDataParallel`. There is no automatic fix, since
+the program alone does not say which of the two is meant.
+
+## Silent when
+
+`num_replicas` is 1; the numbers come from a framework that counts processes itself, such as Horovod; the sampler
+belongs to the branch that starts several processes, and `DataParallel` to the other one. A sampler without
+`num_replicas` and `rank` fails at once where there is no process group: that is process-group-missing.
+
+## Sources
+
+hellojialee/Improved-Body-Parts#33, Lightning-AI/pytorch-lightning#268,
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.values.base import NONE, Const, Unknown, Values
+from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.event import InitGroup, MakeSampler, Spawn, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.values.rank import Size
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import name_of
+
+
+class SamplerWithoutProcessGroup(Rule):
+    """One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest."""
+
+    code = "GPU304"
+    name = "sampler-without-process-group"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if (
+            not program.whole
+            or program.managed_by
+            or program.has(InitGroup, Spawn)
+            or program.world is not World.SINGLE
+        ):
+            return
+        for event in program.events(MakeSampler):
+            sampler = event.sampler
+            if not isinstance(sampler, Sampler) or not sampler.distributed or not _takes_one_share(program, sampler):
+                continue
+            yield self.found(
+                at=sampler.place,
+                message=f"`{sampler.label}` takes one of {_count(sampler)} shares of "
+                f"{name_of(sampler.dataset, 'the data')}, and there is no other process to take the rest: it is never "
+                "seen.",
+                remedy="Leave the sampler out and give the loader `shuffle=True`, or start one process for each GPU "
+                "with torchrun and wrap the model in DistributedDataParallel.",
+                because=[("DataParallel runs all GPUs from this one process", _data_parallel(program, event))],
+            )
+
+
+def _takes_one_share(program: Program, sampler: Sampler) -> bool:
+    """Both numbers are given, and there is more than one share."""
+    if _absent(sampler.rank) or _absent(sampler.replicas) or sampler.replicas is None:
+        return False
+    for value in sampler.replicas:
+        several = isinstance(value, Size) or (isinstance(value, Const) and value.value not in (0, 1))
+        if not several and not (isinstance(value, Unknown) and value.config and program.has(Wrap)):
+            return False
+    return True
+
+
+def _absent(values: Values | None) -> bool:
+    return values is None or values.any(lambda value: value == NONE)
+
+
+def _count(sampler: Sampler) -> str:
+    only = sampler.replicas.only if sampler.replicas is not None else None
+    if isinstance(only, Const):
+        return str(only.value)
+    label = getattr(only, "label", "")
+    return f"`{label}`" if label else "several"
+
+
+def _data_parallel(program: Program, event: MakeSampler) -> Location | None:
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
+    return next((wrap.location for wrap in wraps if not wrap.when.excludes(event.when)), None)

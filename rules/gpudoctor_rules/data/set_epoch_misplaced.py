@@ -1,0 +1,170 @@
+"""`set_epoch` is called where it has no effect, or with a number that does not change.
+
+## What goes wrong
+
+A `DistributedSampler` draws the order of an epoch at the moment when a loop over its loader begins, from its seed and
+the last number that `set_epoch` was given, and each rank (each process, one for each GPU) takes its share of that
+order. Called before the loop over the epochs, or each time with the same number, `set_epoch` changes nothing: all
+epochs have one order. Called inside the loop over the batches it comes too late for this epoch, and the first two
+have the same order. Called on the sampler of the validation data, it leaves the training data as it was. Called with
+different numbers on different ranks, the shares overlap. A loader has no such method:
+`AttributeError: 'DataLoader' object has no attribute 'set_epoch'`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    sampler.set_epoch(0)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Call it as the first statement of the loop over the epochs, on the sampler of the training loader, with the number of
+the epoch, the same one on all ranks.
+
+## Silent when
+
+Some call on the sampler comes in time with a number that changes, also one with an offset or one counted by hand; the
+sampler does not shuffle; the data is read once; a framework is in charge.
+
+## Sources
+
+pytorch/pytorch#31771, yangkky/distributed_tutorial#5,
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import who
+from gpudoctor.lint.values.base import Const, Unknown
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import SetEpoch
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SetEpochMisplaced(Rule):
+    """`set_epoch` is called where it has no effect, or with a number that does not change."""
+
+    code = "GPU306"
+    name = "set-epoch-misplaced"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        for event in program.events(SetEpoch):
+            if isinstance(event.target, Loader) and not event.target.managed and not event.target.opaque:
+                yield self._on_loader(event, event.target)
+        for each in repeated_samplers(program):
+            if each.told and (flaw := _flaw(each)):
+                yield self._on_sampler(each.told[0], each, flaw)
+            elif not each.told and (other := told_instead(program, each)):
+                flaw = (
+                    f"is called on the wrong sampler: `{each.way_to_say}` shuffles the training data, and is never told"
+                )
+                yield self._on_sampler(other, each, flaw)
+
+    def _on_sampler(self, event: SetEpoch, each: Repeated, flaw: str) -> Finding:
+        return self.found(
+            at=event.location,
+            message=f"`set_epoch` {flaw}.",
+            remedy=f"Call `{each.way_to_say}.set_epoch(epoch)` as the first statement of the loop over the epochs, "
+            "with its number, on all ranks.",
+            because=[
+                ("the sampler of the training data is made", each.sampler.place),
+                ("the loop over the epochs", each.epochs.location),
+                ("the order of an epoch is drawn here", each.training.start.location),
+            ],
+            confidence=each.confidence,
+        )
+
+    def _on_loader(self, event: SetEpoch, loader: Loader) -> Finding:
+        return self.found(
+            at=event.location,
+            message=f"`{loader.label}` is a DataLoader and has no `set_epoch`: AttributeError on every rank.",
+            remedy=f"Call `{loader.label}.sampler.set_epoch(epoch)`.",
+            because=[("the loader is made", loader.place)],
+        )
+
+
+def _flaw(each: Repeated) -> str:
+    """What is wrong with all calls on the sampler; empty where one of them is right."""
+    if any(isinstance(event.target, Loader) for event in each.told):
+        return ""
+    if any(value.depends & Dependence.RANK for event in each.told for value in event.epoch or ()):
+        return "gets another number on each rank, so their shares of the data overlap"
+    around = {loop.identity for loop in each.training.start.loops if loop.over is None}
+    in_epoch = [event for event in each.told if any(loop.identity in around for loop in event.loops)]
+    if not in_epoch:
+        late = each.told[0].order > each.training.start.order
+        return f"is called once, {'after' if late else 'before'} the loop over the epochs: all of them have one order"
+    in_time = [event for event in in_epoch if all(loop.over is None for loop in event.loops)]
+    if not in_time:
+        return (
+            "is called inside the loop over the batches, when the order of the epoch is drawn: it comes an epoch late"
+        )
+    guards = {frozenset(event.rank_guards) for event in in_time}
+    if len(guards) == 1 and in_time[0].rank_guards:
+        return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shares of the data overlap"
+    return "gets the same number in each epoch: all of them have one order" if _is_constant(each, in_time) else ""
+
+
+def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:
+    rounds = {loop.pass_ for event in calls for loop in event.loops if loop.identity == each.epochs.identity}
+    numbers = {value for event in calls for value in event.epoch or ()}
+    if len(numbers) != 1:
+        return False
+    number = numbers.pop()
+    if isinstance(number, Const):
+        # What is zero in the first round may be counted up in the next one.
+        return len(rounds) > 1
+    return isinstance(number, Unknown) and number.config

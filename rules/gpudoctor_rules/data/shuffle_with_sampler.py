@@ -1,0 +1,99 @@
+"""A loader is given a sampler and `shuffle=True`, which exclude each other.
+
+## What goes wrong
+
+A sampler decides which sample comes next, and so does `shuffle=True`. `DataLoader` refuses to be given both, before
+the first batch, on every rank: `ValueError: sampler option is mutually exclusive with shuffle`. With a
+`batch_sampler` the text is `batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and
+drop_last`.
+
+## Bad
+
+    import torch
+    from torch.utils.data import DataLoader, RandomSampler, TensorDataset
+
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(dataset, batch_size=32, sampler=RandomSampler(dataset), shuffle=True)
+
+## Good
+
+    import torch
+    from torch.utils.data import DataLoader, RandomSampler, TensorDataset
+
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(dataset, batch_size=32, sampler=RandomSampler(dataset))
+
+## Fix
+
+Remove `shuffle=True` from the loader. Safe: a `DistributedSampler` shuffles unless it is told not to, and the program
+did not run before.
+
+## Silent when
+
+`shuffle` is true only where the sampler is None, as in `shuffle=(sampler is None)`; either is not known.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader, innnky/so-vits-svc#70.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.values.base import TRUE, Values
+from gpudoctor.lint.values.data import Loader, Sampler
+from gpudoctor.lint.values.event import MakeLoader
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+EXCLUSIVE = {
+    "sampler": "sampler option is mutually exclusive with shuffle",
+    "batch_sampler": "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last",
+}
+
+
+class ShuffleWithSampler(Rule):
+    """A loader is given a sampler and `shuffle=True`, which exclude each other."""
+
+    code = "GPU303"
+    name = "shuffle-with-sampler"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        for event in program.events(MakeLoader):
+            loader = event.loader
+            if not isinstance(loader, Loader) or loader.shuffle is None:
+                continue
+            for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
+                sampler = _refused(event, loader.shuffle, given)
+                if given is not None and sampler is not None:
+                    always = given.given(event.when).all(lambda value: isinstance(value, Sampler))
+                    yield self._both(loader, name, sampler, Confidence.DEFINITE if always else Confidence.LIKELY)
+
+    def _both(self, loader: Loader, name: str, sampler: Sampler, confidence: Confidence) -> Finding:
+        shuffles = "; the sampler shuffles already" if sampler.base.distributed and sampler.base.shuffle is None else ""
+        return self.found(
+            at=loader.place,
+            message=f"`{loader.label}` gets `shuffle=True` and a sampler, which are mutually exclusive: every rank "
+            f"ends with `ValueError: {EXCLUSIVE[name]}`.",
+            remedy=f"Remove `shuffle=True` here{shuffles}.",
+            because=[("the sampler is made", sampler.place)],
+            confidence=confidence,
+        )
+
+
+def _refused(event: MakeLoader, shuffle: Values, given: Values | None) -> Sampler | None:
+    """The sampler that is given on a path on which `shuffle` can only be True."""
+    for binding in given.given(event.when).bindings if given is not None else ():
+        if isinstance(binding.value, Sampler):
+            together = shuffle.given(event.when.both(binding.when))
+            if together.all(lambda value: value == TRUE):
+                return binding.value
+    return None

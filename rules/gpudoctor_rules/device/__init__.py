@@ -1,0 +1,1 @@
+"""Is everything on the device where it should be?"""

@@ -1,0 +1,52 @@
+"""How ranks come to their GPUs: by a number, by `set_device`, by what the process sees, or by nobody's choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.event import DeviceUsed, EnvironmentWrite, Escape, Event, InitGroup, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+def by_all(program: Program, event: Event) -> bool:
+    """All ranks get here, and it is not one branch of a choice whose other branch gives each rank its own GPU."""
+    if not program.by_every_rank(event):
+        return False
+    return not any(_own(used.device) and used.when.excludes(event.when) for used in program.events(DeviceUsed))
+
+
+def _own(device: Value) -> bool:
+    return bool(device.depends & Dependence.RANK)
+
+
+def passes_through(program: Program) -> bool:
+    """The models end up on a GPU of each rank after all."""
+    return any(
+        wrap.model_device is not None and wrap.model_device.all(_own)
+        for wrap in program.events(Wrap)
+        if wrap.kind is not WrapperKind.DATA_PARALLEL
+    )
+
+
+def may_have_chosen(program: Program, event: Event) -> bool:
+    """Some call makes the current device that of the rank, or may have done so before where it could not be read."""
+    if any(escape.order < event.order for escape in program.events(Escape)):
+        return True
+    chosen = any(used.purpose in ("set_device", "context") for used in program.events(DeviceUsed))
+    return chosen or any(init.device_id is not None for init in program.events(InitGroup))
+
+
+def one_visible(program: Program) -> bool:
+    """The program says which GPUs a process sees, other than by a list that is the same for all."""
+    writes = (write for write in program.events(EnvironmentWrite) if write.name == "CUDA_VISIBLE_DEVICES")
+    return any(not write.value.all(_is_list) for write in writes)
+
+
+def _is_list(value: Value) -> bool:
+    # A list of several GPUs narrows nothing to one process; one that is not known may.
+    return isinstance(value, Const) and isinstance(value.value, str) and "," in value.value

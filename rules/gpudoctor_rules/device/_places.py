@@ -1,0 +1,66 @@
+"""Where things are: devices as rules compare and as messages name them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.rank import Rank
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+def certain(values: Values | None) -> Device | None:
+    """The device where it is surely this one."""
+    only = values.only if values is not None else None
+    return only if isinstance(only, Device) else None
+
+
+def on_cpu(values: Values | None) -> bool:
+    """Surely on the CPU."""
+    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_cpu)
+
+
+def on_gpu(value: Value | None) -> bool:
+    """Surely on an accelerator."""
+    return isinstance(value, Device) and value.is_accelerator
+
+
+def one_gpu(device: Device) -> bool:
+    """The same GPU on every rank, because the program wrote its number."""
+    return device.type == "cuda" and device.literal_index is not None
+
+
+def current_gpu(device: Device) -> bool:
+    """`cuda` without a number: the current device of the process."""
+    return device.type == "cuda" and device.index is None
+
+
+def differ(one: Device, other: Device) -> bool:
+    """Surely not the same device on all ranks: another type, another number, or a number beside a rank."""
+    if one.type != other.type:
+        return True
+    numbers = [isinstance(device.index, Const) for device in (one, other)]
+    ranks = [isinstance(device.index, Rank) for device in (one, other)]
+    # Two ranks of different kinds agree on one node.
+    return one.index != other.index and any(numbers) and all(n or r for n, r in zip(numbers, ranks, strict=True))
+
+
+def called(device: Device) -> str:
+    """The device as a reader would write it."""
+    index = device.index
+    if index is None:
+        return f"`{device.type}`"
+    if isinstance(index, Const):
+        return f"`{device.type}:{index.value!r}`"
+    if isinstance(index, Rank):
+        return f"`{device.type}:<{index.kind.value}>`"
+    label = index.label if isinstance(index, Unknown) else ""
+    return f"`{device.type}:<{label}>`" if label else f"some `{device.type}` device"
+
+
+def managed(program: Program) -> bool:
+    """A framework decides what is where."""
+    return bool(program.managed_by)

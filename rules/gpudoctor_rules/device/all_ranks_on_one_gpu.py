@@ -1,0 +1,140 @@
+"""Every rank uses the same GPU, the first one, and the others stay idle.
+
+## What goes wrong
+
+A distributed program runs as several processes, the ranks, one for each GPU. Each has to choose its own. `cuda:0` is
+the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`.
+Then all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1
+both on CUDA device`, or training just runs on one GPU at a fraction of the speed.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    device = torch.device("cuda:0")
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).to(device))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8, device=device)).square().mean().backward()
+        optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).to(device), device_ids=[device])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8, device=device)).square().mean().backward()
+        optimizer.step()
+
+## Fix
+
+Read the local rank, call `torch.cuda.set_device(local_rank)` first thing, and use `cuda` or `cuda:<local rank>` from
+there on. Unsafe: it changes which GPUs are used, which is the point.
+
+## Silent when
+
+`CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU, in whichever file or by a
+`with`; only some ranks get there; the branch is for one process; a framework chooses.
+
+## Sources
+
+facebookresearch/msn#24, NVIDIA/Megatron-LM#661, Peterande/D-FINE#289,
+https://docs.pytorch.org/docs/stable/generated/torch.cuda.set_device.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import DeviceUsed, Move
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._choices import by_all, may_have_chosen, one_visible, passes_through
+from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class AllRanksOnOneGpu(Rule):
+    """Every rank uses the same GPU, the first one, and the others stay idle."""
+
+    code = "GPU204"
+    name = "all-ranks-on-one-gpu"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or managed(program) or one_visible(program):
+            return
+        found = _first_choice(program)
+        if found is None:
+            return
+        event, device = found
+        gpu = f"`cuda:{device.literal_index or 0}`"
+        through = passes_through(program)
+        what = f"{_what(event, device)}, and that is {gpu} on every rank"
+        yield self.found(
+            at=event.location,
+            message=f"{what}: each copies through that GPU first and keeps memory there."
+            if through
+            else f"{what}: all processes share one GPU, and the others stay idle.",
+            remedy='Let each rank take its own GPU: `local_rank = int(os.environ["LOCAL_RANK"])`, then '
+            "`torch.cuda.set_device(local_rank)` before anything is moved, and `cuda` or `cuda:<local rank>` after it.",
+            because=[("the device is named here", device.place)],
+            severity=Severity.WARNING if through else None,
+        )
+
+
+def _first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
+    """The first thing that puts every rank on one GPU, and which."""
+    for used in program.events(DeviceUsed):
+        device = used.device if used.purpose == "set_device" and used.certain else None
+        if isinstance(device, Device) and one_gpu(device) and by_all(program, used):
+            return used, device
+    # Batches follow the model as a rule, so they are blamed only where it has a place of its own.
+    for wanted in (_is_model, _is_batch):
+        for move in program.events(Move):
+            target = certain(move.device)
+            if target is None or not wanted(move) or not by_all(program, move):
+                continue
+            if one_gpu(target) or (current_gpu(target) and not may_have_chosen(program, move)):
+                return move, target
+    return None
+
+
+def _what(event: DeviceUsed | Move, device: Device) -> str:
+    if isinstance(event, DeviceUsed):
+        return "Every rank chooses its GPU by the same number"
+    label = f"`{getattr(event.subject, 'label', 'This')}`"
+    if one_gpu(device):
+        return f"{label} is moved to a GPU by its number"
+    return f"{label} is moved to the current GPU, which no rank has chosen"
+
+
+def _is_model(move: Move) -> bool:
+    """A module that may have weights; a loss function without them takes up no GPU."""
+    module = core_of(move.subject)
+    return isinstance(module, Module) and module.parameters is not False
+
+
+def _is_batch(move: Move) -> bool:
+    return isinstance(move.subject, Tensor) and move.subject.origin is TensorOrigin.BATCH

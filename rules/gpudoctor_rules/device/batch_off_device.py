@@ -1,0 +1,134 @@
+"""A batch is still on the CPU when it meets a model, or its outputs, on the GPU.
+
+## What goes wrong
+
+A `DataLoader` yields its batches in the memory of the CPU. Where one of their tensors meets the weights or the outputs
+of a model on the GPU, the step ends with `RuntimeError: Expected all tensors to be on the same device, but found at
+least two devices, cuda:0 and cpu!`, or with `Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor)
+should be the same`. With DDP and `device_ids`, and with DataParallel, the wrapper brings the inputs of the model to
+the GPU, so that it is the targets that are forgotten most often.
+
+## Bad
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = torch.nn.Linear(8, 2).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randint(2, (512,)))
+    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x.cuda()), y).backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = torch.nn.Linear(8, 2).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randint(2, (512,)))
+    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
+        x, y = x.cuda(), y.cuda()
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+## Fix
+
+Move the tensor to the device of the model at the start of the iteration, `x = x.to(device, non_blocking=True)`.
+Unsafe: lint has to guess which name is the right device.
+
+## Silent when
+
+The wrapper moves its inputs; the data set, the collate function or an iterator of the program may move them; a
+framework prepares the loader; the tensor was moved on some path, or in vain (that is GPU203).
+
+## Sources
+
+SamLynnEvans/Transformer#27, pxq0312/SFANet#5, hangyu94/Ada-CM#10,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Discard, Mixed
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._places import called, managed
+from gpudoctor_rules.device.move_discarded import MOVES
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+class BatchOffDevice(Rule):
+    """A batch is still on the CPU when it meets a model, or its outputs, on the GPU."""
+
+    code = "GPU201"
+    name = "batch-off-device"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if managed(program):
+            return
+        # A move whose result was dropped is the cause, and GPU203 names it.
+        in_vain, told = _moved_in_vain(program), set[Location]()
+        for event in program.events(Mixed):
+            left = next((each for each in map(_batch, event.on_cpu) if each is not None), None)
+            if left is None or left.batch_of in in_vain or event.location in told:
+                continue
+            told.add(event.location)
+            other = next((each for each in event.on_device if isinstance(each, Tensor)), None)
+            yield self.found(
+                at=event.location,
+                message=f"`{left.label}` is on the CPU here, as {_source(left)} yields it, and meets "
+                f"{_partner(program, event, other)}: the step ends with an error.",
+                remedy=f"Move it first: `{left.label} = {left.label}.to(device, non_blocking=True)`, with the device "
+                "of the model.",
+                because=[
+                    ("the loader is made here", getattr(left.batch_of, "place", None)),
+                    ("the GPU is chosen here", _chosen(other)),
+                ],
+            )
+
+
+def _batch(value: Value) -> Tensor | None:
+    """The value where it is what a loader yields."""
+    if isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH and value.batch_of is not None:
+        return value
+    return None
+
+
+def _moved_in_vain(program: Program) -> set[Value | None]:
+    """Loaders of which some tensor was moved by a statement that drops the result."""
+    dropped = [event.value for event in program.events(Discard) if event.call in MOVES]
+    return {value.batch_of for value in dropped if isinstance(value, Tensor)} - {None}
+
+
+def _source(tensor: Tensor) -> str:
+    label = getattr(tensor.batch_of, "label", "")
+    return f"`{label}`" if label and label != tensor.label else "its loader"
+
+
+def _partner(program: Program, event: Mixed, other: Tensor | None) -> str:
+    where = f" on {called(other.device)}" if other is not None and isinstance(other.device, Device) else " on the GPU"
+    if event.module is not None:
+        return f"the weights of `{getattr(event.module, 'label', 'the model')}`{where}"
+    made_by = (program.forwards[each].module for each in other.forwards if each in program.forwards) if other else ()
+    model = next((getattr(module, "label", "") for module in made_by), "")
+    if model:
+        return f"the output of `{model}`{where}"
+    return f"`{other.label}`{where}" if other is not None else f"tensors{where}"
+
+
+def _chosen(other: Tensor | None) -> Location | None:
+    return other.device.place if other is not None and isinstance(other.device, Device) else None

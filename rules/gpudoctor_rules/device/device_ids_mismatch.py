@@ -1,0 +1,152 @@
+"""The `device_ids` of a wrapper do not go with the GPU that the model is on.
+
+## What goes wrong
+
+`DataParallel` copies the model from the first of its `device_ids`; a model on another GPU ends with `RuntimeError:
+module must have its parameters and buffers on device cuda:1 (device_ids[0]) but found one of them on device: cuda:0`.
+`DistributedDataParallel` is one process for one GPU: more than one id ends with `ValueError: device_ids can only be
+None or contain a single element.`, and an id other than the GPU of the model sends the inputs to the wrong place:
+`Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!`.
+
+## Bad
+
+    import torch
+
+    model = torch.nn.Linear(8, 1).to("cuda:0")
+    model = torch.nn.DataParallel(model, device_ids=[1, 2])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+
+    model = torch.nn.Linear(8, 1).to("cuda:1")
+    model = torch.nn.DataParallel(model, device_ids=[1, 2])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+
+## Fix
+
+None is offered: which of the two was meant is for the author to say. DataParallel wants the model on `device_ids[0]`,
+DDP wants `device_ids=[local_rank]` and the model on that GPU.
+
+## Silent when
+
+The ids or the device of the model are not known; DataParallel's model is moved after the wrap and before the first
+call; both are the current device in different words.
+
+## Sources
+
+google-research/big_transfer#73, otenim/GLCIC#8, mit-han-lab/temporal-shift-module#24,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import NONE, Const, Value, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import DeviceUsed, Forward, Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.values.rank import Rank
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._places import called, certain, differ, one_gpu
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class DeviceIdsMismatch(Rule):
+    """The `device_ids` of a wrapper do not go with the GPU that the model is on."""
+
+    code = "GPU208"
+    name = "device-ids-mismatch"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for wrap in program.events(Wrap):
+            if wrap.kind is WrapperKind.DDP and wrap.location not in told and (found := self._of_ddp(program, wrap)):
+                told.add(wrap.location)
+                yield found
+        wraps = {wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL}
+        for call in program.events(Forward):
+            wrapped = wraps.get(_only_wrapper(call.module))
+            if wrapped is None or wrapped.location in told or not (found := self._of_parallel(program, wrapped, call)):
+                continue
+            told.add(wrapped.location)
+            yield found
+
+    def _of_ddp(self, program: Program, wrap: Wrap) -> Finding | None:
+        if wrap.ids is not None and len(wrap.ids) > 1:
+            return self.found(
+                at=wrap.location,
+                message=f"One process of DistributedDataParallel drives one GPU, and is given {len(wrap.ids)} "
+                "`device_ids` here: every rank ends with an error.",
+                remedy="Give each rank its own GPU: `device_ids=[local_rank]`.",
+            )
+        wanted, actual = _first_id(wrap), _resolved(program, certain(wrap.model_device))
+        # A model that all ranks put on one GPU by its number is GPU204.
+        if wanted is None or actual is None or actual.is_cpu or (one_gpu(actual) and not one_gpu(wanted)):
+            return None
+        if not differ(wanted, actual):
+            return None
+        return self.found(
+            at=wrap.location,
+            message=f"DistributedDataParallel sends the inputs to {called(wanted)}, its `device_ids`, and the model is "
+            f"on {called(actual)}: where the two are not the same GPU, the forward ends with an error.",
+            remedy="Use the GPU of the model: `device_ids=[local_rank]`.",
+            because=[("the device of the model is named here", actual.place)],
+        )
+
+    def _of_parallel(self, program: Program, wrap: Wrap, call: Forward) -> Finding | None:
+        wanted = _first_id(wrap) or (Device("cuda", Const(0)) if _left_out(wrap.device_ids) else None)
+        actual = _resolved(program, certain(call.device))
+        if wanted is None or actual is None or actual.is_cpu or not differ(wanted, actual):
+            return None
+        return self.found(
+            at=call.location,
+            message=f"DataParallel copies the model from {called(wanted)}, the first of its `device_ids`, but the "
+            f"model is on {called(actual)}: the call ends with an error.",
+            remedy=f"Move the model to {called(wanted)} before this call, or begin `device_ids` with its GPU.",
+            because=[("the model is wrapped here", wrap.location), ("its device is named here", actual.place)],
+        )
+
+
+def _only_wrapper(module: Value) -> Value:
+    """The wrapper around a model; the module itself where there are several, which is a mistake of its own."""
+    chain = module.chain if isinstance(module, Wrapper) else ()
+    around = [wrapper for wrapper in chain if wrapper.kind is not WrapperKind.COMPILED]
+    return around[0] if len(around) == 1 else module
+
+
+def _left_out(ids: Values | None) -> bool:
+    return ids is None or ids.only == NONE
+
+
+def _first_id(wrap: Wrap) -> Device | None:
+    only = wrap.ids[0].only if wrap.ids else None
+    if isinstance(only, Device):
+        return only
+    number = isinstance(only, Rank) or (isinstance(only, Const) and isinstance(only.value, int))
+    return Device("cuda", only) if number else None
+
+
+def _resolved(program: Program, device: Device | None) -> Device | None:
+    """The device with its number: `cuda` is the first GPU as long as nobody chooses another."""
+    if device is None or device.index is not None or device.type != "cuda":
+        return device
+    if any(used.purpose in ("set_device", "context") for used in program.events(DeviceUsed)):
+        return None
+    return Device("cuda", Const(0), device.place)

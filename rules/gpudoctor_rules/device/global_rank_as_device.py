@@ -1,0 +1,141 @@
+"""The global rank is used as the number of a GPU, which only works on the first node.
+
+## What goes wrong
+
+The global rank counts the processes of all nodes, the GPUs of a node are numbered from 0 again. On one node the two
+agree. On the second node of eight GPUs the first process has rank 8 and asks for a ninth GPU: `CUDA error: invalid
+device ordinal`. What numbers the GPUs is the local rank, which `torchrun` puts into `LOCAL_RANK`.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+
+## Fix
+
+Use `int(os.environ["LOCAL_RANK"])` for devices and keep the rank for samplers and guards. Unsafe: a launcher other
+than `torchrun` may not set that variable.
+
+## Silent when
+
+The rank is taken modulo the number of GPUs; it is the index that `mp.spawn` hands out; the program meets at
+`localhost`, so that it runs on one node anyway; the file is no program, and whoever imports it may see to that.
+
+## Sources
+
+meta-llama/llama-cookbook#90, LMCache/LMCache#814, MzeroMiko/VMamba#115,
+https://docs.pytorch.org/docs/stable/elastic/run.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import Const, Text, Value, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import DeviceUsed, EnvironmentWrite, InitGroup
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+HERE = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
+
+
+class GlobalRankAsDevice(Rule):
+    """The global rank is used as the number of a GPU, which only works on the first node."""
+
+    code = "GPU205"
+    name = "global-rank-as-device"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.world is not World.TORCHRUN or not program.whole or _one_node(program):
+            return
+        uses = [used for used in program.events(DeviceUsed) if used.certain and _rank_of(used.device) is not None]
+        if not uses:
+            return
+        rank = _rank_of(uses[0].device)
+        assert rank is not None
+        yield self.found(
+            at=uses[0].location,
+            message=f"The number of the GPU is the global rank{_source(rank)}. On a second node the ranks go on "
+            "counting while the GPUs start again at 0: `CUDA error: invalid device ordinal`.",
+            remedy='Use the local rank for devices: `int(os.environ["LOCAL_RANK"])`, which torchrun sets.',
+            because=[("the rank is read here", rank.place), *_others(uses)],
+        )
+
+
+def _others(uses: list[DeviceUsed]) -> list[tuple[str, Location]]:
+    """The next places where the rank becomes a device, each once."""
+    places = dict.fromkeys(used.location for used in uses if used.location != uses[0].location)
+    return [("it is the number of a GPU here, too", place) for place in list(places)[:3]]
+
+
+def _rank_of(device: Value) -> Rank | None:
+    index = device.index if isinstance(device, Device) else None
+    # Who numbers his processes himself, by an argument or as children of one, knows how many nodes there are.
+    own = (RankSource.SPAWN_INDEX, RankSource.ARGUMENT)
+    if isinstance(index, Rank) and index.kind is RankKind.GLOBAL and index.source not in own:
+        return index
+    return None
+
+
+def _source(rank: Rank) -> str:
+    return {
+        RankSource.ENVIRONMENT: ", from the variable `RANK`",
+        RankSource.PROCESS_GROUP: ", from the process group",
+        RankSource.SLURM: ", from SLURM",
+    }.get(rank.source, "")
+
+
+def _one_node(program: Program) -> bool:
+    """The processes meet at an address that only this node has."""
+    written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
+    methods = [init.init_method for init in program.events(InitGroup) if init.init_method is not None]
+    return any(_is_here(values) for values in (*written, *methods))
+
+
+def _is_here(values: Values) -> bool:
+    return values.all(lambda value: any(_host(value).removeprefix("tcp://").startswith(name) for name in HERE))
+
+
+def _host(value: Value) -> str:
+    """The constant text with which a value begins."""
+    if isinstance(value, Text):
+        return _host(value.parts[0])
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else ""

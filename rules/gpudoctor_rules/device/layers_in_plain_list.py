@@ -1,0 +1,92 @@
+"""Layers are kept in a Python list or dict, where the module does not find them.
+
+## What goes wrong
+
+A module registers the layers that are assigned to its attributes, not those inside a plain `list`, `tuple` or `dict`.
+What is hidden there is missing from `parameters()`: the optimizer never updates it, `model.to(device)` leaves it on
+the CPU, DDP neither broadcasts nor averages it, and `state_dict()` does not save it. On the GPU the forward ends with
+`Expected all tensors to be on the same device`; on the CPU nothing is said, and each rank keeps its own random layers.
+
+## Bad
+
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [torch.nn.Linear(8, 8) for _ in range(3)]
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).relu()
+            return x
+
+    net = Net()
+
+## Good
+
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).relu()
+            return x
+
+    net = Net()
+
+## Fix
+
+`nn.ModuleList([...])` or `nn.ModuleDict({...})` around the container. Safe: they are used like the list or the dict.
+
+## Silent when
+
+The layers have no parameters; they are registered as well (`add_module`, `nn.Sequential(*layers)`); a single module
+is hidden in a list of one, the usual way to keep a teacher out of `parameters()`.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html,
+https://discuss.pytorch.org/t/list-of-nn-module-in-a-nn-module/219.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import ModuleClassFlaw
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class LayersInPlainList(Rule):
+    """Layers are kept in a Python list or dict, where the module does not find them."""
+
+    code = "GPU212"
+    name = "layers-in-plain-list"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(ModuleClassFlaw):
+            # A list of one is how a module is hidden on purpose.
+            if event.flaw != "plain-container" or event.count < 2 or event.location in told:
+                continue
+            told.add(event.location)
+            label = getattr(event.cls, "label", "the class")
+            yield self.found(
+                at=event.location,
+                message=f"The layers in `self.{event.attribute}` are not registered with `{label}`: they are "
+                "missing from `parameters()`, so they are not trained, not moved, not synchronised and not saved.",
+                remedy="Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict.",
+            )

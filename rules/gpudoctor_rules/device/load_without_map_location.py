@@ -1,0 +1,124 @@
+"""Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.
+
+## What goes wrong
+
+A checkpoint remembers on which device each tensor was. Without `map_location`, `torch.load` puts it there again: rank
+0 saved from `cuda:0`, so all ranks restore to `cuda:0`. Each of them keeps a copy and a CUDA context there, and the
+first GPU runs out of memory. On a machine with fewer GPUs it ends with `Attempting to deserialize object on CUDA
+device 1 but torch.cuda.device_count() is 1`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(8, 1).cuda()
+    model.load_state_dict(torch.load("checkpoint.pt"))
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(8, 1).cuda()
+    model.load_state_dict(torch.load("checkpoint.pt", map_location="cpu"))
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+
+## Fix
+
+`map_location="cpu"`: `load_state_dict` copies from there to wherever the model is. Safe.
+
+## Silent when
+
+One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer,
+as with data; each rank loads a file of its own; `map_location` is given in whichever form.
+
+## Sources
+
+pytorch/pytorch#23138, pytorch/examples#969, NVIDIA/apex#222,
+https://docs.pytorch.org/docs/stable/generated/torch.load.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import NONE, Value
+from gpudoctor.lint.values.event import Load, LoadState, Save
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._places import managed
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class LoadWithoutMapLocation(Rule):
+    """Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one."""
+
+    code = "GPU209"
+    name = "load-without-map-location"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or managed(program):
+            return
+        restored = _restored(program)
+        told: set[Location] = set()
+        for load in program.events(Load):
+            use = restored.get(load.result) if load.result is not None else None
+            given = load.map_location is not None and load.map_location.only != NONE
+            if use is None or given or load.location in told:
+                continue
+            if not program.by_every_rank(load) or _of_the_rank(load):
+                continue
+            told.add(load.location)
+            # Only what this program saves is known to hold tensors of a GPU.
+            saved = _saved(program, load)
+            yield self.found(
+                at=load.location,
+                message="Every rank loads this checkpoint onto the GPU that it was saved from, `cuda:0` as a rule: the "
+                "first GPU holds a copy for each rank and runs out of memory.",
+                remedy='Load to the CPU: `torch.load(..., map_location="cpu")`. `load_state_dict` copies it to the '
+                "device of the model.",
+                because=[("what was loaded becomes state here", use.location), ("it is saved here", saved)],
+                confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
+            )
+
+
+def _of_the_rank(load: Load) -> bool:
+    """Each rank reads a file of its own, and may have written it from its own GPU."""
+    return any(path.depends & (Dependence.RANK | Dependence.UNREAD) for path in load.path or ())
+
+
+def _restored(program: Program) -> dict[Value, LoadState]:
+    """What was loaded and becomes the state of a model or an optimizer, with the first place where it does."""
+    found: dict[Value, LoadState] = {}
+    for event in program.events(LoadState):
+        if event.loaded is not None:
+            found.setdefault(event.loaded, event)
+    return found
+
+
+def _saved(program: Program, load: Load) -> Location | None:
+    """Where this program writes the file that it loads."""
+    for save in program.events(Save):
+        if save.checkpoint and any(path in set(load.path or ()) for path in save.path or ()):
+            return save.location
+    return None

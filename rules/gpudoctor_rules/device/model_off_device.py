@@ -1,0 +1,119 @@
+"""The batch is moved to the GPU, and the model that it meets was never moved.
+
+## What goes wrong
+
+The weights of a module are made in the memory of the CPU and stay there until `model.to(device)` or `model.cuda()`.
+Called with a tensor on the GPU, the model ends with `RuntimeError: Expected all tensors to be on the same device, but
+found at least two devices, cuda:0 and cpu!`; under `DataParallel` the error is `module must have its parameters and
+buffers on device cuda:0 (device_ids[0]) but found one of them on device: cpu`. Wrapping moves nothing: neither
+`DataParallel` nor `DistributedDataParallel` brings the model to its GPU.
+
+## Bad
+
+    import torch
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = torch.nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        x = torch.randn(32, 8).to(device)
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = torch.nn.Linear(8, 2).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        x = torch.randn(32, 8).to(device)
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+## Fix
+
+Move the model once, before the loop: `model.to(device)` (a module moves in place). Unsafe: lint has to guess which
+name is the right device, and memory on the GPU is taken.
+
+## Silent when
+
+The model moves itself or was made on the GPU; it comes from code that could not be read; it was handed to such code;
+only some paths leave it on the CPU; a framework prepares it; DDP was given `device_ids` (that is GPU207).
+
+## Sources
+
+google-research/big_transfer#73, Morizeyao/GPT2-Chinese#165,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Forward
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._places import called, managed, on_cpu, on_gpu
+from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+class ModelOffDevice(Rule):
+    """The batch is moved to the GPU, and the model that it meets was never moved."""
+
+    code = "GPU202"
+    name = "model-off-device"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if managed(program):
+            return
+        # There the constructor of DDP has ended the program before any forward.
+        stopped = {core_of(wrap.inner) for wrap in fails_at_wrap(program)}
+        told: set[Value] = set()
+        for event in program.events(Forward):
+            core = core_of(event.module)
+            if core in told or core in program.escaped or core in stopped or not _at_odds(event):
+                continue
+            told.add(core)
+            where = next((t.device for t in event.inputs if isinstance(t, Tensor)), None)
+            label = getattr(event.module, "label", "the model")
+            yield self.found(
+                at=event.location,
+                message=f"`{label}` is on the CPU when it is called with a tensor on "
+                f"{called(where) if isinstance(where, Device) else 'the GPU'}: {_ending(event.module)}",
+                remedy=f"Move the model before its first use: `{label}.to(device)`, with the device of its inputs.",
+                because=[
+                    ("the model is made here, on the CPU, and never moved", getattr(core, "place", None)),
+                    ("wrapping it moves nothing", _wrapped(event.module)),
+                    ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
+                ],
+            )
+
+
+def _at_odds(event: Forward) -> bool:
+    """The weights are surely on the CPU and all inputs surely on a GPU."""
+    tensors = [each for each in event.inputs if isinstance(each, Tensor)]
+    return on_cpu(event.device) and bool(tensors) and all(on_gpu(tensor.device) for tensor in tensors)
+
+
+def _ending(module: Value) -> str:
+    if isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL):
+        return "DataParallel wants it on `device_ids[0]`, and ends with an error."
+    return "the call ends with an error."
+
+
+def _wrapped(module: Value) -> Location | None:
+    return module.place if isinstance(module, Wrapper) else None

@@ -1,0 +1,118 @@
+"""A tensor is moved by a statement that drops the result, so the tensor stays where it was.
+
+## What goes wrong
+
+`Tensor.to`, `.cuda()`, `.half()` and their kind return a new tensor; only modules move in place. A bare statement
+`x.to(device)` copies the data to the GPU and throws the copy away. What follows either ends with `RuntimeError:
+Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!`, or runs on the CPU and
+is merely slow.
+
+## Bad
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    device = torch.device("cuda")
+    model = torch.nn.Linear(8, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
+        x.to(device)
+        y = y.to(device)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    device = torch.device("cuda")
+    model = torch.nn.Linear(8, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
+        x = x.to(device)
+        y = y.to(device)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+## Fix
+
+Assign the result: `x = x.to(device)`. Safe where the statement stands on a plain name, an entry or an attribute: the
+copy was made for nothing else.
+
+## Silent when
+
+The object is a module, a criterion or a metric; it may be of a class whose `to` works in place (a batch of
+torch_geometric, a `BatchEncoding`, a class of the program); it is not known; it was on that device already.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Discard, Move
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._places import called, certain
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+MOVES = frozenset({"to", "cuda", "cpu"})
+CASTS = frozenset({"half", "float", "double", "bfloat16", "long", "int"})
+
+
+class MoveDiscarded(Rule):
+    """A tensor is moved by a statement that drops the result, so the tensor stays where it was."""
+
+    code = "GPU203"
+    name = "move-discarded"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(Discard):
+            tensor = event.receiver
+            if event.call not in MOVES | CASTS or not isinstance(tensor, Tensor) or event.location in told:
+                continue
+            target = _target(program, event)
+            if _may_move_in_place(tensor) or (target is not None and target == tensor.device):
+                continue
+            told.add(event.location)
+            stays = _where(tensor) if event.call in MOVES else "keeps its type"
+            yield self.found(
+                at=event.location,
+                message=f"`{tensor.label}` {stays}: `.{event.call}(...)` returns a copy, and nobody keeps it. Only "
+                "modules change in place.",
+                remedy=f"Keep the result: `{tensor.label} = {tensor.label}.{event.call}(...)`.",
+            )
+
+
+def _where(tensor: Tensor) -> str:
+    return f"stays on {called(tensor.device)}" if isinstance(tensor.device, Device) else "stays where it was"
+
+
+def _may_move_in_place(tensor: Tensor) -> bool:
+    """What a loader yields as a whole may be an object of a class whose `to` works in place."""
+    return tensor.origin is TensorOrigin.BATCH and not tensor.part
+
+
+def _target(program: Program, event: Discard) -> Device | None:
+    """Where the statement moves the tensor, if it names a device at all."""
+    moves = (
+        each for each in program.events(Move) if each.subject == event.receiver and each.location == event.location
+    )
+    return next((certain(each.device) for each in moves if not each.dtype), None)

@@ -1,0 +1,92 @@
+"""A module assigns layers before the constructor of `nn.Module` has run, or without it.
+
+## What goes wrong
+
+`nn.Module.__init__` makes the tables into which layers and parameters are registered. Without them the first
+assignment of a layer ends with `AttributeError: cannot assign module before Module.__init__() call`, and that of a
+parameter with `cannot assign parameters before Module.__init__() call`.
+
+## Bad
+
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            self.layer = torch.nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    net = Net()
+
+## Good
+
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    net = Net()
+
+## Fix
+
+Make `super().__init__()` the first statement of the constructor. Safe.
+
+## Silent when
+
+The constructor is reached in whichever way (`super(Net, self)`, `nn.Module.__init__(self)`, a mixin, `__new__`,
+`__post_init__`); only plain values are assigned before it; a base class could not be read.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html,
+https://discuss.pytorch.org/t/attributeerror-cannot-assign-module-before-module-init-call/1446.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.event import ModuleClassFlaw
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+class SuperInitMissing(Rule):
+    """A module assigns layers before the constructor of `nn.Module` has run, or without it."""
+
+    code = "GPU214"
+    name = "super-init-missing"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Value] = set()
+        for event in program.events(ModuleClassFlaw):
+            if event.flaw != "super-init-missing" or event.cls in told:
+                continue
+            told.add(event.cls)
+            label = getattr(event.cls, "label", "the class")
+            yield self.found(
+                at=event.location,
+                message=f"`{label}` {_when(event.attribute)}: making one ends with an error here.",
+                remedy="Make `super().__init__()` the first statement of `__init__`.",
+                because=[("the class begins here", getattr(event.cls, "place", None))],
+            )
+
+
+def _when(attribute: str) -> str:
+    if attribute:
+        return f"has not called `super().__init__()` when it assigns `{attribute}`"
+    return "never calls `super().__init__()`"

@@ -1,0 +1,123 @@
+"""A model is wrapped in DistributedDataParallel while it is still on the CPU.
+
+## What goes wrong
+
+`DistributedDataParallel` takes the model where it is. Given `device_ids` for a model on the CPU, its constructor ends
+with `ValueError: DistributedDataParallel device_ids and output_device arguments only work with
+single-device/multiple-device GPU modules or CPU modules, but got device_ids [0], output_device None, and module
+parameters {device(type='cpu')}.`. Without `device_ids` the NCCL backend, which works on GPUs only, ends with `No
+backend type associated with device type cpu`. Moving the model after the wrap comes too late.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(8, 1).to(local_rank)
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+
+## Fix
+
+Move the model before the wrap: `model.to(local_rank)`. Unsafe: lint has to guess which name is the right device.
+
+## Silent when
+
+The model moves itself, was made on a GPU, comes from code that could not be read, or some path moves it; no
+`device_ids` are given and the backend can work on the CPU.
+
+## Sources
+
+zai-org/CogVLM#328, THUDM/SwissArmyTransformer#173,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import NONE, Const
+from gpudoctor.lint.values.event import InitGroup, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._places import on_cpu
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WrapBeforeMove(Rule):
+    """A model is wrapped in DistributedDataParallel while it is still on the CPU."""
+
+    code = "GPU207"
+    name = "wrap-before-move"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for wrap in fails_at_wrap(program):
+            if wrap.location in told:
+                continue
+            told.add(wrap.location)
+            label = getattr(core_of(wrap.inner), "label", "the model")
+            yield self.found(
+                at=wrap.location,
+                message=f"`{label}` is still on the CPU when DistributedDataParallel {_how(wrap)}: every rank ends "
+                "with an error here.",
+                remedy="Move the model to the GPU of its rank before the wrap: `.to(local_rank)`.",
+                because=[("the model is made here, on the CPU", getattr(core_of(wrap.inner), "place", None))],
+            )
+
+
+def fails_at_wrap(program: Program) -> list[Wrap]:
+    """The wraps whose constructor raises, because the model is on the CPU."""
+    gpu_only = _gpu_only(program)
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP and on_cpu(wrap.model_device))
+    return [wrap for wrap in wraps if core_of(wrap.inner) not in program.escaped and (_has_ids(wrap) or gpu_only)]
+
+
+def _has_ids(wrap: Wrap) -> bool:
+    # DDP takes an empty list for None.
+    return wrap.device_ids is not None and wrap.device_ids.all(lambda value: value != NONE) and wrap.ids != ()
+
+
+def _gpu_only(program: Program) -> bool:
+    """Every process group of the program is one of NCCL alone."""
+    backends = [init.backend for init in program.events(InitGroup)]
+    return bool(backends) and all(values is not None and values.only == Const("nccl") for values in backends)
+
+
+def _how(wrap: Wrap) -> str:
+    return "is given `device_ids` for it" if _has_ids(wrap) else "wraps it, and NCCL works on GPUs only"

@@ -1,0 +1,1 @@
+"""Is the step the step you meant?"""

@@ -1,0 +1,71 @@
+"""What the rules about steps ask: which optimizer holds which model, and where its gradients are made and cleared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.values.optim import Optimizer, Parameters
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+    from gpudoctor.lint.values.event import Backward, ClearGradients, Event, Loop
+
+
+def is_followed(program: Program, optimizer: Value) -> bool:
+    """All that happens to this optimizer is seen: it holds known models, and nobody else holds it or them."""
+    if not isinstance(optimizer, Optimizer) or not optimizer.complete or optimizer.managed or not optimizer.modules:
+        return False
+    if not program.whole or program.cut_short or program.managed_by or optimizer in program.escaped:
+        return False
+    return not any(program.within(each) & program.escaped for each in optimizer.modules)
+
+
+def repeating_loop(event: Event) -> Loop | None:
+    """The innermost loop around an event that runs more than once."""
+    return next((loop for loop in reversed(event.loops) if loop.times is None or loop.times > 1), None)
+
+
+def feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
+    """A backward surely leaves gradients in a model that the optimizer holds."""
+    calls = (program.forwards.get(identity) for identity in backward.forwards)
+    return any(_share(program, call.module, optimizer) for call in calls if call is not None)
+
+
+def may_feed(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
+    """A backward may leave gradients there: what it flows through is not all known."""
+    return not backward.complete or not backward.forwards or feeds(program, backward, optimizer)
+
+
+def may_clear(program: Program, event: ClearGradients, optimizer: Optimizer) -> bool:
+    """Clearing may reach some gradient of the optimizer."""
+    target = event.target
+    if isinstance(target, Optimizer):
+        # Optimizers around optimizers (lookahead, SAM) clear what they were given.
+        unclear = not target.complete or not target.modules
+        return unclear or target == optimizer or any(_share(program, each, optimizer) for each in target.modules)
+    if isinstance(target, Parameters):
+        return any(_share(program, each, optimizer) for each in target.modules)
+    if isinstance(target, Tensor) and target.origin is TensorOrigin.PARAMETER and target.batch_of is not None:
+        return _share(program, target.batch_of, optimizer)
+    return not isinstance(target, (Module, Wrapper)) or _share(program, target, optimizer)
+
+
+def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) -> bool:
+    """Clearing surely reaches all gradients of the optimizer."""
+    target = event.target
+    if isinstance(target, (Module, Wrapper)):
+        return all(program.within(each) <= program.within(target) for each in optimizer.modules)
+    return target == optimizer
+
+
+def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
+    parts = program.within(module)
+    return any(parts & program.within(each) for each in optimizer.modules)
+
+
+def name_of(value: Value) -> str:
+    """How the program calls an optimizer, for a message."""
+    return f"`{getattr(value, 'label', '') or 'the optimizer'}`"

@@ -1,0 +1,115 @@
+"""A training loop steps without ever clearing the gradients.
+
+## What goes wrong
+
+`backward()` adds to the gradients that are there already. Without `zero_grad()` each step uses the sum of the
+gradients of all steps so far. No error is raised: the steps grow, the loss stalls or turns into `nan`, and a smaller
+learning rate seems to help for a while.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for epoch in range(3):
+        for x, y in loader:
+            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+            loss.backward()
+            optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+            loss.backward()
+            optimizer.step()
+
+## Fix
+
+Call `optimizer.zero_grad()` right after the step, which also fits a loop that sums gradients over several batches.
+Unsafe, because the training changes; that is the point.
+
+## Silent when
+
+Anything in the loop clears gradients of that optimizer or its models, be it under a condition, in a helper, or by
+`p.grad = None`; the loop calls something that could not be followed, or the optimizer or its model is handed to such
+code; a framework steps; the optimizer is made anew in the loop; the gradients do not come from `backward()`.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/recipes/recipes/zeroing_out_gradients.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.event import Backward, ClearGradients, Lost, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, name_of, repeating_loop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+class GradientsNeverCleared(Rule):
+    """A training loop steps without ever clearing the gradients."""
+
+    code = "GPU709"
+    name = "gradients-never-cleared"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Value] = set()
+        for step in program.events(OptimizerStep):
+            optimizer = step.optimizer
+            if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
+                continue
+            backward = _uncleared(program, step, optimizer)
+            if backward is None:
+                continue
+            told.add(optimizer)
+            name = name_of(optimizer)
+            yield self.found(
+                step.location,
+                f"The gradients of {name} are never cleared in this loop: each step uses the sum over all batches "
+                "so far.",
+                remedy=f"Call `{optimizer.label}.zero_grad()` after the step.",
+                because=[
+                    ("this adds to the gradients of the rounds before", backward.location),
+                    (f"{name} is made here", optimizer.place),
+                ],
+            )
+
+
+def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
+    """The backward that adds up over the rounds of the loop in which the optimizer steps."""
+    loop = repeating_loop(step)
+    if loop is None or any(event.optimizer == optimizer for event in program.during(loop, MakeOptimizer)):
+        return None
+    if any(may_clear(program, event, optimizer) for event in program.during(loop, ClearGradients)):
+        return None
+    # A call that could not be followed may be the one that clears.
+    if any(program.during(loop, Lost)):
+        return None
+    fed = (event for event in program.during(loop, Backward) if feeds(program, event, optimizer))
+    return next((event for event in fed if not event.when.excludes(step.when)), None)

@@ -1,0 +1,118 @@
+"""A sum or a list keeps the graph of every step alive.
+
+## What goes wrong
+
+A loss is a tensor that remembers how it was computed, so that `backward()` can follow the way back: its graph. A sum
+over the steps, as in `total += loss`, or a list of losses keeps the graphs of all steps. In training `backward()` has
+freed the large tensors by then and the rest leaks step by step; in validation everything is kept, until the program
+ends with `torch.OutOfMemoryError: CUDA out of memory`.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    total = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        total += loss
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    total = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+
+## Fix
+
+Add `.detach()` to what is kept: same value, no graph. Safe. It stays on the GPU, so nothing waits for it; take
+`.item()` of the sum once, after the loop.
+
+## Silent when
+
+A `backward()` follows on the sum, as in a loss over several batches or time steps; the sum begins anew in each step;
+under `no_grad`; the value is detached, or a number already.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import Accumulated, Backward, Loop, TakeGradient
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class LossKeepsGraph(Rule):
+    """A sum or a list keeps the graph of every step alive."""
+
+    code = "GPU710"
+    name = "loss-keeps-graph"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(Accumulated):
+            kept = _from_earlier_round(program, event)
+            if kept is None or event.location in told or _differentiated_later(program, *kept):
+                continue
+            told.add(event.location)
+            yield self.found(
+                event.location,
+                f"`{event.into}` keeps the graph of every step: memory grows until it runs out.",
+                remedy="Add `.detach()` to what is kept: the same value, without the graph.",
+                because=[("the graph is made here, in each step", program.forwards[kept[1]].location)],
+            )
+
+
+def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Hashable] | None:
+    """A loop over batches, and a module call of an earlier round of it whose graph is kept until this one."""
+    # A sum that begins anew in each round holds no call of an earlier one, so no name needs to be followed.
+    now = {loop.identity: loop for loop in event.loops if loop.over is not None}
+    for identity in event.held:
+        call = program.forwards.get(identity)
+        for then in call.loops if call is not None else ():
+            loop = now.get(then.identity)
+            if loop is not None and then.pass_ < loop.pass_:
+                return then, identity
+    return None
+
+
+def _differentiated_later(program: Program, loop: Loop, identity: Hashable) -> bool:
+    """Something follows the way back through that call in a later round, or after the loop: the graph is needed."""
+    asked: Iterator[Backward | TakeGradient] = program.events(Backward, TakeGradient)
+    return any(
+        identity in event.forwards and not any(_same_round(each, loop) for each in event.loops) for event in asked
+    ) or any(not event.complete and not event.forwards for event in program.events(Backward))
+
+
+def _same_round(one: Loop, other: Loop) -> bool:
+    return one.identity == other.identity and one.pass_ == other.pass_

@@ -1,0 +1,188 @@
+"""A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.
+
+## What goes wrong
+
+A training step has three parts: clear the gradients, compute them with `backward()`, and let the optimizer `step()`.
+Without one of the last two, or where `zero_grad()` stands between them, the weights never change, or only weight decay
+changes them. No error is raised, and the loss goes up and down with the batches as if something were happening.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+## Fix
+
+Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No automatic fix.
+
+## Silent when
+
+There is no optimizer, as where gradients of inputs are wanted or the weights are changed by hand; the optimizer or its
+model is handed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
+the step comes first in a loop and uses the gradients of the round before; a closure given to `step` runs `backward()`.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/optim.html#taking-an-optimization-step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.event import (
+    Backward,
+    ClearGradients,
+    Escape,
+    Event,
+    Forward,
+    Lost,
+    MakeOptimizer,
+    OptimizerStep,
+    TakeGradient,
+)
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import clears_all, feeds, is_followed, may_feed, name_of, repeating_loop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+Told = set["Value"]
+
+
+class StepMissing(Rule):
+    """A training loop lacks the backward or the step, or has them in an order that makes the step do nothing."""
+
+    code = "GPU711"
+    name = "step-missing"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: Told = set()
+        for made in program.events(MakeOptimizer):
+            if is_followed(program, made.optimizer) and isinstance(made.optimizer, Optimizer):
+                yield from self._never_steps(program, made.optimizer)
+        for step in program.events(OptimizerStep):
+            optimizer = step.optimizer
+            if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
+                continue
+            found = self._never_fed(program, step) or self._fed_in_vain(program, step, optimizer)
+            if found is not None:
+                told.add(optimizer)
+                yield found
+
+    def _never_steps(self, program: Program, optimizer: Optimizer) -> Iterator[Finding]:
+        """`backward()` in a loop, and an optimizer of that model that never steps."""
+        if any(
+            not isinstance(e.optimizer, Optimizer) or e.optimizer == optimizer for e in program.events(OptimizerStep)
+        ):
+            return
+        for backward in program.events(Backward):
+            loop = repeating_loop(backward)
+            if loop is None or not feeds(program, backward, optimizer) or any(program.during(loop, Lost)):
+                continue
+            # An optimizer that was made again, for a later phase, leaves an idle one behind.
+            if _another_steps(program, backward):
+                continue
+            yield self.found(
+                backward.location,
+                f"{name_of(optimizer)} never steps: the gradients that are computed here change nothing.",
+                remedy=f"Call `{optimizer.label}.step()` after `backward()`.",
+                because=[(f"{name_of(optimizer)} is made here", optimizer.place)],
+            )
+            return
+
+    def _never_fed(self, program: Program, step: OptimizerStep) -> Finding | None:
+        """An optimizer that steps in a program without any gradients."""
+        loop = repeating_loop(step)
+        if loop is None or program.has(Backward, TakeGradient) or any(program.during(loop, Lost)):
+            return None
+        call = next((each for each in program.during(loop, Forward) if each.graph), None)
+        if call is None or any(_takes_a_loss(event) for event in program.during(loop, Escape)):
+            return None
+        return self.found(
+            step.location,
+            f"{name_of(step.optimizer)} steps, but nothing calls `backward()`: there are no gradients, so the weights "
+            "never change.",
+            remedy="Call `loss.backward()` before the step.",
+            because=[("the model is called here", call.location)],
+        )
+
+    def _fed_in_vain(self, program: Program, step: OptimizerStep, optimizer: Optimizer) -> Finding | None:
+        """The last thing that happens to the gradients before the step is that they are cleared."""
+        cleared = _cleared_just_before(program, step, optimizer)
+        fed = (event for event in program.events(Backward) if feeds(program, event, optimizer))
+        backward = next((event for event in fed if repeating_loop(event) is not None), None)
+        if cleared is None or backward is None:
+            return None
+        early = any(event.order < cleared.order and _together(event, step) for event in program.events(Backward))
+        where = "after `backward()`" if early else "and `backward()` comes only behind it"
+        return self.found(
+            step.location,
+            f"This step finds no gradients: they were cleared just before the step, {where}.",
+            remedy="Order the calls as `backward()`, `step()`, `zero_grad()`.",
+            because=[("cleared here", cleared.location), ("the gradients are computed here", backward.location)],
+        )
+
+
+def _another_steps(program: Program, backward: Backward) -> bool:
+    """An optimizer of the same model steps: this one is a spare."""
+    return any(
+        isinstance(event.optimizer, Optimizer) and may_feed(program, backward, event.optimizer)
+        for event in program.events(OptimizerStep)
+    )
+
+
+def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optimizer) -> ClearGradients | None:
+    # Only what surely runs, in the same round, counts: the first round of a loop may skip the step.
+    earlier = [e for e in program.events(Backward, ClearGradients, TakeGradient, Lost, Escape) if e.order < step.order]
+    for event in reversed(earlier):
+        if event.when.excludes(step.when):
+            continue
+        if isinstance(event, ClearGradients):
+            if clears_all(program, event, optimizer) and step.when.implies(event.when) and _together(event, step):
+                return event
+        elif not isinstance(event, Backward) or may_feed(program, event, optimizer):
+            return None
+    return None
+
+
+def _takes_a_loss(event: Escape) -> bool:
+    """Code that could not be read is handed a tensor, and may run `backward()` on it."""
+    return any(isinstance(value, Tensor) for value in event.values)
+
+
+def _together(one: Event, other: Event) -> bool:
+    """Both happen in the same round of the same loops."""
+    return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]

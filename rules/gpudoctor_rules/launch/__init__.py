@@ -1,0 +1,1 @@
+"""Do the processes start, and do they find each other?"""

@@ -1,0 +1,125 @@
+"""The local rank comes from a command line option that `torchrun` does not pass.
+
+## What goes wrong
+
+The *local rank* numbers the processes of one machine, and with it the GPU that each one uses. The old launcher
+`python -m torch.distributed.launch` handed it over as the option `--local_rank`. `torchrun` does not: it sets the
+variable `LOCAL_RANK` instead. Started with `torchrun`, every process keeps the default of the option: with 0 all of
+them use GPU 0 and all of them save, with -1 a program that tests for it trains on its own in each process. Since
+torch 2.0 the old launcher spells the option `--local-rank`, and a program that declares only the other spelling ends
+with `error: unrecognized arguments: --local-rank=0`.
+
+## Bad
+
+    import argparse
+
+    import torch
+    import torch.distributed as dist
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", type=int, default=0)
+    args = parser.parse_args()
+    torch.cuda.set_device(args.local_rank)
+    dist.init_process_group("nccl")
+    dist.destroy_process_group()
+
+## Good
+
+    import argparse
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))
+    args = parser.parse_args()
+    torch.cuda.set_device(args.local_rank)
+    dist.init_process_group("nccl")
+    dist.destroy_process_group()
+
+## Fix
+
+Take the default from the environment, `default=int(os.environ.get("LOCAL_RANK", 0))`, and declare both spellings. Safe:
+a launcher that passes the option still has the last word.
+
+## Silent when
+
+The program reads `LOCAL_RANK` somewhere, if only where the option is missing; the option is declared and never used, or
+is overwritten before it is; the program spawns its processes itself; a framework is in charge whose launcher passes the
+option.
+
+## Sources
+
+huggingface/pytorch-image-models#1728, Project-MONAI/tutorials#1665, hkchengrex/XMem#18,
+https://docs.pytorch.org/docs/stable/elastic/run.html#transitioning-from-torch-distributed-launch-to-torchrun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import ArgumentDeclared, DeviceUsed, EnvironmentRead, SettingRead
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.rule import Rule
+
+OPTIONS = frozenset({"--local_rank", "--local-rank"})
+ELSEWHERE = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"})
+"""Variables that tell the local rank."""
+
+
+class LocalRankArgument(Rule):
+    """The local rank comes from a command line option that `torchrun` does not pass."""
+
+    code = "GPU411"
+    name = "local-rank-argument"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.world is not World.TORCHRUN or program.managed_by or not program.whole:
+            return
+        if _knows_it_from_elsewhere(program):
+            return
+        if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):
+            return
+        for event in program.events(ArgumentDeclared):
+            used = next((read for read in program.events(SettingRead) if read.name == event.name), None)
+            if used is None or not OPTIONS.intersection(event.flags) or _from_elsewhere(event):
+                continue
+            option = next(flag for flag in event.flags if flag in OPTIONS)
+            yield self.found(
+                at=event.location,
+                message=f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process "
+                f"{_keeps(event)}.",
+                remedy='Declare both spellings and take the default from the environment: `"--local_rank", '
+                '"--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0))`.',
+                because=[("it is taken for the local rank here", used.location)],
+            )
+            return
+
+
+def _is_other_rank(device: Value) -> bool:
+    """The GPU is chosen by a rank that the process group or the environment gave, where the option is left out."""
+    index = device.index if isinstance(device, Device) else None
+    return isinstance(index, Rank) and index.kind is RankKind.LOCAL and index.source is not RankSource.ARGUMENT
+
+
+def _knows_it_from_elsewhere(program: Program) -> bool:
+    """Another source of the local rank is read, or written about: perhaps on a way that was not followed."""
+    read = {event.name for event in program.events(EnvironmentRead)}
+    return any(name in read or any(name in text for text in program.texts) for name in ELSEWHERE)
+
+
+def _from_elsewhere(event: ArgumentDeclared) -> bool:
+    return event.default is not None and event.default.any(lambda value: isinstance(value, Rank))
+
+
+def _keeps(event: ArgumentDeclared) -> str:
+    default = event.default.only if event.default is not None else None
+    return f"keeps the default, {default!r}" if isinstance(default, Const) else "is left without it"

@@ -1,0 +1,127 @@
+"""Something needs the process group, and the program never makes one.
+
+## What goes wrong
+
+The ranks of a training job (its processes, one for each GPU) find each other in a *process group*, which
+`init_process_group` makes. Collectives such as `barrier` and `all_reduce`, `DistributedDataParallel` and a
+`DistributedSampler` that is not told its rank need it, and end the program where there is none:
+`ValueError: Default process group has not been initialized, please make sure to call init_process_group.` Some programs
+make the group only when they are started on several GPUs and forget the switch at one collective: they run with
+`torchrun` and crash with plain `python`.
+
+## Bad
+
+    import os
+
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(8, 1).cuda()
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    model = torch.nn.Linear(8, 1).cuda()
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+
+## Fix
+
+None is applied: where the group is made depends on how the program is launched. Under `torchrun`, call
+`torch.distributed.init_process_group("nccl")` at the start, before the first thing that needs it. A program that also
+runs in a single process tests `torch.distributed.is_initialized()` first.
+
+## Silent when
+
+A process group is made anywhere in the program, by whichever library; a framework starts the processes; the sampler is
+given both `num_replicas` and `rank`; a part of the program could not be read that might make the group; the place is
+reached only under a switch that cannot be followed.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html#initialization; the text is that of torch 2.13, run here; older
+versions raise the same as a RuntimeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program, World
+
+
+class ProcessGroupMissing(Rule):
+    """Something needs the process group, and the program never makes one."""
+
+    code = "GPU401"
+    name = "process-group-missing"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.managed_by or program.cut_short or _makes_group(program):
+            return
+        events = program.events(Collective, MakeSampler, Wrap)
+        first = next((event for event in events if _without_group(event) and _certain(program, event)), None)
+        if first is None:
+            return
+        where = "" if program.world.several_processes else " when it is started as a single process"
+        yield self.found(
+            at=first.location,
+            message=f"{_what(first)} needs a process group, and this program makes none{where}: it ends with `Default "
+            "process group has not been initialized`.",
+            remedy=_remedy(program.world),
+            because=[("which this call leads to", call) for call in first.way.calls[-2:]],
+        )
+
+
+def _makes_group(program: Program) -> bool:
+    """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
+    spoken_of = program.world.several_processes and any("init_process_group" in text for text in program.texts)
+    return spoken_of or program.has(InitGroup)
+
+
+def _without_group(event: Event) -> bool:
+    if isinstance(event, Wrap):
+        return event.kind is WrapperKind.DDP and event.group_exists is False
+    if isinstance(event, MakeSampler):
+        sampler = event.sampler
+        told = isinstance(sampler, Sampler) and sampler.rank is not None and sampler.replicas is not None
+        return event.group_exists is False and not told and isinstance(sampler, Sampler) and bool(sampler.distributed)
+    # Some rank's barrier in a shared helper does not make a program of one process one of several.
+    return isinstance(event, Collective) and event.group_exists is False and not event.rank_guards
+
+
+def _certain(program: Program, event: Event) -> bool:
+    """In a single process, a place behind an open switch may be meant for several: it is left alone."""
+    return program.world.several_processes or not any(literal.atom.switch for literal in event.when)
+
+
+def _what(event: Event) -> str:
+    if isinstance(event, Collective):
+        return f"`{event.call}`"
+    return "`DistributedDataParallel`" if isinstance(event, Wrap) else "`DistributedSampler` without `rank`"
+
+
+def _remedy(world: World) -> str:
+    if world.several_processes:
+        return 'Call `torch.distributed.init_process_group("nccl")` before this, at the start of each process.'
+    return "Ask `torch.distributed.is_initialized()` first, or use the switch that makes the group elsewhere."

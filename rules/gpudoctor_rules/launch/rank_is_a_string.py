@@ -1,0 +1,95 @@
+"""The rank or the world size from the environment is text, and is used as if it were a number.
+
+## What goes wrong
+
+`os.environ["RANK"]` is a string. `rank == 0` is then false on every rank, so nobody saves, prints or downloads, and no
+error is raised. Where a number is needed the program ends with a TypeError: `'>=' not supported between instances of
+'str' and 'int'` in a `DistributedSampler`, `device(): argument 'index' (position 2) must be int, not str`, or
+`Invalid device string: '0'` in `torch.cuda.set_device`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    rank = os.environ["RANK"]
+    if rank == 0:
+        print("training starts")
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    rank = int(os.environ["RANK"])
+    if rank == 0:
+        print("training starts")
+    dist.destroy_process_group()
+
+## Fix
+
+Convert where the variable is read: `int(os.environ["RANK"])`. Safe.
+
+## Silent when
+
+The text is converted on the way, in whichever function; it is compared with text, or becomes a part of text such as
+`f"cuda:{local_rank}"`.
+
+## Sources
+
+https://docs.python.org/3/library/os.html#os.environ; the texts are those of torch 2.13, run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import RankTextUsed
+from gpudoctor.lint.values.rank import Rank, RankKind, Size, SizeKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+VARIABLES = {
+    RankKind.GLOBAL: "RANK",
+    RankKind.LOCAL: "LOCAL_RANK",
+    SizeKind.WORLD: "WORLD_SIZE",
+    SizeKind.LOCAL_WORLD: "LOCAL_WORLD_SIZE",
+}
+
+
+class RankIsAString(Rule):
+    """The rank or the world size from the environment is text, and is used as if it were a number."""
+
+    code = "GPU409"
+    name = "rank-is-a-string"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(RankTextUsed):
+            if event.location in told or not isinstance(event.rank, (Rank, Size)):
+                continue
+            told.add(event.location)
+            variable = VARIABLES.get(event.rank.kind, event.rank.kind.value)
+            yield self.found(
+                at=event.location,
+                message=f"`{variable}` is the text of an environment variable, and it is {event.use}. Text never "
+                "equals a number, and where a number is needed it raises a TypeError.",
+                remedy=f'Convert it where it is read: `int(os.environ["{variable}"])`.',
+                because=[("the text is read here", event.rank.place)],
+            )

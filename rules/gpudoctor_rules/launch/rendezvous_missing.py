@@ -1,0 +1,129 @@
+"""Processes that the program spawns are not told where and as whom they meet.
+
+## What goes wrong
+
+`init_process_group` without a `tcp://` or `file://` address reads the meeting point from the environment: `MASTER_ADDR`
+and `MASTER_PORT`, and also `RANK` and `WORLD_SIZE` where they are not given as arguments. `torchrun` sets all four.
+`torch.multiprocessing.spawn` sets none, so every spawned process ends with `ValueError: Error initializing
+torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set`.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        gpus = torch.cuda.device_count()
+        mp.spawn(worker, args=(gpus,), nprocs=gpus)
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        os.environ["MASTER_ADDR"] = "localhost"
+        os.environ["MASTER_PORT"] = "29500"
+        gpus = torch.cuda.device_count()
+        mp.spawn(worker, args=(gpus,), nprocs=gpus)
+
+## Fix
+
+Set the two variables before the processes are spawned, or at the start of each; hand `rank` and `world_size` to
+`init_process_group`. Unsafe: an address for one machine is assumed.
+
+## Silent when
+
+The variables are set anywhere before, by whichever function; an `init_method` with an address, or a store, is given, or
+one that cannot be known; the program asks for these variables itself, so that the user must set them; a framework
+starts the processes.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initialization; the text is that of torch
+2.13, run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.values.base import NONE, Const, Values
+from gpudoctor.lint.values.event import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.rule import Rule
+
+ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
+
+
+class RendezvousMissing(Rule):
+    """Processes that the program spawns are not told where and as whom they meet."""
+
+    code = "GPU403"
+    name = "rendezvous-missing"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.world is not World.SPAWN or not program.whole or program.managed_by or program.cut_short:
+            return
+        spawn = next(program.events(Spawn), None)
+        for event in program.events(InitGroup):
+            if spawn is None or event.order < spawn.order or not _from_environment(event.init_method):
+                continue
+            missing = [name for name in _needed(event) if not _known(program, name, event)]
+            if missing:
+                yield self.found(
+                    at=event.location,
+                    message=f"{_and(missing)} {'is' if len(missing) == 1 else 'are'} never set, and starting processes "
+                    "sets no variable: each one ends here with `environment variable "
+                    f"{missing[0]} expected, but not set`.",
+                    remedy=_remedy(missing),
+                    because=[("the processes are spawned here", spawn.location)],
+                )
+                return
+
+
+def _from_environment(method: Values | None) -> bool:
+    """The meeting point is read from the environment, on all paths."""
+    return method is None or method.all(lambda given: given == NONE or given == Const("env://"))
+
+
+def _needed(event: InitGroup) -> list[str]:
+    told = (("RANK", event.rank), ("WORLD_SIZE", event.world_size))
+    return [*ADDRESS, *(name for name, given in told if given is None)]
+
+
+def _known(program: Program, name: str, event: InitGroup) -> bool:
+    """The program sets the variable before, counts on its user to do so, or speaks of it in a way that is not seen."""
+    written = any(each.name in (name, "") and each.order < event.order for each in program.events(EnvironmentWrite))
+    spoken_of = name in ADDRESS and any(name in text for text in program.texts)
+    return written or spoken_of or any(each.name == name for each in program.events(EnvironmentRead))
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
+
+
+def _remedy(missing: list[str]) -> str:
+    address = [name for name in missing if name in ADDRESS]
+    values = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+    lines = [f'`os.environ["{name}"] = "{values[name]}"` before the processes are spawned' for name in address]
+    given = [f"`{name.lower()}=`" for name in missing if name not in ADDRESS]
+    if given:
+        lines.append(f"{' and '.join(given)} in this call")
+    return f"Write {', and '.join(lines)}."

@@ -1,0 +1,145 @@
+"""The function that is spawned cannot be called with what `mp.spawn` hands it.
+
+## What goes wrong
+
+`torch.multiprocessing.spawn(fn, args)` starts processes that each call `fn(i, *args)`, where `i` counts the processes
+from 0. So `args` is a tuple (`(n,)`, not `(n)`, which is just `n`), and `fn` takes the index of the process first:
+otherwise each process ends with `TypeError: Value after * must be an iterable, not int` or
+`TypeError: run() takes 1 positional argument but 2 were given`. A new process imports the file and looks `fn` up by its
+name, so a lambda or a function inside another function cannot be handed over: `AttributeError: Can't pickle local
+object 'main.<locals>.train'`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
+
+    if __name__ == "__main__":
+        gpus = torch.cuda.device_count()
+        mp.spawn(worker, args=(gpus), nprocs=gpus)
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
+
+    if __name__ == "__main__":
+        gpus = torch.cuda.device_count()
+        mp.spawn(worker, args=(gpus,), nprocs=gpus)
+
+## Fix
+
+Write the comma that makes a tuple: safe. Give the function `rank` as its first parameter, or move it to the top level
+of the file: by hand.
+
+## Silent when
+
+The arguments or the parameters are not known exactly (`*args`, a list made elsewhere, a partial); the start method is
+`fork`, for which nothing is pickled.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/multiprocessing.html#torch.multiprocessing.spawn, helboukkouri/character-bert#4;
+the texts are those of torch 2.13 with Python 3.11, run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import Const, Value, Values
+from gpudoctor.lint.values.container import TupleOf
+from gpudoctor.lint.values.event import Spawn
+from gpudoctor.lint.values.function import Namespace
+from gpudoctor.lint.values.rank import Rank, Size
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SpawnArguments(Rule):
+    """The function that is spawned cannot be called with what `mp.spawn` hands it."""
+
+    code = "GPU404"
+    name = "spawn-arguments"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        for event in program.events(Spawn):
+            story = _not_a_tuple(event) or _wrong_count(event) or _cannot_be_sent(event)
+            if story is not None:
+                message, remedy = story
+                yield self.found(at=event.location, message=message, remedy=remedy)
+
+
+def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
+    if event.args is None or event.args_node_is_tuple or not event.args.all(_is_single):
+        return None
+    return (
+        "`args` is not a tuple: parentheses around one value do not make one, and each process ends with `TypeError: "
+        "Value after * must be an iterable`.",
+        "Write the comma that makes it a tuple: `args=(value,)`.",
+    )
+
+
+def _is_single(value: Value) -> bool:
+    """It cannot be unpacked."""
+    return isinstance(value, (Namespace, Rank, Size)) or (isinstance(value, Const) and not isinstance(value.value, str))
+
+
+def _wrong_count(event: Spawn) -> tuple[str, str] | None:
+    count = _given(event.args)
+    if event.required is None or count is None:
+        return None
+    fewest, most = event.required
+    if fewest <= count and (most is None or count <= most):
+        return None
+    takes = f"{fewest}" if fewest == most else f"at least {fewest}" if most is None else f"{fewest} to {most}"
+    given = f"{count} argument{'' if count == 1 else 's'}: the rank, and {count - 1} from `args`"
+    if count == 1:
+        given = "1 argument: the rank"
+    return (
+        f"Each process calls the function with {given}. It takes {takes}, so the process ends with a TypeError.",
+        "Take the rank as the first parameter of the function, and hand the others over in `args`.",
+    )
+
+
+def _given(args: Values | None) -> int | None:
+    """How many arguments each process hands to the function, the rank included."""
+    if args is None:
+        return 1
+    only = args.only
+    return 1 + len(only.items) if isinstance(only, TupleOf) else None
+
+
+def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
+    if not event.target_is_local or not by_import(event):
+        return None
+    return (
+        "The function is a lambda or stands inside another function. A new process finds it by its name in the file, "
+        "so it cannot be handed over: `Can't pickle local object`.",
+        "Move the function to the top level of the file, and hand over in `args` what it took from around it.",
+    )
+
+
+def by_import(event: Spawn) -> bool:
+    """The new process imports the program, as with `spawn`; a forked one is a copy."""
+    method = event.start_method
+    return method is None or method.all(lambda given: given in (Const("spawn"), Const("forkserver"), Const(None)))

@@ -1,0 +1,86 @@
+"""Processes are spawned by a file that each of them imports again, with nothing to stop it there.
+
+## What goes wrong
+
+A process that `torch.multiprocessing.spawn` starts imports the file of the main program to find the function it has to
+run. If the file spawns processes while it is imported, because the call stands at the top level and not under
+`if __name__ == "__main__":`, the new process would do the same again. Python stops it with `RuntimeError: An attempt
+has been made to start a new process before the current process has finished its bootstrapping phase`, and the main
+process with `ProcessExitedException: process 0 terminated with exit code 1`.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
+
+    gpus = torch.cuda.device_count()
+    mp.spawn(worker, args=(gpus,), nprocs=gpus)
+
+## Good
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
+
+    if __name__ == "__main__":
+        gpus = torch.cuda.device_count()
+        mp.spawn(worker, args=(gpus,), nprocs=gpus)
+
+## Fix
+
+Put what starts the program under `if __name__ == "__main__":`. Unsafe: what else stands there runs in the main process
+only from then on.
+
+## Silent when
+
+The call, or the call of the function around it, is under the guard; the processes are forked; the program is the
+`__main__.py` of a package.
+
+## Sources
+
+https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods; run with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.event import Spawn
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch.spawn_arguments import by_import
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SpawnWithoutMainGuard(Rule):
+    """Processes are spawned by a file that each of them imports again, with nothing to stop it there."""
+
+    code = "GPU405"
+    name = "spawn-without-main-guard"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # `python -m package` runs `__main__.py`, which new processes know and do not import again.
+        if not program.whole or program.entry.endswith("__main__.py"):
+            return
+        for event in program.events(Spawn):
+            if not event.guarded and by_import(event):
+                yield self.found(
+                    at=event.location,
+                    message="Each spawned process imports this program and reaches this call again, because nothing "
+                    "asks whether it is `__main__`: it ends with `An attempt has been made to start a new process`.",
+                    remedy='Start the program under `if __name__ == "__main__":`.',
+                    because=[("the program calls this while it is imported", call) for call in event.way.calls[:1]],
+                )

@@ -1,0 +1,133 @@
+"""Validation builds graphs for a backward that never comes, or runs in training mode.
+
+## What goes wrong
+
+Each call of a model outside of `torch.no_grad()` keeps what `backward()` would need. In validation that is memory and
+time for nothing: often half of the batch size that would fit, or `torch.OutOfMemoryError: CUDA out of memory` in the
+first validation although training fits. `model.eval()` does not help, it does something else: it switches dropout off
+and makes batch normalisation use its running statistics. Without it the score is noise, and the statistics learn from
+the validation set.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    held_out = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=64)
+    model.eval()
+    error = torch.zeros((), device="cuda")
+    for x, y in held_out:
+        error += nn.functional.mse_loss(model(x.cuda()), y.cuda()).detach()
+    print(error.item() / len(held_out))
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    held_out = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=64)
+    model.eval()
+    error = torch.zeros((), device="cuda")
+    with torch.no_grad():
+        for x, y in held_out:
+            error += nn.functional.mse_loss(model(x.cuda()), y.cuda())
+    print(error.item() / len(held_out))
+
+## Fix
+
+Put the loop under `with torch.no_grad():`, or the function under the decorator `@torch.no_grad()`, and call
+`model.eval()` before it and `model.train()` before training goes on. Safe: nothing used the graph.
+
+## Silent when
+
+A gradient of what the model returned is taken later, in any way; a tensor goes to code that could not be read;
+`set_grad_enabled` decides; all parameters are frozen; a framework runs the loop. The mode only counts for a model that
+this program trains and that has running statistics.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.values.event import Backward, Escape, Forward, GradientsSwitched, Loop, TakeGradient
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.throughput._loops import trains
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class EvaluationBuildsGraph(Rule):
+    """Validation builds graphs for a backward that never comes, or runs in training mode."""
+
+    code = "GPU805"
+    name = "evaluation-builds-graph"
+    severity = Severity.PERF
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.managed_by or program.cut_short:
+            return
+        told: set[Location] = set()
+        for call in program.events(Forward):
+            loop = batch_loop(call)
+            if loop is None or call.location in told or trains(program, loop):
+                continue
+            builds, learns = _builds_for_nothing(program, call), _learns(program, call)
+            if not builds and not learns:
+                continue
+            told.add(call.location)
+            yield self._finding(call, loop, builds, learns)
+
+    def _finding(self, call: Forward, loop: Loop, builds: bool, learns: bool) -> Finding:
+        name = f"`{getattr(core_of(call.module), 'label', '') or 'model'}`"
+        graph = "builds a graph that nothing uses, which takes memory and time"
+        mode = f"runs {name} in training mode: its running statistics learn from this data, and the score with them"
+        message = f"This loop trains nothing, but {graph if builds else mode}."
+        if builds and learns:
+            message += f" It also {mode}."
+        remedy = "Put the loop under `with torch.no_grad():`." if builds else ""
+        if learns:
+            remedy = f"{remedy} Call {name[:-1]}.eval()` before the loop, and {name[:-1]}.train()` after it.".strip()
+        return self.found(call.location, message, remedy=remedy, because=[("the loop begins here", loop.location)])
+
+
+def _builds_for_nothing(program: Program, call: Forward) -> bool:
+    if not call.graph or "set_grad_enabled" in call.way.contexts:
+        return False
+    if any(event.order < call.order and event.on is not True for event in program.events(GradientsSwitched)):
+        return False
+    asked: Iterator[Backward | TakeGradient] = program.events(Backward, TakeGradient)
+    # A loss whose way was not followed may lead through any call before it.
+    for event in asked:
+        if call.identity in event.forwards or (not event.complete and event.order > call.order):
+            return False
+    return not any(_carries(value, call) for event in program.events(Escape) for value in event.values)
+
+
+def _carries(value: object, call: Forward) -> bool:
+    return isinstance(value, Tensor) and call.identity in value.forwards
+
+
+def _learns(program: Program, call: Forward) -> bool:
+    """The model is in training mode, where that changes its buffers, and it is a model that this program trains."""
+    if call.training is False or call.buffers is not True:
+        return False
+    core = core_of(call.module)
+    forwards = program.forwards
+    trained = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
+    return any(core_of(each.module) == core for each in trained if each is not None)

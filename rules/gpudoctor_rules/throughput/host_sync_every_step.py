@@ -1,0 +1,132 @@
+"""Each training step makes the program wait for the GPU.
+
+## What goes wrong
+
+A GPU works through a queue: Python only puts work into it and goes on to prepare the next step. `loss.item()`,
+`.cpu()`, printing a tensor and `torch.cuda.synchronize()` make Python wait until the queue is empty. Once in each step
+this means that the GPU idles while Python prepares the next step, and with several GPUs the slowest one holds up all.
+How much is lost depends on the model: little where a step takes a second, a third or more where it takes milliseconds.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    total = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    total = torch.zeros((), device="cuda")
+    for step, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+        if step % 50 == 0:
+            print(step, loss.item())
+
+## Fix
+
+Add up on the GPU with `total += loss.detach()`, and ask for the number every so many steps or after the epoch. No
+automatic fix.
+
+## Silent when
+
+The call stands under a test on the step, or any other test than one on the rank; the tensor is on the CPU anyway; the
+loop does not train. One finding for each loop, at its first wait.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import HostSync, Loop
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.throughput._loops import training_loop, when_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class HostSyncEveryStep(Rule):
+    """Each training step makes the program wait for the GPU."""
+
+    code = "GPU801"
+    name = "host-sync-every-step"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        waits: dict[Location, list[HostSync]] = {}
+        for event in program.events(HostSync):
+            loop = training_loop(program, event)
+            if loop is not None and _waits_for_gpu(event) and _in_every_round(program, event, loop):
+                found = waits.setdefault(loop.location, [])
+                if all(event.location != other.location for other in found):
+                    found.append(event)
+        for first, *others in waits.values():
+            yield self.found(
+                first.location,
+                f"{_named(first)} waits for the GPU in every step of this loop{_count(len(others))}: the GPU idles "
+                "while the next step is prepared.",
+                remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after the "
+                "loop.",
+                because=[(f"{_named(other)} waits, too", other.location) for other in others],
+            )
+
+
+def _waits_for_gpu(event: HostSync) -> bool:
+    tensor = event.subject
+    if tensor is None:
+        return True
+    if not isinstance(tensor, Tensor) or (isinstance(tensor.device, Device) and tensor.device.is_cpu):
+        return False
+    on_gpu = isinstance(tensor.device, Device) and tensor.device.is_accelerator
+    return on_gpu or tensor.origin is TensorOrigin.OUTPUT
+
+
+def _in_every_round(program: Program, event: HostSync, loop: Loop) -> bool:
+    """No test inside the loop leads here, but for tests on the rank: those are the same in every round."""
+    # What stands under a test of numbers or settings is rare, or asked for.
+    outside = when_of(program, loop)
+    return all(literal.atom.depends is Dependence.RANK for literal in event.when.without(outside))
+
+
+def _count(others: int) -> str:
+    if not others:
+        return ""
+    return ", and so does one more place" if others == 1 else f", and so do {others} more places"
+
+
+def _named(event: HostSync) -> str:
+    if event.call == "print":
+        return "Printing a tensor"
+    call = event.call.removeprefix("builtins.")
+    return f"`{call}()`" if "." in event.call else f"`.{call}()`"

@@ -1,0 +1,1 @@
+"""Rules about the files and comments that gpudoctor itself reads."""

@@ -1,0 +1,55 @@
+"""A file cannot be decoded or parsed, so nothing in it was checked.
+
+## What goes wrong
+
+Python refuses the file before it runs a single line: `SyntaxError` on every rank, or on the ranks whose node has
+another Python. The message says on which line reading stopped, and which Python could go on, where that is known: a
+newer one (gpudoctor reads with the Python that it is installed in, and you may train with another), Python 2, or none,
+as with a merge conflict, a command of a notebook, a line that was lost in copying or a wrong encoding.
+
+A training program that imports such a file is read without it. What is then unknown is not guessed: other rules stay
+silent rather than wrong, so this finding may hide others.
+
+## Bad
+
+    # -*- coding: ascii -*-
+    import torch
+
+    print("GPUs, größte zuerst:", torch.cuda.device_count())
+
+## Good
+
+    # -*- coding: utf-8 -*-
+    import torch
+
+    print("GPUs, größte zuerst:", torch.cuda.device_count())
+
+## Fix
+
+By hand: mend the line that is named. Save the file as UTF-8 or declare the encoding that it really has; bring Python 2
+to Python 3, which PyTorch needs since version 1.5; for newer syntax, install gpudoctor with the Python that you train
+with. A file that is not meant to be Python can be left out with `--exclude`.
+
+## Silent when
+
+Python itself reads the file: a declared encoding, a byte order mark, Windows line ends and old escapes in strings are
+fine. Files that name no training framework are not parsed, unless a training program imports them.
+
+## Sources
+
+https://peps.python.org/pep-0263/ for encodings, https://docs.python.org/3/whatsnew/3.12.html for f-strings and type
+parameters, https://github.com/pytorch/pytorch/releases/tag/v1.5.0 for the end of Python 2.
+"""
+
+from __future__ import annotations
+
+from gpudoctor.diagnostic import Severity
+from gpudoctor.rule import Rule
+
+
+class UnreadableFile(Rule):
+    """Lint itself finds it while it reads the files, before there is a program to ask."""
+
+    code = "GPU001"
+    name = "unreadable-file"
+    severity = Severity.ERROR

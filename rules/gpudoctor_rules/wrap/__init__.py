@@ -1,0 +1,1 @@
+"""Is the model parallel at all?"""

@@ -1,0 +1,95 @@
+"""What the rules about wrapping ask of a training step: whose gradients are used, and who averages them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.base import Unknown, Value
+from gpudoctor.lint.values.event import Backward, ClearGradients, Collective, Event, Forward, OptimizerStep, Wrap
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.optim import Optimizer, Parameters
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+TALK = frozenset({"barrier", "monitored_barrier", "all_gather_object", "gather_object", "broadcast_object_list"})
+"""Collectives that carry no tensors."""
+
+
+def averaged_by_hand(program: Program) -> bool:
+    """The program sends gradients, parameters or something unknown between ranks by itself."""
+    return any(
+        each.call not in TALK and (each.subject is None or each.subject.any(_may_train))
+        for each in program.events(Collective)
+    )
+
+
+def _may_train(value: Value) -> bool:
+    # Losses and counts are sent around in every program; only these would replace a wrapper.
+    if isinstance(value, Tensor):
+        return value.origin in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT)
+    return isinstance(value, (Unknown, Parameters))
+
+
+def stepped_after(program: Program, backward: Backward, core: Value) -> OptimizerStep | None:
+    """The optimizer step that uses the gradients which a backward leaves in a module; None where none surely does."""
+    for event in program.events(OptimizerStep, ClearGradients):
+        if event.order < backward.order or event.when.excludes(backward.when):
+            continue
+        if isinstance(event, ClearGradients) and _holds(program, event.target, core):
+            return None
+        if isinstance(event, OptimizerStep) and _holds(program, event.optimizer, core):
+            return event
+    return None
+
+
+def _holds(program: Program, owner: Value, core: Value) -> bool:
+    """An optimizer or a module has parameters of this module."""
+    modules = owner.modules if isinstance(owner, (Optimizer, Parameters)) else frozenset([owner])
+    return any(core in program.within(each) or core_of(each) in program.within(core) for each in modules)
+
+
+def is_repeated(event: Event) -> bool:
+    """The event happens in a loop, as a training step does."""
+    return any(loop.times is None or loop.times > 1 for loop in event.loops)
+
+
+def calls_in(program: Program, backward: Backward) -> list[Forward]:
+    """The module calls that the gradients flow through, in order."""
+    found = [call for identity in backward.forwards if (call := program.forwards.get(identity)) is not None]
+    return sorted(found, key=lambda call: call.order)
+
+
+def same_round(one: Event, other: Event) -> bool:
+    """Both happen in one round of the innermost loop over batches, or of the innermost loop where there is none."""
+    return _round_of(one) == _round_of(other)
+
+
+def _round_of(event: Event) -> tuple[object, ...]:
+    # A forward in an inner loop, as over views of one batch, still belongs to the step of that batch.
+    loops = event.loops
+    batches = [index for index, loop in enumerate(loops) if loop.over is not None]
+    kept = loops[: batches[-1] + 1] if batches else loops
+    return tuple((loop.identity, loop.pass_) for loop in kept)
+
+
+def name_of(value: Value) -> str:
+    """How the program calls a module, for a message."""
+    label = getattr(value, "label", "") or "the model"
+    return f"`{label}`" if label.isidentifier() or "." in label else label
+
+
+def bare(module: Value) -> Module | None:
+    """The module that is called where no parallel wrapper is around it; compiled ones count as themselves."""
+    core = core_of(module)
+    return core if isinstance(core, Module) and not _is_parallel(module) else None
+
+
+def is_wrapper_of(value: Value, wrap: Wrap) -> bool:
+    """The value wraps the module of this wrap, be it by another wrapper around it."""
+    return value == wrap.wrapper or (_is_parallel(value) and core_of(value) == core_of(wrap.inner))
+
+
+def _is_parallel(value: Value) -> bool:
+    return isinstance(value, Wrapper) and any(each.kind is not WrapperKind.COMPILED for each in value.chain)

@@ -1,0 +1,132 @@
+"""An attribute or method of the model is asked of its wrapper, which does not have it.
+
+## What goes wrong
+
+`DataParallel(model)` and `DistributedDataParallel(model)` return a module that holds the model as `.module`. They pass
+on the call, `parameters()`, `train()` and the like, and nothing of the model's own. The program ends with
+`AttributeError: 'DistributedDataParallel' object has no attribute 'encoder'`, and often late: at the first validation,
+or when the checkpoint is written.
+
+## Bad
+
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Linear(8, 4)
+            self.head = nn.Linear(4, 1)
+
+        def forward(self, x):
+            return self.head(self.encoder(x))
+
+
+    model = nn.DataParallel(Net().cuda())
+    optimizer = torch.optim.SGD(model.encoder.parameters(), lr=0.1)
+
+## Good
+
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Linear(8, 4)
+            self.head = nn.Linear(4, 1)
+
+        def forward(self, x):
+            return self.head(self.encoder(x))
+
+
+    model = nn.DataParallel(Net().cuda())
+    optimizer = torch.optim.SGD(model.module.encoder.parameters(), lr=0.1)
+
+## Fix
+
+Write `.module` between the wrapper and the attribute. Safe for reading. A method that computes the training loss must
+be reached through `forward` instead, or the wrapper is bypassed (GPU102).
+
+## Silent when
+
+Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`,
+`isinstance(model, DistributedDataParallel)`, or one of the model that could not be read, comes first;
+`FullyShardedDataParallel` and `torch.compile`, which pass attributes on; a subclass of the wrapper. A warning where
+the model is wrapped on some paths only, or by a framework.
+
+## Sources
+
+ultralytics/yolov5#90, VinAIResearch/XPhoneBERT#7, Project-MONAI/GenerativeModels#354, SeanNaren/deepspeech.pytorch#475.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.values.base import Unknown
+from gpudoctor.lint.values.event import AttributeMissed, Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import name_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+
+
+class AttributeOnWrapper(Rule):
+    """An attribute or method of the model is asked of its wrapper, which does not have it."""
+
+    code = "GPU104"
+    name = "attribute-on-wrapper"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[tuple[Location, str]] = set()
+        for event in program.events(AttributeMissed):
+            wrapper = event.wrapper
+            # What the model lacks as well is another mistake, or was set in a way that was not seen.
+            if not isinstance(wrapper, Wrapper) or wrapper.kind not in KINDS or event.inner_has is False:
+                continue
+            if (event.location, event.name) in told or _asked_before(event, wrapper):
+                continue
+            told.add((event.location, event.name))
+            model, name = name_of(wrapper), event.name
+            # A framework wraps by how it is launched, which the program does not say.
+            sometimes = bool(program.managed_by) or _wrapped_sometimes(program, wrapper)
+            yield self.found(
+                event.location,
+                f"{model} is a `{wrapper.kind.value}`{' on some paths' if sometimes else ''}, which has no `{name}`: "
+                "this ends in an `AttributeError`.",
+                remedy=f"The model is inside the wrapper: write `.module.{name}`. Where the model may also run without "
+                'a wrapper, ask `hasattr(model, "module")` first.',
+                because=[("wrapped here", wrapper.place)],
+                confidence=Confidence.LIKELY if sometimes or event.inner_has is None else Confidence.DEFINITE,
+                severity=Severity.WARNING if sometimes else None,
+            )
+
+
+def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
+    """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
+    return any(_mentions(literal.atom.key, wrapper, 6) for literal in event.when)
+
+
+def _mentions(part: object, wrapper: Wrapper, depth: int) -> bool:
+    if isinstance(part, Unknown):
+        part = part.key
+    if part == wrapper or depth == 0 or not isinstance(part, (tuple, ValueSet)):
+        return part == wrapper
+    return any(_mentions(each, wrapper, depth - 1) for each in part)
+
+
+def _wrapped_sometimes(program: Program, wrapper: Wrapper) -> bool:
+    return any(event.when for event in program.events(Wrap) if event.wrapper == wrapper)

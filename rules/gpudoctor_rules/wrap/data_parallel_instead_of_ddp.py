@@ -1,0 +1,100 @@
+"""Training on several GPUs with `DataParallel`, which one process for each GPU does faster.
+
+## What goes wrong
+
+`DataParallel` works: one process cuts each batch into parts, one for each GPU. But it copies the model to all GPUs in
+every step, runs them from threads of one Python interpreter that take turns, and gathers the outputs on the first GPU,
+which runs out of memory before the others do. Often two GPUs are no faster than one. PyTorch recommends
+`DistributedDataParallel`, also on a single machine.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.DataParallel(nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset))
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Fix
+
+Start the program with `torchrun --nproc-per-node N train.py`, make a process group, wrap in `DistributedDataParallel`,
+give each rank its share of the data with a `DistributedSampler`, and save on rank 0. No automatic fix.
+
+## Silent when
+
+The program does not train; one device is given, so that there is nothing to divide. Advice only, off by default.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html, pytorch/pytorch#3917,
+AI4Finance-Foundation/RLSolver#43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.event import Backward, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class DataParallelInsteadOfDdp(Rule):
+    """Training on several GPUs with `DataParallel`, which one process for each GPU does faster."""
+
+    code = "GPU107"
+    name = "data-parallel-instead-of-ddp"
+    severity = Severity.INFO
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.has(Backward):
+            return
+        told: set[Location] = set()
+        for event in program.events(Wrap):
+            if event.kind is WrapperKind.DATA_PARALLEL and event.location not in told and not _on_one(event):
+                told.add(event.location)
+                yield self.found(
+                    event.location,
+                    "`DataParallel` drives all GPUs from one process: it copies the model to each of them in every "
+                    "step, and is often no faster than one GPU.",
+                    remedy="Start one process for each GPU with `torchrun` and wrap the model in "
+                    "`DistributedDataParallel`.",
+                )
+
+
+def _on_one(event: Wrap) -> bool:
+    """A single device is named where the wrapper is made, so that there is nothing to divide."""
+    return event.ids is not None and len(event.ids) == 1

@@ -1,0 +1,151 @@
+"""Several processes train a model that no wrapper keeps in step.
+
+## What goes wrong
+
+Training on several GPUs starts the same program once for each GPU; each such process is called a rank. PyTorch does
+not know that the ranks belong together just because a process group exists. Unless the model is wrapped, each rank
+computes gradients from its own batches and applies only those. No error is raised. The ranks train separate models,
+rank 0 saves its own, and the work of the other GPUs is thrown away.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = torch.nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Wrap the model once it is on its GPU, and call the wrapper in the training loop: it averages the gradients over the
+ranks during `backward()`. Unsafe, because the training changes; that is the point. Checkpoints are then written from
+`model.module`.
+
+## Silent when
+
+No process group is made; the model or its optimizer is handed to code that could not be read; a framework such as
+Accelerate or DeepSpeed is in charge; the program sends gradients or parameters between the ranks itself; only some
+ranks train; nothing is stepped, or only once.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html, innnky/so-vits-svc#70, speechbrain/speechbrain#1517,
+kubeflow/pytorch-operator#122.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.event import Backward, InitGroup, Save, Wrap
+from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import averaged_by_hand, bare, calls_in, is_repeated, name_of, stepped_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+class ModelNotWrapped(Rule):
+    """Several processes train a model that no wrapper keeps in step."""
+
+    code = "GPU101"
+    name = "model-not-wrapped"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or not program.whole or program.managed_by or program.cut_short:
+            return
+        # Hand-made averaging, local SGD and ensembles are not wrapped on purpose.
+        if averaged_by_hand(program) or _each_rank_saves_its_own(program):
+            return
+        told: set[Value] = set()
+        for backward in program.events(Backward):
+            group = _group(program, backward.when)
+            if group is None or backward.rank_guards or not backward.complete or not is_repeated(backward):
+                continue
+            for call in calls_in(program, backward):
+                model = bare(call.module)
+                if model is None or model in told or not _alone(program, model):
+                    continue
+                if stepped_after(program, backward, model) is None:
+                    continue
+                told.add(model)
+                yield self.found(
+                    backward.location,
+                    f"{name_of(model)} is trained on every rank but never wrapped: each rank applies only its own "
+                    "gradients, so the ranks end up with different models.",
+                    remedy=f"Once {name_of(model)} is on its GPU, wrap it in `DistributedDataParallel(..., "
+                    "device_ids=[local_rank])` and call the wrapper in the training loop.",
+                    because=[
+                        ("the ranks meet in a process group here", group.location),
+                        (f"{name_of(model)} is made here", model.place),
+                        ("it is called here", call.location),
+                    ],
+                )
+
+
+def _group(program: Program, when: Condition) -> InitGroup | None:
+    return next((event for event in program.events(InitGroup) if not event.when.excludes(when)), None)
+
+
+def _each_rank_saves_its_own(program: Program) -> bool:
+    """Files are named by rank: the ranks train a model each on purpose."""
+    paths = (path for save in program.events(Save) if save.checkpoint for path in save.path or ())
+    return any(path.depends & Dependence.RANK for path in paths)
+
+
+def _alone(program: Program, model: Module) -> bool:
+    """Nothing of the model is wrapped, it is no part of one that is, and it is in nobody else's hands."""
+    related = program.within(model)
+    for wrap in program.events(Wrap):
+        core = core_of(wrap.inner)
+        if core in related or wrap.wrapper in related or model in program.within(core):
+            return False
+    return not any(related & program.within(value) for value in program.escaped if isinstance(value, (Module, Wrapper)))

@@ -1,0 +1,123 @@
+"""A model that is wrapped already is wrapped once more.
+
+## What goes wrong
+
+`DistributedDataParallel` around `DistributedDataParallel` averages all gradients twice and saves its weights under
+`module.module.…`, which no other program can load. `DistributedDataParallel` around `DataParallel` makes each process
+use all GPUs of the machine, and ends in `module must have its parameters and buffers on device cuda:0 (device_ids[0])
+but found one of them on device: cuda:3`, or runs out of memory.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = nn.DataParallel(nn.Linear(8, 1).cuda())
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+
+## Fix
+
+Keep one wrapper: `DistributedDataParallel` with one process for each GPU. Where a helper may have wrapped the model
+already, ask `isinstance(model, DistributedDataParallel)`. No automatic fix: which of the two is meant is not known.
+
+## Silent when
+
+The two wraps stand in branches of which only one is taken; the inner one is `torch.compile`, activation checkpointing,
+or `FullyShardedDataParallel` of a part of the model.
+
+## Sources
+
+ethnhe/FFB6D#4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import name_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+# FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
+NEVER_INSIDE = {
+    WrapperKind.DDP: (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.PREPARED),
+    WrapperKind.DATA_PARALLEL: (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED),
+    WrapperKind.FSDP: (WrapperKind.DDP, WrapperKind.DATA_PARALLEL),
+    WrapperKind.PREPARED: (WrapperKind.DDP, WrapperKind.DATA_PARALLEL),
+}
+"""For each outer wrapper the ones that it must not find in the module that it is given."""
+
+
+class NestedWrappers(Rule):
+    """A model that is wrapped already is wrapped once more."""
+
+    code = "GPU105"
+    name = "nested-wrappers"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(Wrap):
+            wrong = _wrongly_inside(event)
+            if wrong is None or event.location in told:
+                continue
+            told.add(event.location)
+            outer = _name_of_kind(event.kind)
+            again = "again by the same line, in the next round of a loop" if wrong.place == event.location else "here"
+            yield self.found(
+                event.location,
+                f"{name_of(wrong)} is a `{wrong.kind.value}` already, and {outer} wraps it once more: "
+                + _harm(event.kind, wrong.kind),
+                remedy="Wrap the bare model once: drop one of the two wrappers, or wrap "
+                "only where `isinstance` says that it is not done yet.",
+                because=[(f"wrapped in `{wrong.kind.value}` {again}", wrong.place)],
+            )
+
+
+def _wrongly_inside(event: Wrap) -> Wrapper | None:
+    if not isinstance(event.inner, Wrapper) or not isinstance(event.kind, WrapperKind):
+        return None
+    kinds = NEVER_INSIDE.get(event.kind, ())
+    return next((wrapper for wrapper in event.inner.chain if wrapper.kind in kinds), None)
+
+
+def _name_of_kind(kind: object) -> str:
+    if isinstance(kind, WrapperKind) and kind is not WrapperKind.PREPARED:
+        return f"`{kind.value}`"
+    return "the framework"
+
+
+def _harm(outer: object, inner: WrapperKind) -> str:
+    if inner is WrapperKind.DDP and outer in (WrapperKind.DDP, WrapperKind.PREPARED):
+        return "it is wrapped twice, so gradients are averaged twice and keys are saved as `module.module.…`."
+    if inner is WrapperKind.DATA_PARALLEL and outer is not WrapperKind.DATA_PARALLEL:
+        return "the `DataParallel` inside makes every process use all GPUs of the machine."
+    return "keys are saved as `module.module.…`, and the two share out the work against each other."

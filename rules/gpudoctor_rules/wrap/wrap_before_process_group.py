@@ -1,0 +1,109 @@
+"""Something needs the process group before it is made.
+
+## What goes wrong
+
+Training on several GPUs starts the program once for each GPU; these processes first meet in a process group, which
+`init_process_group` makes. `DistributedDataParallel`, a `DistributedSampler` that is not told its numbers, and every
+collective such as `barrier()` need it. Before that they end the program with `ValueError: Default process group has
+not been initialized, please make sure to call init_process_group.` (a `RuntimeError` before PyTorch 2.1).
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    dist.init_process_group("nccl")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+
+## Fix
+
+Move `init_process_group` to the start of the program, after the device is chosen. No automatic fix.
+
+## Silent when
+
+The group is made in another file, by the caller, by `init_device_mesh` or by a framework; the sampler is given both
+`num_replicas` and `rank`; `is_initialized()` is asked first; no group is made at all, which is GPU401.
+
+## Sources
+
+pytorch/pytorch#7092.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WrapBeforeProcessGroup(Rule):
+    """Something needs the process group before it is made."""
+
+    code = "GPU106"
+    name = "wrap-before-process-group"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by or not program.has(InitGroup):
+            return
+        # The first one ends the program, so there is nothing to say of those behind it.
+        for event in program.events(Wrap, MakeSampler, Collective):
+            name = _needs_group(event)
+            group = _made_later(program, event)
+            if name and group is not None:
+                yield self.found(
+                    event.location,
+                    f"`{name}` needs the process group, and here, before `init_process_group`, there is none: every "
+                    "rank ends with `Default process group has not been initialized`.",
+                    remedy="Call `init_process_group` first, at the start of each process.",
+                    because=[("the process group is made only here", group.location)],
+                )
+                return
+
+
+def _needs_group(event: Event) -> str:
+    """What fails without a process group, empty where nothing does or where there may be a group."""
+    if isinstance(event, Wrap) and event.group_exists is False:
+        kind = event.kind
+        return kind.value if kind in (WrapperKind.DDP, WrapperKind.FSDP) and isinstance(kind, WrapperKind) else ""
+    if isinstance(event, MakeSampler) and event.group_exists is False and isinstance(event.sampler, Sampler):
+        sampler = event.sampler
+        asks = sampler.distributed and (sampler.rank is None or sampler.replicas is None)
+        return sampler.made_by.rpartition(".")[2] if asks else ""
+    if isinstance(event, Collective) and event.group_exists is False and event.by == "torch.distributed":
+        return event.call
+    return ""
+
+
+def _made_later(program: Program, event: Event) -> InitGroup | None:
+    groups = [group for group in program.events(InitGroup) if not group.when.excludes(event.when)]
+    if any(group.order < event.order for group in groups):
+        return None
+    return groups[0] if groups else None

@@ -1,0 +1,176 @@
+"""The training forward does not go through the wrapper, so gradients stay on their rank.
+
+## What goes wrong
+
+Training on several GPUs starts the program once for each GPU; each such process is called a rank.
+`DistributedDataParallel` prepares the averaging of gradients in its own `forward`. A call of `model.module(x)`, of a
+method of the inner model, or of the variable from before the wrap runs the inner model alone. No error is raised:
+`backward()` fills the gradients of this rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the
+same call uses one GPU and leaves the others idle.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = torch.nn.Linear(8, 1).cuda()
+    ddp_model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(ddp_model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = torch.nn.Linear(8, 1).cuda()
+    ddp_model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(ddp_model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(ddp_model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Call the wrapper. Where a method other than `forward` computes the loss, let `forward` call that method. Unsafe,
+because the training changes; that is the point.
+
+## Silent when
+
+The call builds no graph, as under `no_grad`, or no optimizer uses its gradients; the wrapper runs in the same step,
+too, which arms the averaging for all parameters; the program averages gradients itself; whether there is a wrapper
+depends on a test that the call does not share. Perf only where a `DataParallel` wrapper trains elsewhere.
+
+## Sources
+
+k2-fsa/icefall#226, rwth-i6/returnn#1332; the same bypass recommended for evaluation: pytorch/pytorch#54059.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import Backward, Discard, Forward, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import (
+    averaged_by_hand,
+    bare,
+    calls_in,
+    is_wrapper_of,
+    name_of,
+    same_round,
+    stepped_after,
+)
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WrapperBypassed(Rule):
+    """The training forward does not go through the wrapper, so gradients stay on their rank."""
+
+    code = "GPU102"
+    name = "wrapper-bypassed"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by or not program.has(Wrap):
+            return
+        told: set[Location] = set()
+        by_hand = averaged_by_hand(program)
+        for backward in program.events(Backward):
+            for call in calls_in(program, backward):
+                wrap = _wrap_before(program, call)
+                if wrap is None or _place(call) in told or _runs_too(program, call, wrap):
+                    continue
+                if by_hand and wrap.kind is not WrapperKind.DATA_PARALLEL:
+                    continue
+                if stepped_after(program, backward, core_of(call.module)) is not None:
+                    told.add(_place(call))
+                    yield self._finding(program, call, wrap)
+
+    def _finding(self, program: Program, call: Forward, wrap: Wrap) -> Finding:
+        wrapper, inner = name_of(wrap.wrapper), core_of(wrap.inner)
+        if wrap.kind is WrapperKind.DATA_PARALLEL:
+            harm = "so one GPU computes the whole batch and the others idle."
+            severity = Severity.PERF if _trains(program, wrap) else None
+        else:
+            harm = "so the gradients of each rank stay there and the ranks train different models."
+            severity = None
+        return self.found(
+            _place(call),
+            f"This training forward goes past the wrapper {wrapper}, {harm}",
+            remedy=f"Call {wrapper} itself; what needs another method belongs into `forward`.",
+            because=[
+                (f"{name_of(inner)} is wrapped here", wrap.location),
+                (f"{name_of(inner)} runs here", call.location),
+            ],
+            severity=severity,
+        )
+
+
+def _place(call: Forward) -> Location:
+    """Where the training asks for the bare module: its call, or that of the method which runs it."""
+    return call.reached_at or call.location
+
+
+def _wrap_before(program: Program, call: Forward) -> Wrap | None:
+    """The wrap that this call of a bare module, or of a part of it, goes past."""
+    module = bare(call.module)
+    if module is None or not call.graph:
+        return None
+    kinds = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP)
+    # A wrapper that is dropped where it is made belongs to GPU103.
+    dropped = [event.value for event in program.events(Discard) if event.value != event.receiver]
+    for wrap in program.events(Wrap):
+        made = wrap.order < call.order and call.when.implies(wrap.when)
+        outer = wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
+        if made and outer and module in program.within(wrap.inner):
+            return wrap
+    return None
+
+
+def _runs_too(program: Program, call: Forward, wrap: Wrap) -> bool:
+    """The wrapper runs with a graph in the same round, which makes it average what follows."""
+    return any(
+        other.graph and is_wrapper_of(other.module, wrap) and same_round(call, other)
+        for other in program.events(Forward)
+    )
+
+
+def _trains(program: Program, wrap: Wrap) -> bool:
+    calls = (call for backward in program.events(Backward) for call in calls_in(program, backward))
+    return any(is_wrapper_of(call.module, wrap) for call in calls)

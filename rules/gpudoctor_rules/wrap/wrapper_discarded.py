@@ -1,0 +1,123 @@
+"""A model is wrapped, and the wrapper is thrown away at once.
+
+## What goes wrong
+
+`DataParallel(model)` and `DistributedDataParallel(model)` do not change `model`: they return a new module that uses
+it. Where the result is not kept, the training calls the bare model. No error is raised. With `DistributedDataParallel`
+each process (rank) then applies only its own gradients and the ranks train different models; with `DataParallel` one
+GPU does all the work.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    nn.DataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    model = nn.DataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Fix
+
+Assign the result to the name that the training loop uses. Unsafe, because the training changes; that is the point.
+
+## Silent when
+
+The wrapper is used anywhere else, as where a method stores it and also returns it; `fully_shard(model)`, which does
+change the model in place.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.event import Discard, Event, Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.record import fields
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import name_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+
+
+class WrapperDiscarded(Rule):
+    """A model is wrapped, and the wrapper is thrown away at once."""
+
+    code = "GPU103"
+    name = "wrapper-discarded"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        used: set[Wrapper] = set()
+        for event in program.events(Discard):
+            wrapper = event.value
+            # `model.train()` gives the model back, which nobody needs to keep.
+            if wrapper == event.receiver:
+                continue
+            if not isinstance(wrapper, Wrapper) or wrapper.kind not in KINDS or wrapper in used:
+                continue
+            if _is_used(program, wrapper):
+                used.add(wrapper)
+                continue
+            model = name_of(wrapper.core)
+            harm = (
+                "each rank trains a model of its own"
+                if wrapper.kind is WrapperKind.DDP
+                else "one GPU does all the work"
+            )
+            yield self.found(
+                event.location,
+                f"`{wrapper.kind.value}` returns a new module, and here it is dropped: {model} itself stays unwrapped, "
+                f"and {harm}.",
+                remedy="Keep the result under the name that the training loop calls, as in `model = "
+                f"{wrapper.kind.value}(model)`.",
+                because=[("the wrapper is made here", wrapper.place)],
+            )
+
+
+def _is_used(program: Program, wrapper: Wrapper) -> bool:
+    return any(_mentions(event, wrapper) for event in program.log if not isinstance(event, Discard))
+
+
+def _mentions(event: Event, wrapper: Wrapper) -> bool:
+    if isinstance(event, Wrap) and event.wrapper == wrapper:
+        return False
+    return any(_is_or_holds(getattr(event, each.name), wrapper) for each in fields(event))
+
+
+def _is_or_holds(value: object, wrapper: Wrapper) -> bool:
+    if isinstance(value, tuple):
+        return any(_is_or_holds(each, wrapper) for each in value)
+    return isinstance(value, Wrapper) and wrapper in value.chain

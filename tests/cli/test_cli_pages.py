@@ -1,0 +1,251 @@
+"""`explain`, `rules`, `env` and `plan`."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpudoctor import __version__, cli
+from gpudoctor.cli import plan
+from gpudoctor.cli.page import plain
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.values import event as events
+from gpudoctor.lint.values.base import Const, Unknown
+from gpudoctor.lint.values.data import Loader, Sampler
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Way
+from gpudoctor.lint.values.module import Module, WrapperKind
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.registry import find_rules
+from gpudoctor.report.text import Style
+
+PAGE = """An offence is made.
+
+## What goes wrong
+Each epoch replays the order of the first one; no error is raised, and training just sees less variety than it could.
+
+## Bad
+
+    for epoch in range(3):
+
+        for batch in loader: ...
+
+## Sources
+
+- one source that is so long that it does not fit on a line of sixty cells
+- another
+"""
+
+PLAIN = """GPU999 toy-offence
+
+An offence is made.
+
+What goes wrong
+---------------
+
+Each epoch replays the order of the first one; no error is
+raised, and training just sees less variety than it could.
+
+Bad
+---
+
+    for epoch in range(3):
+
+        for batch in loader: ...
+
+Sources
+-------
+
+- one source that is so long that it does not fit on a line
+  of sixty cells
+- another
+"""
+
+
+def test_a_page_in_plain_text() -> None:
+    assert plain("GPU999 toy-offence", PAGE, Style(width=60)) == PLAIN
+
+
+@pytest.mark.parametrize("rule", ["GPU001", "gpu001", "unreadable-file"])
+def test_explain(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", rule]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"GPU001 unreadable-file (error, since 0.1)\n\n{find_rules().find(rule).summary}\n")
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_explain_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert cli.main(["explain", "GPU001"]) == 0
+    text = capsys.readouterr().out
+    assert "GPU001 unreadable-file" in text
+    assert "##" not in text
+
+
+def test_all_pages_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for card in find_rules().cards:
+        assert cli.main(["explain", card.name]) == 0
+        assert "##" not in capsys.readouterr().out
+
+
+def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["rules"]) == 0
+    text = capsys.readouterr().out
+    assert "  GPU001  error    unreadable-file\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(card.code in text for card in find_rules().cards)
+
+
+def test_rules_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["rules", "--output-format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["version"] == 1
+    assert document["rules"][1] == {
+        "code": "GPU002",
+        "name": "unused-suppression",
+        "severity": "info",
+        "family": "tool",
+        "summary": find_rules().find("GPU002").summary,
+        "since": "0.1",
+        "fix": "safe",
+        "shows_in_run": False,
+    }
+
+
+def test_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    monkeypatch.setenv("TORCH_TOKEN", "hush")
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setenv("UNRELATED", "x")
+    assert cli.main(["env", "--output-format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["version"], document["gpudoctor"]) == (1, __version__)
+    assert document["python"] == platform.python_version()
+    assert "torch" in document["packages"]
+    assert document["gpus"] is None
+    environment = document["environment"]
+    assert (environment["NCCL_DEBUG"], environment["LOCAL_RANK"]) == ("INFO", "3")
+    assert environment["TORCH_TOKEN"] == "(hidden)"
+    assert "UNRELATED" not in environment
+    assert cli.main(["env"]) == 0
+    text = capsys.readouterr().out
+    assert f"gpudoctor   {__version__}\n" in text
+    assert "  NCCL_DEBUG=INFO\n" in text
+
+
+def way(line: int, **more: object) -> Way:
+    return Way(Location("train.py", line), **more)
+
+
+def example() -> Program:
+    here = Location("train.py", 1)
+    rank = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
+    model = Module("m", here, "model")
+    sampler = Sampler("s", here, "sampler", made_by="torch", distributed=True)
+    loader = Loader("l", here, "loader", sampler=ValueSet.of(sampler), shuffle=ValueSet.of(Const(False)))
+    epochs = events.Loop("e", Location("train.py", 9), times=3)
+    batches = events.Loop("b", Location("train.py", 10), over=loader)
+    first = Condition(frozenset({Literal(Atom("r0", Dependence.RANK, ranks="rank 0"), True)}))
+    inside = {"loops": (epochs, batches)}
+    log = (
+        events.InitGroup(way=way(2), by="init_process_group", backend=ValueSet.of(Const("nccl"))),
+        events.Wrap(
+            way=way(3),
+            wrapper=model,
+            inner=model,
+            kind=WrapperKind.DDP,
+            device_ids=ValueSet.of(rank),
+            model_device=ValueSet.of(Device("cuda", rank)),
+        ),
+        events.MakeSampler(way=way(4), sampler=sampler),
+        events.MakeLoader(way=way(5), loader=loader),
+        events.Forward(way=way(11, **inside), identity=1, module=model),
+        events.Forward(way=way(11, **inside), identity=1, module=model),
+        events.Forward(way=way(40), identity=2, module=model),
+        events.OptimizerStep(way=way(12, **inside), optimizer=Unknown("o", label="optimizer")),
+        events.Collective(way=way(13, **inside), call="all_reduce"),
+        events.Save(way=way(14, when=first), call="torch.save", path=ValueSet.of(Const("m.pt"))),
+        events.Lost(way=way(15), why="`hydra.compose` was not read"),
+    )
+    return Program("train.py", World.TORCHRUN, log, files=frozenset({"train.py"}))
+
+
+OUTLINE = """train.py, when torchrun starts one process per GPU
+
+Processes
+  train.py:2  init_process_group, backend='nccl'
+
+Wrapped models
+  train.py:3  DistributedDataParallel around `model`, device_ids=local rank,
+              model on cuda:local rank
+
+Data
+  train.py:4  sampler `sampler`: each rank draws its share
+  train.py:5  loader `loader`, sampler=`sampler`, shuffle=False
+
+Loops
+  train.py:9   3 rounds
+  train.py:10  over the batches of `loader`
+
+Training
+  train.py:11  forward of `model`
+  train.py:12  step of `optimizer`
+
+Collectives
+  train.py:13  all_reduce
+
+Files
+  train.py:14  torch.save, path='m.pt' (rank 0 only)
+
+Lost
+  train.py:15  `hydra.compose` was not read
+
+"""
+
+
+@pytest.fixture
+def planned(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    write(train="import torch\n")
+    monkeypatch.setattr(plan, "programs_of", lambda entry, project, launch: [example()])
+
+
+@pytest.mark.usefixtures("planned")
+def test_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plan", "train.py"]) == 0
+    assert capsys.readouterr().out == OUTLINE
+
+
+@pytest.mark.usefixtures("planned")
+def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plan", "train.py", "--output-format=json"]) == 0
+    (program,) = json.loads(capsys.readouterr().out)["programs"]
+    assert (program["entry"], program["world"], program["whole"], program["files"]) == (
+        "train.py",
+        "torchrun",
+        True,
+        ["train.py"],
+    )
+    assert program["sections"]["Files"] == [
+        {"text": "torch.save, path='m.pt'", "path": "train.py", "line": 14, "who": "rank 0 only"}
+    ]
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize(
+    ("script", "complaint"), [("trian.py", "did you mean `train.py`?"), ("broken.py", "broken.py:1:")]
+)
+def test_plan_of_what_cannot_be_read(script: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("broken.py").write_text("(", encoding="utf-8")
+    assert cli.main(["plan", script]) == 2
+    assert complaint in capsys.readouterr().err

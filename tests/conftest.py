@@ -1,0 +1,34 @@
+"""What all tests share: a clean environment, and where the repository is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# What a launcher, a CI service or a terminal may have set, and what would change a program or an output.
+_FOREIGN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+_FOREIGN_PREFIXES = ("TORCHELASTIC_", "SLURM_", "NCCL_", "GPUDOCTOR_")
+_TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CUDA_VISIBLE_DEVICES")
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name in _FOREIGN or name in _TERMINAL or name.startswith(_FOREIGN_PREFIXES):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def fixtures(repository: Path) -> Path:
+    """The programs that the tests read."""
+    return repository / "fixtures"

@@ -1,0 +1,44 @@
+"""Copies of the checkout, and clean virtual environments to install them in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*_cache", "__pycache__", "*.egg-info", "*.pyc")
+
+
+def copy_checkout(target: Path) -> Path:
+    """The working tree without what git ignores, so that a test sees it as somebody who has just fetched it."""
+    shutil.copytree(ROOT, target, ignore=_LEFT_OUT, symlinks=True)
+    return target
+
+
+def clean_venv(folder: Path) -> Path:
+    """An empty virtual environment; its folder of programs."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    return folder / "bin"
+
+
+def install(programs: Path, *what: str) -> None:
+    """Install with pip into the environment of these programs, dependencies included."""
+    pip = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", *what]
+    run = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=600, env=outside())
+    assert run.returncode == 0, run.stderr
+
+
+def outside(**more: str) -> dict[str, str]:
+    """An environment in which nothing points into this checkout."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
+
+
+def run_outside(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder that is no part of the checkout."""
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=outside(NO_COLOR="1")
+    )

@@ -1,0 +1,26 @@
+"""Programs executed on paper, for the tests of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import paper as on_paper
+import pytest
+
+from gpudoctor.lint.interp import interpreter
+from gpudoctor.lint.models.api import MODELS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Execute = Callable[..., on_paper.Paper]
+
+
+@pytest.fixture
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
+    """Execute a program on paper: `paper(source)`, or `paper(source, launch="auto")`."""
+    monkeypatch.setattr(interpreter, "BUILTINS", interpreter.BUILTINS | {"reveal"})
+    monkeypatch.setitem(MODELS.callables, "builtins.reveal", on_paper.reveal)
+    monkeypatch.chdir(tmp_path)
+    return lambda source, launch="torchrun": on_paper.execute(tmp_path, source, launch)

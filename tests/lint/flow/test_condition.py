@@ -1,0 +1,145 @@
+"""Laws of conditions, checked against every way in which their atoms can come out."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
+
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Dependence, Literal, either
+
+PLAIN = conditions()
+WITH_PARTS = [
+    condition
+    for literals in ((A, B, BOTH), (A, B, EITHER), (BOTH, EITHER))
+    for condition in conditions(literals)
+    if any(holds(condition, row) for row in ROWS)
+]
+PAIRS = [*product(PLAIN, repeat=2), *product(WITH_PARTS, repeat=2)]
+
+
+def test_both_holds_where_each_does():
+    for one, other in PAIRS:
+        for row in ROWS:
+            assert holds(one.both(other), row) == (holds(one, row) and holds(other, row)), (one, other)
+
+
+def test_also_adds_one_literal_and_what_follows_from_it():
+    for condition, literal in product(PLAIN + WITH_PARTS, (A, B.negated(), BOTH, BOTH.negated(), EITHER)):
+        for row in ROWS:
+            asked = holds(condition, row) and row[literal.atom] is literal.holds
+            assert holds(condition.also(literal), row) == asked, (condition, literal)
+
+
+def test_what_excludes_another_never_holds_with_it():
+    for one, other in PAIRS:
+        if one.excludes(other):
+            assert not any(holds(one, row) and holds(other, row) for row in ROWS), (one, other)
+
+
+def test_plain_conditions_that_cannot_meet_are_told_apart():
+    for one, other in product(PLAIN, repeat=2):
+        meet = any(holds(one, row) and holds(other, row) for row in ROWS)
+        assert one.excludes(other) is not meet, (one, other)
+        assert other.excludes(one) is not meet, (one, other)
+
+
+def test_what_implies_another_holds_only_with_it():
+    for one, other in PAIRS:
+        if one.implies(other):
+            assert all(holds(other, row) for row in ROWS if holds(one, row)), (one, other)
+
+
+def test_plain_implications_are_seen():
+    for one, other in product(PLAIN, repeat=2):
+        assert one.implies(other) is all(holds(other, row) for row in ROWS if holds(one, row)), (one, other)
+
+
+def test_shared_holds_where_either_side_does():
+    for one, other in PAIRS:
+        shared = one.shared(other)
+        assert all(holds(shared, row) for row in ROWS if holds(one, row) or holds(other, row)), (one, other)
+
+
+def test_what_is_left_without_the_shared_part_gives_the_whole_back():
+    for one, other in PAIRS:
+        assert one.without(other).both(one.shared(other)) == one, (one, other)
+
+
+def test_either_is_exactly_one_or_the_other_where_it_answers():
+    for one, other in PAIRS:
+        merged = either(one, other)
+        for row in ROWS if merged is not None else ():
+            assert holds(merged, row) == (holds(one, row) or holds(other, row)), (one, other, merged)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "merged"),
+    [
+        (all_of(A), all_of(A.negated()), ALWAYS),
+        (all_of(A, B), all_of(A.negated(), B), all_of(B)),
+        (all_of(A, B), all_of(A), all_of(A)),
+        (ALWAYS, all_of(C), ALWAYS),
+        (all_of(A), all_of(B), None),
+        (all_of(A, B), all_of(A.negated(), B.negated()), None),
+    ],
+)
+def test_either_of(one: Condition, other: Condition, merged: Condition | None):
+    assert either(one, other) == merged
+    assert either(other, one) == merged
+
+
+def test_a_conjunction_answers_for_its_parts():
+    assert all_of(BOTH).answer(A) is True
+    assert all_of(BOTH).answer(B.negated()) is False
+    assert all_of(BOTH.negated()).answer(A) is None
+
+
+def test_a_disjunction_that_fails_answers_for_its_parts():
+    assert all_of(EITHER.negated()).answer(A) is False
+    assert all_of(EITHER.negated()).answer(B.negated()) is True
+    assert all_of(EITHER).answer(A) is None
+
+
+def test_parts_of_parts_follow_too():
+    nested = Literal(Atom("(a and b) and c", every=(BOTH, C)), True)
+    assert all(all_of(nested).answer(literal) is True for literal in (A, B, C, BOTH))
+
+
+def test_atoms_are_known_by_their_key():
+    again = Atom(("==", "rank", 0), text="rank == 0", place=1)
+    assert Atom(("==", "rank", 0), text="is_master", place=2) == again
+    assert Atom(("==", "rank", 1)) != again
+    assert again != "rank == 0"
+    assert all_of(Literal(again, True)) == all_of(Literal(Atom(("==", "rank", 0)), True))
+
+
+def test_dependence_is_that_of_all_literals():
+    rank = Literal(Atom("rank", Dependence.RANK), True)
+    loss = Literal(Atom("loss", Dependence.LOCAL), False)
+    condition = all_of(A, rank, loss)
+    assert condition.depends is Dependence.RANK | Dependence.LOCAL
+    assert condition.depending_on(Dependence.RANK) == (rank,)
+    assert condition.depending_on(Dependence.BATCH_INDEX) == ()
+    assert ALWAYS.depends is Dependence.NONE
+
+
+def test_conditions_do_not_care_about_order():
+    assert all_of(A, B) == all_of(B, A)
+    assert hash(all_of(A, B)) == hash(all_of(B, A))
+    assert all_of(A, B) != "a and b"
+
+
+def test_conditions_read_like_the_source():
+    assert repr(ALWAYS) == "always"
+    assert repr(all_of(B.negated(), A)) == "a and not (b)"
+    assert repr(Atom(("==", 1))) == "('==', 1)"
+    assert not ALWAYS
+
+
+def test_nothing_is_made_where_nothing_changes():
+    condition = all_of(A, B)
+    assert condition.also(A) is condition
+    assert condition.both(all_of(A)) is condition
+    assert all_of(A).both(condition) is condition

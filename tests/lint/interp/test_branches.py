@@ -1,0 +1,319 @@
+"""Branches: what is decided, what stays open, what one answer says about another, and which paths end."""
+
+from __future__ import annotations
+
+import pytest
+from paper import Revealed
+
+BRANCHES = {
+    "a decided test": """
+        debug = False
+        if debug:
+            reveal(0)  #: never
+        elif 1 < 2 <= 3:
+            reveal(1)  #: 1
+        else:
+            reveal(2)  #: never
+        """,
+    "a join keeps both": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        x = 1
+        if args.big:
+            x = 2
+        reveal(x)  #: 2 if args.big | 1 if not (args.big)
+        if args.big:
+            reveal(x)  #: 2
+        y = x + 1
+        reveal(y)  #: 3 if args.big | 2 if not (args.big)
+        """,
+    "comparisons of the same setting": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        kind = None
+        if args.opt == "sgd":
+            kind = 1
+        if args.opt == "sgd":
+            reveal(kind)  #: 1
+        if args.opt != "sgd":
+            reveal(kind)  #: None
+        """,
+    "and, or, not": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.a and not args.b:
+            if args.a:
+                reveal(1)  #: 1
+            if args.b:
+                reveal(2)  #: never
+        if not (args.a or args.b):
+            if args.a:
+                reveal(3)  #: never
+        reveal(args.a or 5)  #: setting args.a if args.a | 5 if not (args.a)
+        reveal(None or 5)  #: 5
+        reveal(0 and 5)  #: 0
+        """,
+    "a test of several settings is one switch": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        model = "plain"
+        if args.distributed or args.world_size > 1:
+            model = "wrapped"
+        if args.distributed or args.world_size > 1:
+            reveal(model)  #: 'wrapped'
+        if not (args.distributed or args.world_size > 1):
+            reveal(model)  #: 'plain'
+        """,
+    "a test that is decided by one of its parts": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.a or True:
+            reveal(1)  #: 1
+        if args.a and False:
+            reveal(2)  #: never
+        if not (False or None):
+            reveal(3)  #: 3
+        """,
+    "conditional expressions": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        reveal(1 if args.a else 2)  #: 1 if args.a | 2 if not (args.a)
+        reveal(1 if True else 2)  #: 1
+        """,
+    "early returns": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def make():
+            if args.a:
+                return 1
+            if args.b:
+                return 2
+            reveal()  #: not (args.a) and not (args.b)
+            return 3
+        x = make()
+        if args.a:
+            reveal(x)  #: 1
+        """,
+    "raise ends the path": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.a == 1:
+            x = 1
+        else:
+            raise ValueError(args.a)
+        reveal(x)  #: 1
+        """,
+    "exceptions that are caught": """
+        x = 1
+        try:
+            x = 2
+        except ValueError as error:
+            x = 3
+        finally:
+            y = 4
+        reveal(x)  #: 2 | 3 if an exception is caught
+        reveal(y)  #: 4
+        """,
+    "try, else and finally": """
+        def run():
+            try:
+                return 1
+            finally:
+                reveal(2)  #: 2
+        reveal(run())  #: 1
+        """,
+    "match": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        match "ddp":
+            case "plain":
+                reveal(0)  #: never
+            case "ddp" | "fsdp":
+                reveal(1)  #: 1
+            case other:
+                reveal(2)  #: never
+        match args.mode:
+            case "ddp":
+                x = 1
+            case _:
+                x = 2
+        if args.mode == "ddp":
+            reveal(x)  #: 1
+        """,
+    "is None": """
+        def make(model=None):
+            if model is None:
+                model = "default"
+            return model
+        reveal(make())  #: 'default'
+        reveal(make("own"))  #: 'own'
+        """,
+    "isinstance": """
+        import torch.nn as nn
+        class Net(nn.Module):
+            pass
+        net = Net()
+        if isinstance(net, nn.Module):
+            reveal(1)  #: 1
+        if isinstance(net, nn.DataParallel):
+            reveal(2)  #: never
+        if isinstance(nn.DataParallel(net), (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+            reveal(3)  #: 3
+        """,
+    "cuda is there, and several of it": """
+        import torch
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        reveal(device)  #: cuda
+        if torch.cuda.device_count() > 1:
+            reveal(1)  #: 1
+        else:
+            reveal(2)  #: never
+        """,
+    "membership": """
+        mode = "train"
+        if mode in ("train", "eval"):
+            reveal(1)  #: 1
+        if "lr" not in {"lr": 1}:
+            reveal(2)  #: never
+        if "a" in "abc":
+            reveal(3)  #: 3
+        """,
+    "text that is built": """
+        import os, torch.distributed as dist
+        rank = dist.get_rank()
+        name = "net"
+        reveal(f"out/{name}.pt")  #: 'out/net.pt'
+        reveal("out/" + name)  #: 'out/net'
+        reveal(f"cuda:{rank}")  #: 'cuda:' + global rank
+        """,
+    "several assignments under one switch": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.distributed:
+            rank, world, sampler = 1, 2, "sharded"
+        else:
+            rank, world, sampler = 0, 1, None
+        if sampler is not None:
+            reveal((rank, world))  #: (1, 2)
+        if world == 1:
+            reveal(sampler)  #: None
+        """,
+}
+
+
+@pytest.mark.parametrize("source", BRANCHES.values(), ids=BRANCHES)
+def test_branches(paper, source: str):
+    assert paper(source).program.lost == ()
+
+
+LOOPS = {
+    "known items one by one": """
+        for name in ("a", "b"):
+            reveal(name)  #: 'a' ; 'b'
+        reveal(name)  #: 'b'
+        for index, name in enumerate(["x"]):
+            reveal(name)  #: 'x'
+        for a, b in zip((1, 2), (3, 4)):
+            reveal((a, b))  #: (1, 3) ; (2, 4)
+        for key, value in {"k": 1}.items():
+            reveal((key, value))  #: ('k', 1)
+        """,
+    "an empty one": """
+        for each in ():
+            reveal(each)  #: never
+        for each in range(0):
+            reveal(each)  #: never
+        """,
+    "a counter": """
+        step = 0
+        for epoch in range(100):
+            if step > 3:
+                reveal(1)  #: 1
+            else:
+                reveal(2)  #: 2
+            step += 1
+        """,
+    "what the first round does not know": """
+        best = None
+        for epoch in range(100):
+            if best is None:
+                reveal(1)  #: 1
+            else:
+                reveal(best)  #: 'seen'
+            best = "seen"
+        """,
+    "break and else": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        for each in (1, 2):
+            if args.stop:
+                found = "broken"
+                break
+        else:
+            found = "whole"
+        reveal(found)  #: 'broken' if args.stop | 'whole'
+        """,
+    "break ends the loop": """
+        for each in (1, 2, 3):
+            if each == 2:
+                break
+            reveal(each)  #: 1
+        reveal(each)  #: 2
+        """,
+    "continue goes on": """
+        for each in (1, 2, 3):
+            if each == 2:
+                continue
+            reveal(each)  #: 1 ; 3
+        """,
+    "while": """
+        while True:
+            reveal(1)  #: 1
+            break
+        while False:
+            reveal(2)  #: never
+        n = 0
+        while n < 10:
+            n += 1
+        reveal(3)  #: 3
+        """,
+    "comprehensions": """
+        reveal([n + 1 for n in (1, 2)])  #: [2, 3]
+        reveal({n: n * 2 for n in (1, 2)})  #: {1: 2, 2: 4}
+        """,
+    "a while loop over batches": """
+        import torch
+        from torch.utils.data import DataLoader
+        batches = iter(DataLoader(range(8)))
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                break
+            reveal(batch)  #: Tensor
+        """,
+}
+
+
+@pytest.mark.parametrize("source", LOOPS.values(), ids=LOOPS)
+def test_loops(paper, source: str):
+    assert paper(source).program.lost == ()
+
+
+def test_a_counter_says_that_not_every_round_comes_by(paper):
+    found = paper(
+        """
+        from torch.utils.data import DataLoader
+        loader = DataLoader(range(8))
+        for epoch in range(3):
+            for step, batch in enumerate(loader):
+                if step % 10 == 0:
+                    reveal(1)  #: 1
+        """
+    )
+    shown = found.events(Revealed)[0]
+    assert [loop.times for loop in shown.loops] == [3, None]
+    assert [loop.over is not None for loop in shown.loops] == [False, True]
+    assert [loop.location.line for loop in shown.loops] == [4, 5]
+    (guard,) = shown.when
+    assert guard.atom.text == "step % 10 == 0"

@@ -1,0 +1,160 @@
+"""What becomes of objects that leave the program, and of knowledge about loops, devices and gradients."""
+
+from __future__ import annotations
+
+from paper import Revealed
+
+from gpudoctor.lint.values.event import Collective, Discard, Escape, Forward, LeaveLoop, Move, Wrap
+from gpudoctor.lint.values.module import core_of
+
+
+def test_objects_given_to_unread_code_escape(paper):
+    found = paper(
+        """
+        import torch, company
+        model = torch.nn.Linear(2, 2)
+        company.register({"models": [model]})
+        """
+    )
+    escape = found.event(Escape)
+    assert escape.into == "company.register"
+    (model,) = escape.values
+    assert model.label == "model"
+    assert found.program.escaped == {model}
+
+
+def test_harmless_libraries_keep_nothing(paper):
+    found = paper(
+        """
+        import torch, numpy, logging, torchinfo
+        model = torch.nn.Linear(2, 2)
+        torchinfo.summary(model)
+        logging.info(model)
+        print(numpy.mean(model))
+        """
+    )
+    assert found.program.escaped == frozenset()
+
+
+def test_a_method_of_an_unread_object_escapes_too(paper):
+    found = paper(
+        """
+        import torch
+        from company import Engine
+        model = torch.nn.Linear(2, 2)
+        engine = Engine()
+        engine.add(model)
+        """
+    )
+    assert [value.label for value in found.program.escaped] == ["model"]
+
+
+def test_events_know_the_calls_that_led_there(paper):
+    found = paper(
+        """
+        import torch, torch.distributed as dist
+        from sync import share
+        def step():
+            share(1)
+        step()
+        # file: sync.py
+        import torch.distributed as dist
+        def share(x):
+            deeper()
+        def deeper():
+            dist.barrier()
+        """
+    )
+    barrier = found.event(Collective)
+    assert (barrier.location.path, barrier.location.line) == ("sync.py", 6)
+    assert [(place.path, place.line) for place in barrier.way.calls] == [
+        ("train.py", 6),
+        ("train.py", 5),
+        ("sync.py", 4),
+    ]
+    assert barrier.way.function == "deeper"
+
+
+def test_contexts_are_open_inside_and_closed_after(paper):
+    found = paper(
+        """
+        import torch
+        model = torch.nn.Linear(2, 2)
+        with torch.no_grad():
+            model(torch.zeros(1, 2))
+        model(torch.zeros(1, 2))
+        @torch.inference_mode()
+        def evaluate():
+            model(torch.zeros(1, 2))
+        evaluate()
+        model(torch.zeros(1, 2))
+        """
+    )
+    assert [event.way.evaluating for event in found.events(Forward)] == [True, False, True, False]
+    assert [event.graph for event in found.events(Forward)] == [False, True, False, True]
+
+
+def test_a_move_is_in_place_for_modules_and_a_copy_for_tensors(paper):
+    found = paper(
+        """
+        import torch
+        model = torch.nn.Linear(2, 2)
+        model.cuda()
+        x = torch.zeros(2)
+        x.cuda()
+        torch.nn.parallel.DistributedDataParallel(model)
+        """
+    )
+    assert [event.call for event in found.events(Move)] == ["cuda", "cuda"]
+    assert repr(found.event(Wrap).model_device.only) == "Device(cuda)"
+    assert "cuda" in {event.call for event in found.events(Discard)}
+
+
+def test_a_loop_that_only_some_ranks_leave(paper):
+    found = paper(
+        """
+        import torch.distributed as dist
+        for step in range(9):
+            if dist.get_rank() == 0:
+                break
+            dist.barrier()
+        """
+    )
+    left = found.events(LeaveLoop)[0]
+    assert left.how == "break"
+    assert left.loop is not None
+    assert left.loop.times == 9
+
+
+def test_module_code_runs_once_and_is_seen_on_every_path(paper):
+    found = paper(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def work():
+            import once
+            return once.x
+        if args.a:
+            work()
+        work()
+        # file: once.py
+        x = 1
+        reveal()  #: always
+        """
+    )
+    assert len(found.events(Revealed)) == 1
+
+
+def test_two_visits_of_one_line_make_two_things(paper):
+    found = paper(
+        """
+        import torch
+        def make():
+            return torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+        first, second = make(), make()
+        """
+    )
+    one, two = found.events(Wrap)
+    assert one.wrapper != two.wrapper
+    assert core_of(one.wrapper) != core_of(two.wrapper)
+    assert one.location == two.location

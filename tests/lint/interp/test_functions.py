@@ -1,0 +1,307 @@
+"""Functions, methods, closures, partials and decorators, and what objects and containers carry between them."""
+
+from __future__ import annotations
+
+import pytest
+
+FUNCTIONS = {
+    "arguments of every kind": """
+        def build(a, /, b, *rest, c=3, **more):
+            reveal((a, b, c))  #: (1, 2, 3) ; (1, 2, 4)
+            reveal(rest)  #: () ; (8, 9)
+            reveal(more)  #: {} ; {'d': 5}
+        build(1, 2)
+        build(1, 2, 8, 9, c=4, d=5)
+        """,
+    "arguments that are spread": """
+        def build(depth, width, name="net"):
+            return depth, width, name
+        sizes = (1, 2)
+        options = {"width": 4, "name": "big"}
+        reveal(build(*sizes))  #: (1, 2, 'net')
+        reveal(build(3, **options))  #: (3, 4, 'big')
+        reveal(build(*[5], **dict(width=6)))  #: (5, 6, 'net')
+        """,
+    "returns on several paths": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def pick(big):
+            if big:
+                return 2
+            return 1
+        reveal(pick(args.big))  #: 2 if big | 1 if not (big)
+        reveal(pick(True))  #: 2
+        """,
+    "a function that ends without a return": """
+        def quiet():
+            pass
+        reveal(quiet())  #: None
+        """,
+    "closures and nonlocal names": """
+        def counter():
+            count = 0
+            def up():
+                nonlocal count
+                count += 1
+                return count
+            return up
+        up = counter()
+        reveal(up())  #: 1
+        reveal(up())  #: 2
+        reveal(counter()())  #: 1
+        """,
+    "global names": """
+        model = None
+        def make():
+            global model
+            model = "made"
+        reveal(model)  #: None
+        make()
+        reveal(model)  #: 'made'
+        """,
+    "lambdas, partials and functions as arguments": """
+        from functools import partial
+        def scale(x, by=1):
+            return x * by
+        def twice(f, x):
+            return f(f(x))
+        reveal(partial(scale, by=3)(2))  #: 6
+        reveal(partial(partial(scale, 4), by=5)())  #: 20
+        reveal(twice(lambda x: x + 1, 1))  #: 3
+        reveal(twice(partial(scale, by=2), 1))  #: 4
+        """,
+    "decorators": """
+        import functools
+        def logged(f):
+            @functools.wraps(f)
+            def inner(*args, **kwargs):
+                return (f.__name__, f(*args, **kwargs))[1]
+            return inner
+        def times(n):
+            def outer(f):
+                return lambda x: f(x) * n
+            return outer
+        @logged
+        def plain(x):
+            return x
+        @times(3)
+        @functools.lru_cache(maxsize=None)
+        def scaled(x):
+            return x + 1
+        reveal(plain(4))  #: 4
+        reveal(scaled(1))  #: 6
+        """,
+    "a decorator that lets rank 0 pass": """
+        import torch.distributed as dist
+        def rank_zero_only(f):
+            def inner(*args):
+                if dist.get_rank() == 0:
+                    return f(*args)
+            return inner
+        @rank_zero_only
+        def save(x):
+            reveal()  #: dist.get_rank() == 0
+            return x
+        reveal(save(1))  #: None if not (dist.get_rank() == 0) | 1 if dist.get_rank() == 0
+        """,
+    "generators": """
+        def numbers(n):
+            yield 1
+            yield n
+        for each in numbers(5):
+            reveal(each)  #: 1 ; 5
+        for index, each in enumerate(numbers(6)):
+            reveal(each)  #: 1 ; 6
+        """,
+    "a generator's own loop goes on in its caller": """
+        def forever(items):
+            while True:
+                yield from_items(items)
+        def from_items(items):
+            return items[0]
+        for each in forever(["first"]):
+            reveal(each)  #: 'first'
+        """,
+    "context managers of the project": """
+        import contextlib
+        import torch.distributed as dist
+        @contextlib.contextmanager
+        def opened(x):
+            state.append("in")
+            yield x + 1
+            state.append("out")
+        state = []
+        with opened(1) as value:
+            reveal(value)  #: 2
+            reveal(state)  #: ['in']
+        reveal(state)  #: ['in', 'out']
+        class Timer:
+            def __enter__(self):
+                self.on = True
+                return self
+            def __exit__(self, *exc):
+                self.on = False
+        with Timer() as timer:
+            reveal(timer.on)  #: True
+        reveal(timer.on)  #: False
+        """,
+    "rank 0 first": """
+        import contextlib
+        import torch.distributed as dist
+        @contextlib.contextmanager
+        def rank_zero_first():
+            if dist.get_rank() != 0:
+                dist.barrier()
+            yield
+            if dist.get_rank() == 0:
+                dist.barrier()
+        with rank_zero_first():
+            reveal()  #: always
+            data = 3
+        reveal(data)  #: 3
+        reveal()  #: always
+        """,
+}
+
+
+@pytest.mark.parametrize("source", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_calls_are_followed(paper, source: str):
+    assert paper(source).program.lost == ()
+
+
+OBJECTS = {
+    "attributes of self": """
+        class Trainer:
+            epochs = 2
+            def __init__(self, model, lr=1):
+                self.model = model
+                self.lr = lr
+                self.setup()
+            def setup(self):
+                self.rounds = self.epochs * self.lr
+        trainer = Trainer("net", lr=3)
+        reveal(trainer.model)  #: 'net'
+        reveal(trainer.rounds)  #: 6
+        trainer.model = "other"
+        reveal(trainer.model)  #: 'other'
+        reveal(Trainer("third").model)  #: 'third'
+        """,
+    "inheritance and super": """
+        class Base:
+            def __init__(self, a):
+                self.a = a
+            def name(self):
+                return "base"
+        class Middle(Base):
+            def name(self):
+                return "middle of " + super().name()
+        class Last(Middle):
+            def __init__(self, a, b):
+                super().__init__(a)
+                self.b = b
+            def name(self):
+                return "last of " + super(Last, self).name()
+        last = Last(1, 2)
+        reveal((last.a, last.b))  #: (1, 2)
+        reveal(last.name())  #: 'last of middle of base'
+        """,
+    "properties, class methods and static methods": """
+        import torch.distributed as dist
+        class Ranks:
+            @property
+            def is_main(self):
+                return self.rank() == 0
+            @staticmethod
+            def rank():
+                return dist.get_rank()
+            @classmethod
+            def make(cls):
+                return cls()
+        ranks = Ranks.make()
+        reveal(ranks)  #: Ranks()
+        reveal(ranks.is_main)  #: self.rank() == 0
+        reveal(Ranks.rank())  #: global rank
+        """,
+    "bound methods as values": """
+        class Log:
+            def __init__(self):
+                self.lines = []
+            def add(self, line):
+                self.lines.append(line)
+            def __call__(self, line):
+                self.add(line)
+        log = Log()
+        add = log.add
+        add("a")
+        log("b")
+        reveal(log.lines)  #: ['a', 'b']
+        """,
+    "dataclass configurations": """
+        from dataclasses import dataclass, field
+        @dataclass
+        class Base:
+            seed: int = 0
+        @dataclass
+        class Config(Base):
+            lr: float = 0.1
+            sizes: list = field(default_factory=list)
+            name: str = "net"
+            def __post_init__(self):
+                self.path = "out/" + self.name
+        config = Config(lr=0.5, name="big")
+        reveal(config.lr)  #: 0.5
+        reveal(config.seed)  #: 0
+        reveal(config.path)  #: 'out/big'
+        """,
+    "named tuples and namespaces": """
+        from argparse import Namespace
+        from types import SimpleNamespace
+        from typing import NamedTuple
+        class Sizes(NamedTuple):
+            depth: int
+            width: int = 4
+        reveal(Sizes(3).depth)  #: 3
+        reveal(Sizes(3).width)  #: 4
+        options = Namespace(lr=0.1)
+        options.momentum = 0.9
+        reveal(options.lr)  #: 0.1
+        reveal(options.momentum)  #: 0.9
+        reveal(SimpleNamespace(a=1).a)  #: 1
+        """,
+    "dictionaries and tuples": """
+        def setup():
+            return {"rank": 1, "sizes": (2, 3)}, [4, 5]
+        state, (first, *rest) = setup()
+        reveal(state["rank"])  #: 1
+        reveal(state["sizes"][1])  #: 3
+        reveal(state.get("none", 7))  #: 7
+        reveal(first)  #: 4
+        reveal(rest)  #: [5]
+        state["rank"] = 6
+        state.update(extra=8)
+        reveal(state)  #: {'rank': 6, 'sizes': (2, 3), 'extra': 8}
+        a, b = b, a = 1, 2
+        reveal((a, b))  #: (2, 1)
+        """,
+    "attributes by name": """
+        class Config:
+            lr = 1
+        config = Config()
+        setattr(config, "depth", 2)
+        reveal(getattr(config, "depth"))  #: 2
+        reveal(hasattr(config, "lr"))  #: True
+        """,
+    "two objects of one class": """
+        class Net:
+            def __init__(self, n):
+                self.n = n
+        nets = [Net(n) for n in (1, 2)]
+        reveal(nets[0].n)  #: 1
+        reveal(nets[1].n)  #: 2
+        """,
+}
+
+
+@pytest.mark.parametrize("source", OBJECTS.values(), ids=OBJECTS)
+def test_objects_carry_what_they_were_given(paper, source: str):
+    assert paper(source).program.lost == ()

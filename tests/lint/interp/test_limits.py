@@ -1,0 +1,252 @@
+"""Limits: reaching one is recorded as lost knowledge, and never ends in a crash or a long wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.interp import limits, machine
+from gpudoctor.lint.values.base import Const, Unknown
+from gpudoctor.lint.values.event import Forward, Wrap
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+
+RECURSION = {
+    "a function that calls itself": """
+        def down(n):
+            if n == 0:
+                return "ground"
+            return down(n - 1)
+        reveal(down(50))  #: unknown
+        reveal("after")  #: 'after'
+        """,
+    "two functions that call each other": """
+        def even(n):
+            return True if n == 0 else odd(n - 1)
+        def odd(n):
+            return False if n == 0 else even(n - 1)
+        even(9)
+        reveal("after")  #: 'after'
+        """,
+    "a method of a tree": """
+        class Node:
+            def __init__(self, depth):
+                self.children = [Node(depth - 1) for _ in range(depth)]
+            def walk(self):
+                for child in self.children:
+                    child.walk()
+        Node(4).walk()
+        reveal("after")  #: 'after'
+        """,
+    "a generator that yields from itself": """
+        def walk(n):
+            yield n
+            yield from walk(n + 1)
+        for each in walk(0):
+            pass
+        reveal("after")  #: 'after'
+        """,
+    "a list that holds itself": """
+        items = []
+        items.append(items)
+        print(items)
+        state = {"self": None}
+        state["self"] = state
+        reveal(len(items) > 0)  #: True
+        """,
+    "a class that extends itself by name": """
+        class Net:
+            pass
+        class Net(Net):
+            def name(self):
+                return "inner"
+        reveal(Net().name())  #: 'inner'
+        """,
+    "a decorator that decorates itself": """
+        def again(f):
+            return again(f)
+        @again
+        def work():
+            pass
+        work()
+        reveal("after")  #: 'after'
+        """,
+    "numbers without end": """
+        x = 2
+        for _ in range(5):
+            x = x * x * x * x
+        reveal("after")  #: 'after'
+        text = "a"
+        for _ in range(5):
+            text = text + text + text + text
+        reveal("after")  #: 'after'
+        """,
+    "a loop without end": """
+        while True:
+            x = 1
+        reveal(x)  #: 1
+        """,
+}
+
+
+@pytest.mark.parametrize("source", RECURSION.values(), ids=RECURSION)
+def test_what_never_ends_is_left(paper, source: str):
+    assert not paper(source).program.cut_short
+
+
+def test_calls_that_are_nested_too_deeply_are_lost(paper):
+    depth = limits.MAX_CALL_DEPTH + 2
+    chain = "\n".join(f"def f{n}(x):\n    return f{n + 1}(x)" for n in range(depth))
+    found = paper(f"{chain}\ndef f{depth}(x):\n    return x\nreveal(f0(1))  #: unknown\nreveal(f{depth}(2))  #: 2")
+    assert any("nested too deeply" in lost.why for lost in found.program.lost)
+
+
+def test_a_short_chain_of_calls_is_followed_to_its_end(paper):
+    depth = limits.MAX_CALL_DEPTH - 4
+    chain = "\n".join(f"def f{n}(x):\n    return f{n + 1}(x)" for n in range(depth))
+    assert not paper(f"{chain}\ndef f{depth}(x):\n    return x\nreveal(f0(1))  #: 1").program.lost
+
+
+def test_too_many_statements_end_the_execution_and_keep_the_log(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 100)
+    found = paper("import torch\nmodel = torch.nn.DataParallel(torch.nn.Linear(1, 1))\n" + "x = 1\n" * 200)
+    assert found.program.cut_short
+    assert [lost.why for lost in found.program.lost if lost.limit] == ["more than 100 statements"]
+    assert found.event(Wrap).location.line == 2
+
+
+def test_too_many_events_end_the_execution(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(machine, "MAX_EVENTS", 10)
+    found = paper("import torch\nmodel = torch.nn.Linear(1, 1)\n" + "model(torch.zeros(1, 1))\n" * 20)
+    assert found.program.cut_short
+    assert found.events(Forward)
+
+
+def test_an_expression_that_is_too_deep_is_no_crash(paper):
+    found = paper("reveal(1)  #: 1\nx = 1\ny = " + " + ".join(["x"] * 900) + "\n")
+    assert found.program.cut_short
+    assert "nested too deeply" in found.program.lost[-1].why
+
+
+def test_too_many_values_become_one_that_is_unknown():
+    ranks = Rank(RankKind.GLOBAL, RankSource.ENVIRONMENT)
+    few = ValueSet(Binding(Const(n)) for n in range(limits.MAX_VALUES))
+    assert machine.widened("x", few) is few
+    many = union([few, ValueSet.of(ranks)])
+    only = machine.widened("x", many).only
+    assert isinstance(only, Unknown)
+    assert only.depends is Dependence.RANK
+    assert machine.widened("x", many).only == only
+
+
+def test_several_unknown_values_become_one_that_knows_what_they_depend_on():
+    loss = Unknown("loss", dependence=Dependence.LOCAL)
+    settings = [Unknown(name, config=True) for name in ("lr", "seed")]
+    mixed = machine.widened("x", ValueSet(Binding(value) for value in (loss, *settings))).only
+    assert isinstance(mixed, Unknown)
+    assert mixed.depends is Dependence.LOCAL
+    assert not mixed.config
+    chosen = machine.widened("x", ValueSet(Binding(value) for value in (*settings, Unknown("wd", config=True)))).only
+    assert isinstance(chosen, Unknown)
+    assert chosen.config
+
+
+def test_a_few_values_are_kept(paper):
+    paper(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        x = 0
+        if args.kind == 1:
+            x = 1
+        elif args.kind == 2:
+            x = 2
+        reveal(len([x]))  #: 1
+        if args.kind == 1:
+            reveal(x)  #: 1
+        elif args.kind == 2:
+            reveal(x)  #: 2
+        else:
+            reveal(x)  #: 0
+        """
+    )
+
+
+def test_many_switches_are_learnt_one_by_one(paper):
+    options = [f"args.switch_{n}" for n in range(limits.MAX_RESTARTS - 2)]
+    nested = "".join(f"{'    ' * n}if {option}:\n" for n, option in enumerate(options))
+    inner = "    " * len(options)
+    found = paper(
+        "import argparse, torch.distributed as dist\nargs = argparse.ArgumentParser().parse_args()\n"
+        f"{nested}{inner}dist.init_process_group('nccl')\n{inner}reveal()  #: always\n"
+    )
+    assert found.program.whole
+
+
+ODD = {
+    "an empty file": "",
+    "only a comment": "# nothing here\n",
+    "return outside of a function": "import torch\nprint(1)\nreturn\n",
+    "break outside of a loop": "print(1)\nbreak\n",
+    "yield at the top": "print(1)\nyield 1\n",
+    "await at the top": "print(1)\nawait something()\n",
+    "an async program": """
+        import asyncio
+        async def main():
+            async with lock() as held:
+                async for each in source():
+                    await each
+            return [x async for x in source()]
+        asyncio.run(main())
+        """,
+    "every kind of expression": """
+        import torch
+        x = [*(1, 2)]; y = {**{"a": 1}, "b": 2}; z = {1, 2}; w = x[0:1:1]; v = x[...]
+        f = lambda *a, k=1, **b: (a, b, k)
+        g = (i for i in x if i for j in y)
+        s = f"{x!r:>{3}}" rf"\\d{y}"
+        a = not x or y and z if w else v
+        b = x @ y if x is not y else ~3 << 2 ** 1
+        c = 1 < 2 < 3 in [4] not in [[5]]
+        print(*x, sep="", **{"end": ""})
+        (x, *y), [z] = [1, 2], [3]
+        x, y[0], z.attr = 1, 2, 3
+        del x, y[0], z.attr
+        """,
+    "every kind of statement": """
+        import torch, os.path as path
+        from . import nothing
+        global g
+        x: int
+        x: int = 3
+        x += 1; x **= 2; x @= 1
+        with open("a") as f, open("b"): pass
+        try:
+            raise ValueError from None
+        except (ValueError, OSError) as error:
+            raise
+        except Exception:
+            pass
+        else:
+            pass
+        finally:
+            pass
+        assert x, "message"
+        while x: break
+        else: pass
+        for i, (j, k) in []: continue
+        match x:
+            case {"a": 1, **rest} | [1, *_]: pass
+            case int(real=3) as n if n > 1: pass
+            case -1 | None | True | "a": pass
+        class A(B, metaclass=C): x = 1
+        nonlocal_ = 1
+        """,
+}
+
+
+@pytest.mark.parametrize("source", ODD.values(), ids=ODD)
+def test_odd_files_are_no_crash(paper, source: str):
+    program = paper(source + "\n" if source else "\n", launch="auto").program
+    assert program.entry == "train.py"
+    assert not program.cut_short

@@ -1,0 +1,208 @@
+"""Names: through aliases, re-exports and every layout in which a project keeps its own modules."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.module import WrapperKind
+
+CASES = {
+    "aliases of library names": """
+        import torch.nn as tnn, torch.distributed as td
+        from torch.nn.parallel import DistributedDataParallel as Wrapped
+        layer = tnn.Linear
+        model = layer(2, 2)
+        reveal(model)  #: Linear
+        rank = td.get_rank
+        reveal(rank())  #: global rank
+        make = Wrapped
+        reveal(make(model))  #: DistributedDataParallel(Linear)
+        """,
+    "re-exports of a package": """
+        from nets import build, Net as TheNet
+        reveal(build())  #: Net
+        reveal(TheNet())  #: Net
+        # file: nets/__init__.py
+        from .small import Net
+        from .factory import make as build
+        # file: nets/small.py
+        import torch.nn as nn
+        class Net(nn.Module):
+            pass
+        # file: nets/factory.py
+        from . import small
+        def make():
+            return small.Net()
+        """,
+    "the package under src": """
+        from project.engine.ranks import this_rank
+        reveal(this_rank())  #: global rank
+        # file: src/project/__init__.py
+        # file: src/project/engine/ranks.py
+        import torch.distributed as dist
+        def this_rank():
+            return dist.get_rank()
+        """,
+    "sibling scripts and packages without an init": """
+        import helpers
+        import lib.sizes as sizes
+        reveal(helpers.answer)  #: 3
+        reveal(sizes.WORLD)  #: 8
+        # file: helpers.py
+        answer = 3
+        # file: lib/sizes.py
+        WORLD = 8
+        """,
+    "relative imports of all depths": """
+        from app.train.loop import found
+        reveal(found)  #: (1, 2, 3)
+        # file: app/__init__.py
+        one = 1
+        # file: app/data.py
+        two = 2
+        # file: app/train/__init__.py
+        # file: app/train/here.py
+        three = 3
+        # file: app/train/loop.py
+        from .. import one
+        from ..data import two
+        from .here import three
+        found = (one, two, three)
+        """,
+    "modules that import each other": """
+        import first
+        reveal(first.one())  #: 2
+        # file: first.py
+        import second
+        def one():
+            return second.two()
+        # file: second.py
+        import first
+        def two():
+            return 2
+        def back():
+            return first.one()
+        """,
+    "star imports of project and library": """
+        from settings import *
+        from torch.nn import *
+        reveal(DEPTH)  #: 4
+        reveal(Linear(DEPTH, DEPTH))  #: Linear
+        # file: settings.py
+        DEPTH = 4
+        _hidden = 5
+        """,
+    "an import inside a function": """
+        def main():
+            from late import value
+            reveal(value)  #: 7
+        if __name__ == "__main__":
+            main()
+        # file: late.py
+        value = 7
+        """,
+    "what a late import binds is seen on every path": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.big:
+            import late
+        else:
+            import late
+        reveal(late.value)  #: 7
+        # file: late.py
+        value = 7
+        """,
+    "an import that falls back": """
+        try:
+            from torch.nn import Linear as Layer
+        except ImportError:
+            from old import Layer
+        reveal(Layer(1, 1))  #: Linear
+        """,
+    "a submodule through its package": """
+        import package
+        import package.inner
+        reveal(package.inner.value)  #: 1
+        # file: package/__init__.py
+        # file: package/inner.py
+        value = 1
+        """,
+    "who is the main program": """
+        import other
+        reveal(__name__)  #: '__main__'
+        reveal(other.name)  #: 'other'
+        # file: other.py
+        name = __name__
+        if __name__ == "__main__":
+            reveal(name)  #: never
+        """,
+    "names that are overwritten": """
+        x = 1
+        reveal(x)  #: 1
+        x = x + 1
+        reveal(x)  #: 2
+        del x
+        x: int = 5
+        reveal(x)  #: 5
+        (y := 6)
+        reveal(y)  #: 6
+        a = b = 7
+        reveal((a, b))  #: (7, 7)
+        """,
+    "a module as an object": """
+        import config
+        config.depth = 3
+        reveal(config.depth)  #: 3
+        from reader import depth
+        reveal(depth())  #: 3
+        # file: config.py
+        depth = 1
+        # file: reader.py
+        import config
+        def depth():
+            return config.depth
+        """,
+}
+
+
+@pytest.mark.parametrize("source", CASES.values(), ids=CASES)
+def test_names_lead_to_what_they_mean(paper, source: str):
+    assert paper(source).program.lost == ()
+
+
+def test_a_name_that_nobody_defines_is_lost_knowledge(paper):
+    found = paper(
+        """
+        reveal(nowhere)  #: unknown
+        """
+    )
+    (lost,) = found.program.lost
+    assert "`nowhere` is not defined" in lost.why
+    assert not lost.limit
+
+
+def test_a_library_that_is_not_there_is_not_read(paper):
+    found = paper(
+        """
+        from company.nets import Net
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        model = DDP(Net())
+        """
+    )
+    assert found.event(Wrap).kind is WrapperKind.DDP
+    assert found.program.files == {"train.py"}
+
+
+def test_every_file_that_was_read_is_named(paper):
+    found = paper(
+        """
+        import a.b
+        # file: a/__init__.py
+        # file: a/b.py
+        from . import c
+        # file: a/c.py
+        # file: a/unread.py
+        """,
+    )
+    assert found.program.files == {"train.py", "a/__init__.py", "a/b.py", "a/c.py"}

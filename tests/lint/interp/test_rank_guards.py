@@ -1,0 +1,146 @@
+"""Guards on the rank, in every spelling: the path knows that only some ranks come by."""
+
+from __future__ import annotations
+
+import pytest
+from paper import Revealed
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import only_some_ranks, who
+from gpudoctor.lint.values.event import Save
+
+IMPORTS = "import argparse, os, torch, torch.distributed as dist\n"
+
+RANK_ZERO = {
+    "equal": "if dist.get_rank() == 0:\n    reveal()",
+    "turned round": "if 0 == dist.get_rank():\n    reveal()",
+    "not": "if not dist.get_rank():\n    reveal()",
+    "else of a bare rank": "if dist.get_rank():\n    pass\nelse:\n    reveal()",
+    "unequal, else": "if dist.get_rank() != 0:\n    pass\nelse:\n    reveal()",
+    "less than one": "if dist.get_rank() < 1:\n    reveal()",
+    "at most zero": "if dist.get_rank() <= 0:\n    reveal()",
+    "in a tuple of zero": "if dist.get_rank() in (0,):\n    reveal()",
+    "a name": "master = dist.get_rank() == 0\nif master:\n    reveal()",
+    "a name of the rank": "rank = dist.get_rank()\nif rank == 0:\n    reveal()",
+    "the environment": "if int(os.environ['RANK']) == 0:\n    reveal()",
+    "the environment as text": "if os.environ.get('RANK', '0') == '0':\n    reveal()",
+    "a function": "def is_main():\n    return dist.get_rank() == 0\nif is_main():\n    reveal()",
+    "a function that asks whether there are ranks": (
+        "def rank():\n    if not dist.is_initialized():\n        return 0\n    return dist.get_rank()\n"
+        "dist.init_process_group('nccl')\nif rank() == 0:\n    reveal()"
+    ),
+    "an early return": "def save():\n    if dist.get_rank() != 0:\n        return\n    reveal()\nsave()",
+    "an early return of a name": (
+        "def save(rank):\n    main = rank == 0\n    if not main:\n        return\n    reveal()\nsave(dist.get_rank())"
+    ),
+    "continue": "for each in (1,):\n    if dist.get_rank() > 0:\n        continue\n    reveal()",
+    "and": "args = argparse.ArgumentParser().parse_args()\nif args.save and dist.get_rank() == 0:\n    reveal()",
+    "a switch inside": (
+        "args = argparse.ArgumentParser().parse_args()\nif dist.get_rank() == 0:\n    if args.save:\n        reveal()"
+    ),
+    "a conditional expression": "main = True if dist.get_rank() == 0 else False\nif main:\n    reveal()",
+    "a match": "match dist.get_rank():\n    case 0:\n        reveal()",
+    "an attribute": (
+        "class Trainer:\n    def __init__(self):\n        self.main = dist.get_rank() == 0\n"
+        "    def save(self):\n        if self.main:\n            reveal()\nTrainer().save()"
+    ),
+    "a property": (
+        "class Trainer:\n    @property\n    def main(self):\n        return dist.get_rank() == 0\n"
+        "    def save(self):\n        if self.main:\n            reveal()\nTrainer().save()"
+    ),
+    "a decorator": (
+        "def main_only(f):\n    def inner():\n        if dist.get_rank() == 0:\n            f()\n    return inner\n"
+        "@main_only\ndef save():\n    reveal()\nsave()"
+    ),
+    "a setting that holds the rank": (
+        "args = argparse.ArgumentParser().parse_args()\nargs.rank = dist.get_rank()\nif args.rank == 0:\n    reveal()"
+    ),
+    "a switch or the rank": (
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "main = not args.distributed or (args.distributed and dist.get_rank() == 0)\n"
+        "if args.distributed:\n    dist.init_process_group('nccl')\nif main:\n    reveal()"
+    ),
+    "a dictionary": "state = {'main': dist.get_rank() == 0}\nif state['main']:\n    reveal()",
+}
+
+
+def guarded(body: str) -> str:
+    return IMPORTS + body.replace("reveal()", "torch.save({}, 'a.pt')")
+
+
+@pytest.mark.parametrize("body", RANK_ZERO.values(), ids=RANK_ZERO)
+def test_only_rank_zero_gets_here(paper, body: str):
+    (save,) = paper(guarded(body)).events(Save)
+    assert only_some_ranks(save)
+    assert who(save) == "rank 0 only"
+
+
+@pytest.mark.parametrize("rank", ["local_rank", "gpu"])
+def test_local_rank_zero_is_a_rank_guard_too(paper, rank: str):
+    (save,) = paper(guarded(f"{rank} = int(os.environ['LOCAL_RANK'])\nif {rank} == 0:\n    reveal()")).events(Save)
+    assert only_some_ranks(save)
+    assert "0" in who(save)
+
+
+EVERY_RANK = {
+    "nothing": "reveal()",
+    "a switch": "args = argparse.ArgumentParser().parse_args()\nif args.save:\n    reveal()",
+    "both sides": "if dist.get_rank() == 0:\n    print('master')\nelse:\n    print('other')\nreveal()",
+    "after a branch": "if dist.get_rank() == 0:\n    x = 1\nreveal()",
+    "the world size": "if dist.get_world_size() > 1:\n    reveal()",
+    "is_initialized": "dist.init_process_group('nccl')\nif dist.is_initialized():\n    reveal()",
+    "any rank at all": "if dist.get_rank() >= 0:\n    reveal()",
+    "a rank that was checked": "assert dist.get_rank() < dist.get_world_size()\nreveal()",
+    "a rank that fails": "if dist.get_rank() > 7:\n    raise ValueError('too many')\nreveal()",
+    "a rank that ends the job": "import sys\nif dist.get_rank() > 7:\n    sys.exit(1)\nreveal()",
+    "a return to the caller": (
+        "def show():\n    if dist.get_rank() != 0:\n        return\n    print('main')\nshow()\nreveal()"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", EVERY_RANK.values(), ids=EVERY_RANK)
+def test_every_rank_gets_here(paper, body: str):
+    found = paper(guarded(body))
+    (save,) = found.events(Save)
+    assert not only_some_ranks(save)
+    assert who(save) == "every rank"
+    assert found.program.by_every_rank(save)
+
+
+def test_the_other_ranks_are_told_too(paper):
+    (save,) = paper(guarded("if dist.get_rank() != 0:\n    reveal()")).events(Save)
+    assert who(save) == "all ranks but rank 0"
+
+
+def test_a_quiet_end_of_one_rank_leaves_the_others(paper):
+    (save,) = paper(guarded("import sys\nif dist.get_rank() != 0:\n    sys.exit(0)\nreveal()")).events(Save)
+    assert who(save) == "rank 0 only"
+
+
+def test_both_sides_of_a_rank_exclude_each_other(paper):
+    found = paper(guarded("if dist.get_rank() == 0:\n    reveal()\nelse:\n    reveal()"))
+    first, second = found.events(Save)
+    assert first.when.excludes(second.when)
+
+
+def test_own_data_is_no_rank_but_differs(paper):
+    found = paper(
+        """
+        import torch
+        model = torch.nn.Linear(2, 2)
+        loss = model(torch.randn(2, 2)).sum()
+        if loss.item() > 1:
+            reveal(0)  #: 0
+        """
+    )
+    (shown,) = found.events(Revealed)
+    assert shown.when.depends & Dependence.LOCAL
+    assert not only_some_ranks(shown)
+
+
+def test_what_a_package_says_that_was_not_read_is_not_believed(paper):
+    found = paper(guarded("from company import ranks\nif ranks.is_main():\n    reveal()"))
+    (save,) = found.events(Save)
+    assert save.when.depends & Dependence.UNREAD
+    assert not found.program.by_every_rank(save)

@@ -1,0 +1,180 @@
+"""What the user chooses at the start: unknown values with known names, and the same answer wherever they are asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.values.event import ArgumentDeclared, EnvironmentRead, EnvironmentWrite, SettingRead
+
+SETTINGS = {
+    "argparse": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        group = parser.add_argument_group("model")
+        group.add_argument("-l", "--learning-rate", type=float, default=0.1)
+        parser.add_argument("--big", action="store_true")
+        args = parser.parse_args()
+        reveal(args.learning_rate)  #: setting args.learning_rate
+        args.batch = 32
+        reveal(args.batch)  #: 32
+        known, rest = parser.parse_known_args()
+        reveal(known.big)  #: setting known.big
+        options = vars(args)
+        size = 2 if args.big else 1
+        reveal(size)  #: 2 if args.big | 1 if not (args.big)
+        """,
+    "argparse in a function of another file": """
+        from options import parse
+        args = parse()
+        reveal(args.lr)  #: setting args.lr
+        # file: options.py
+        import argparse
+        def parse():
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--lr", default=0.1)
+            return parser.parse_args()
+        """,
+    "a local rank that the launcher passes": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=-1)
+        args = parser.parse_args()
+        reveal(args.local_rank)  #: local rank
+        """,
+    "a local rank from the environment as a default": """
+        import argparse, os
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpu", type=int, default=os.environ["LOCAL_RANK"])
+        parser.add_argument("--text", default=os.environ["LOCAL_RANK"])
+        args = parser.parse_args()
+        reveal(args.gpu)  #: local rank
+        reveal(args.text)  #: local rank as text
+        """,
+    "click": """
+        import click
+        @click.command()
+        @click.option("--lr", default=0.1)
+        @click.option("--local-rank", type=int)
+        def main(lr, local_rank):
+            reveal(lr)  #: setting lr
+            reveal(local_rank)  #: local rank
+        if __name__ == "__main__":
+            main()
+        """,
+    "OmegaConf": """
+        from omegaconf import OmegaConf
+        base = OmegaConf.load("config.yaml")
+        config = OmegaConf.merge(base, OmegaConf.from_cli())
+        reveal(config.optim.lr)  #: setting config.optim.lr
+        reveal(config["optim"]["lr"])  #: setting config['optim']['lr']
+        mode = "ddp" if config.distributed else "plain"
+        reveal(mode)  #: 'ddp' if config.distributed | 'plain' if not (config.distributed)
+        """,
+    "hydra": """
+        import hydra
+        @hydra.main(config_path="conf", config_name="train")
+        def main(cfg):
+            reveal(cfg.trainer.epochs)  #: setting cfg.trainer.epochs
+        if __name__ == "__main__":
+            main()
+        """,
+    "yaml and json": """
+        import json, yaml
+        with open("config.yaml") as f:
+            config = yaml.safe_load(f)
+        reveal(config["lr"])  #: setting config['lr']
+        reveal(json.load(open("a.json"))["lr"])  #: setting json.load(open('a.json'))['lr']
+        """,
+    "what torchrun sets": """
+        import os
+        reveal(int(os.environ["RANK"]))  #: global rank
+        reveal(int(os.getenv("LOCAL_RANK", 0)))  #: local rank
+        reveal(int(os.environ.get("WORLD_SIZE", "1")))  #: world size
+        reveal(os.environ["LOCAL_RANK"])  #: local rank as text
+        reveal("RANK" in os.environ and "WORLD_SIZE" in os.environ)  #: True
+        reveal("SLURM_PROCID" in os.environ)  #: False
+        reveal(os.environ.get("SLURM_PROCID"))  #: None
+        reveal(int(os.environ["WORLD_SIZE"]) > 1)  #: True
+        """,
+    "what the program itself sets": """
+        import os
+        os.environ["MODE"] = "fast"
+        os.environ.setdefault("MODE", "slow")
+        os.environ.setdefault("OTHER", "slow")
+        os.environ.update(THIRD="3")
+        reveal(os.environ["MODE"])  #: 'fast'
+        reveal(os.getenv("OTHER"))  #: 'slow'
+        reveal(os.environ["THIRD"])  #: '3'
+        """,
+    "an environment variable of the user": """
+        import os
+        reveal(os.environ["DATA"])  #: setting DATA
+        where = "/data" if os.environ["DATA"] else "/tmp"
+        reveal(where)  #: '/data' if os.environ['DATA'] | '/tmp' if not (os.environ['DATA'])
+        """,
+    "one switch, asked twice": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        model, loader = "plain", "shuffled"
+        if args.distributed:
+            model = "wrapped"
+        if args.distributed:
+            loader = "sharded"
+        if model == "wrapped":
+            reveal(loader)  #: 'sharded'
+        else:
+            reveal(loader)  #: 'shuffled'
+        """,
+    "one switch, under another name": """
+        import argparse
+        def train(distributed):
+            if distributed:
+                return "sharded"
+            return "shuffled"
+        args = argparse.ArgumentParser().parse_args()
+        on = args.distributed
+        if not on:
+            model = "plain"
+        else:
+            model = "wrapped"
+            reveal(train(args.distributed))  #: 'sharded'
+        reveal(model)  #: 'plain' if not (on) | 'wrapped' if on
+        """,
+}
+
+
+@pytest.mark.parametrize("source", SETTINGS.values(), ids=SETTINGS)
+def test_settings_have_names(paper, source: str):
+    assert paper(source).program.lost == ()
+
+
+def test_options_are_declared_and_read(paper):
+    found = paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("-e", "--num-epochs", default=3)
+        parser.add_argument("--rate", dest="lr")
+        args = parser.parse_args()
+        args.lr
+        """
+    )
+    assert [(event.name, event.flags) for event in found.events(ArgumentDeclared)] == [
+        ("num_epochs", ("-e", "--num-epochs")),
+        ("lr", ("--rate",)),
+    ]
+    assert [event.name for event in found.events(SettingRead)] == ["lr"]
+
+
+def test_the_environment_is_read_and_written(paper):
+    found = paper(
+        """
+        import os
+        os.environ["MASTER_PORT"] = "1234"
+        os.environ.get("RANK", "0")
+        """
+    )
+    assert found.event(EnvironmentWrite).name == "MASTER_PORT"
+    read = found.event(EnvironmentRead)
+    assert read.name == "RANK"
+    assert repr(read.default) == "'0'"

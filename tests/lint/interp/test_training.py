@@ -1,0 +1,396 @@
+"""Whole training programs: what is wrapped, stepped and cleared, in the styles in which people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.program import batch_loop, epoch_loop
+from gpudoctor.lint.values.event import (
+    Backward,
+    ClearGradients,
+    Forward,
+    Iterate,
+    Load,
+    MakeLoader,
+    MakeSampler,
+    OptimizerStep,
+    Save,
+    SetEpoch,
+    Wrap,
+)
+from gpudoctor.lint.values.module import WrapperKind, core_of
+
+
+def test_a_wrap_and_a_sampler_under_the_same_switch(paper):
+    found = paper(
+        """
+        import argparse
+        import torch, torch.nn as nn, torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.data import DataLoader
+        from torch.utils.data.distributed import DistributedSampler
+        args = argparse.ArgumentParser().parse_args()
+        args.distributed = args.world_size > 1
+        model = nn.Linear(2, 2)
+        sampler = None
+        if args.distributed:
+            dist.init_process_group("nccl")
+            model = DistributedDataParallel(model)
+        if args.distributed:
+            sampler = DistributedSampler(range(8))
+        loader = DataLoader(range(8), sampler=sampler, shuffle=sampler is None)
+        reveal(model)  #: DistributedDataParallel(Linear)
+        reveal(sampler)  #: DistributedSampler
+        reveal(loader)  #: Loader
+        for epoch in range(2):
+            if args.distributed:
+                sampler.set_epoch(epoch)
+            for batch in loader:
+                reveal(())  #: ()
+        """
+    )
+    loader = found.event(MakeLoader).loader
+    assert repr(loader.shuffle) == "False"
+    assert loader.sampler.only == found.event(MakeSampler).sampler
+    assert {event.target for event in found.events(SetEpoch)} == {loader.sampler.only}
+    assert all(not event.when for event in found.events(Wrap, MakeSampler, SetEpoch))
+
+
+TRAINERS = {
+    "a script": """
+        import torch
+        from torch.utils.data import DataLoader
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = DataLoader(range(8))
+        for epoch in range(3):
+            for x in loader:
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+        """,
+    "functions": """
+        import torch
+        from torch.utils.data import DataLoader
+        def train_epoch(model, loader, optimizer):
+            for i, (x, y) in enumerate(loader):
+                loss = step(model, x, y)
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+        def step(model, x, y):
+            return torch.nn.functional.cross_entropy(model(x), y)
+        def main():
+            model = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.AdamW(model.parameters())
+            loader = DataLoader(range(8))
+            for epoch in range(3):
+                train_epoch(model, loader, optimizer)
+        if __name__ == "__main__":
+            main()
+        """,
+    "a Trainer class in another file": """
+        import torch
+        from torch.utils.data import DataLoader
+        from engine.trainer import Trainer
+        trainer = Trainer(torch.nn.Linear(2, 2), DataLoader(range(8)))
+        trainer.fit(epochs=3)
+        # file: engine/__init__.py
+        # file: engine/base.py
+        class Base:
+            def fit(self, epochs):
+                for self.epoch in range(epochs):
+                    self.run_epoch()
+            def run_epoch(self):
+                for batch in self.loader:
+                    self.optimizer.zero_grad()
+                    self.run_step(batch)
+                    self.optimizer.step()
+        # file: engine/trainer.py
+        import torch
+        from .base import Base
+        class Trainer(Base):
+            def __init__(self, model, loader):
+                self.model, self.loader = model, loader
+                self.optimizer = self.configure()
+            def configure(self):
+                return torch.optim.SGD(self.model.parameters(), lr=0.1)
+            def run_step(self, batch):
+                self.loss_of(batch).backward()
+            def loss_of(self, batch):
+                return self.model(batch["x"]).sum()
+        """,
+    "a scaler, a progress bar and an iterator": """
+        import torch
+        from tqdm import tqdm
+        from torch.utils.data import DataLoader
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.cuda.amp.GradScaler()
+        loader = DataLoader(range(8))
+        for epoch in range(3):
+            for x, y in tqdm(loader, desc="train"):
+                with torch.autocast("cuda"):
+                    loss = torch.nn.functional.mse_loss(model(x), y)
+                optimizer.zero_grad()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        """,
+    "a generator of batches": """
+        import torch
+        from torch.utils.data import DataLoader
+        def batches(loader):
+            for x, y in loader:
+                yield x.cuda(), y.cuda()
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = DataLoader(range(8))
+        for epoch in range(3):
+            for x, y in batches(loader):
+                loss = (model(x) - y).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("source", TRAINERS.values(), ids=TRAINERS)
+def test_a_training_step_is_seen_in_its_loops(paper, source: str):
+    found = paper(source)
+    assert found.program.lost == ()
+    (loader,) = {event.loader for event in found.events(Iterate)}
+    assert loader == found.event(MakeLoader).loader
+    for kind in (Forward, Backward, OptimizerStep, ClearGradients):
+        events = found.events(kind)
+        assert events, kind
+        for event in events:
+            batches = batch_loop(event)
+            assert batches is not None
+            assert batches.over == loader
+            epochs = epoch_loop(event, batches)
+            assert epochs is not None
+            assert epochs.times == 3
+    backward = found.events(Backward)[0]
+    assert backward.complete
+    assert backward.forwards == {found.events(Forward)[0].identity}
+    optimizer = found.events(OptimizerStep)[0].optimizer
+    assert optimizer.modules == {found.events(Forward)[0].module}
+
+
+def test_a_gan_has_two_of_everything(paper):
+    found = paper(
+        """
+        import itertools, torch, torch.nn as nn
+        from torch.utils.data import DataLoader
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        class Generator(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(2, 2)
+            def forward(self, z):
+                return self.net(z)
+        class Critic(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(2, 1)
+            def forward(self, x):
+                return self.net(x)
+        g, d = DDP(Generator().cuda()), DDP(Critic().cuda())
+        opt_g = torch.optim.Adam(itertools.chain(g.parameters()), lr=1e-4)
+        opt_d = torch.optim.Adam(d.parameters(), lr=1e-4)
+        for real in DataLoader(range(8)):
+            fake = g(torch.randn(8, 2).cuda())
+            opt_d.zero_grad()
+            (d(fake.detach()).mean() - d(real).mean()).backward()
+            opt_d.step()
+            opt_g.zero_grad()
+            (-d(fake).mean()).backward()
+            opt_g.step()
+        reveal([core for core in (g.module, d.module)])  #: [Generator, Critic]
+        """
+    )
+    names = {event.identity: core_of(event.module).cls.label for event in found.events(Forward)}
+    by_critic, by_both = ({names[each] for each in event.forwards} for event in found.events(Backward)[:2])
+    assert by_critic == {"Critic"}
+    assert by_both == {"Generator", "Critic"}
+    steps = [{core_of(module).cls.label for module in event.optimizer.modules} for event in found.events(OptimizerStep)]
+    assert steps[:2] == [{"Critic"}, {"Generator"}]
+
+
+MODELS = {
+    "a factory with branches": """
+        import argparse, torch.nn as nn
+        args = argparse.ArgumentParser().parse_args()
+        class Small(nn.Module): pass
+        class Big(nn.Module): pass
+        def build(name):
+            if name == "small":
+                return Small()
+            elif name == "big":
+                return Big()
+            raise ValueError(name)
+        reveal(build("big"))  #: Big
+        reveal(build(args.arch))  #: Small if name == 'small' | Big if name == 'big' and not (name == 'small')
+        """,
+    "a registry by decorator": """
+        from registry import MODELS, register
+        import nets
+        reveal(MODELS["small"]())  #: Small
+        # file: registry.py
+        MODELS = {}
+        def register(name):
+            def add(cls):
+                MODELS[name] = cls
+                return cls
+            return add
+        # file: nets.py
+        import torch.nn as nn
+        from registry import register
+        @register("small")
+        class Small(nn.Module): pass
+        """,
+    "a registry object": """
+        import torch.nn as nn
+        class Registry:
+            def __init__(self):
+                self.kinds = {}
+            def register(self, cls):
+                self.kinds[cls.__name__] = cls
+                return cls
+            def build(self, name, **options):
+                return self.kinds[name](**options)
+        MODELS = Registry()
+        @MODELS.register
+        class Small(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.width = width
+        net = MODELS.build("Small", width=3)
+        reveal(net)  #: Small
+        reveal(net.width)  #: 3
+        """,
+    "a dictionary of classes": """
+        import argparse, torch.nn as nn
+        args = argparse.ArgumentParser().parse_args()
+        class Small(nn.Module): pass
+        class Big(nn.Module): pass
+        KINDS = {"small": Small, "big": Big}
+        reveal(KINDS["big"]())  #: Big
+        reveal(KINDS.get("small", Big)())  #: Small
+        reveal(KINDS[args.arch]())  #: Small | Big
+        reveal(KINDS.get(args.arch, Small))  #: Small | Big
+        """,
+    "a name in a module": """
+        import nets
+        reveal(getattr(nets, "Small")())  #: Small
+        reveal(nets.__dict__["Small"]())  #: Small
+        # file: nets.py
+        import torch.nn as nn
+        class Small(nn.Module): pass
+        """,
+    "an architecture of torchvision": """
+        import argparse, torchvision
+        import torchvision.models as models
+        args = argparse.ArgumentParser().parse_args()
+        reveal(models.resnet50(weights=None))  #: resnet50
+        reveal(torchvision.models.resnet18())  #: resnet18
+        reveal(models.__dict__["vgg16"]())  #: vgg16
+        reveal(models.__dict__[args.arch]())  #: *
+        reveal(getattr(models, args.arch)())  #: *
+        """,
+    "layers": """
+        import torch.nn as nn
+        net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        reveal(net)  #: Sequential
+        """,
+    "torch.compile": """
+        import torch, torch.nn as nn
+        class Net(nn.Module): pass
+        model = torch.compile(Net())
+        reveal(model)  #: torch.compile(Net)
+        model = nn.parallel.DistributedDataParallel(torch.compile(Net().cuda()))
+        reveal(model)  #: DistributedDataParallel(torch.compile(Net))
+        reveal(model.module)  #: torch.compile(Net)
+        reveal(model.module._orig_mod)  #: Net
+        """,
+    "unwrapping helpers": """
+        import torch.nn as nn
+        class Net(nn.Module): pass
+        def bare(model):
+            return model.module if hasattr(model, "module") else model
+        def unwrap(model):
+            while hasattr(model, "module"):
+                model = model.module
+            return model
+        def by_type(model):
+            if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+                return model.module
+            return model
+        net = Net()
+        wrapped = nn.parallel.DistributedDataParallel(net)
+        reveal(bare(wrapped))  #: Net
+        reveal(bare(net))  #: Net
+        reveal(by_type(wrapped))  #: Net
+        reveal(by_type(net))  #: Net
+        reveal(getattr(wrapped, "module", wrapped))  #: Net
+        reveal(getattr(net, "module", net))  #: Net
+        """,
+    "a model that moves is the same model": """
+        import torch, torch.nn as nn
+        class Net(nn.Module): pass
+        net = Net().to("cuda").train()
+        reveal(net)  #: Net
+        reveal(net.cuda(0).eval())  #: Net
+        reveal(nn.SyncBatchNorm.convert_sync_batchnorm(net))  #: Net
+        """,
+}
+
+
+@pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
+def test_models_are_known_however_they_are_made(paper, source: str):
+    assert paper(source).program.lost == ()
+
+
+def test_wraps_of_every_kind(paper):
+    found = paper(
+        """
+        import torch, torch.nn as nn
+        from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, fully_shard
+        nn.DataParallel(nn.Linear(1, 1))
+        torch.nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        FSDP(nn.Linear(1, 1))
+        fully_shard(nn.Linear(1, 1))
+        """
+    )
+    assert [event.kind for event in found.events(Wrap)] == [
+        WrapperKind.DATA_PARALLEL,
+        WrapperKind.DDP,
+        WrapperKind.FSDP,
+        WrapperKind.FSDP,
+    ]
+
+
+def test_a_checkpoint_in_a_helper_file(paper):
+    found = paper(
+        """
+        import torch
+        from tools.checkpoint import save, load
+        model = torch.nn.Linear(2, 2)
+        save({"model": model.state_dict()}, "out", 3)
+        load(model, "out/3.pt")
+        # file: tools/checkpoint.py
+        import os
+        import torch
+        def save(state, folder, epoch):
+            torch.save(state, os.path.join(folder, f"{epoch}.pt"))
+        def load(model, path):
+            model.load_state_dict(torch.load(path, map_location="cpu")["model"])
+        """
+    )
+    save = found.event(Save)
+    assert save.location.path == "tools/checkpoint.py"
+    assert [(place.path, place.line) for place in save.way.calls] == [("train.py", 5)]
+    assert [entry for entry, _ in save.states] == ["model"]
+    assert found.event(Load).location.path == "tools/checkpoint.py"

@@ -1,0 +1,140 @@
+"""The questions that rules ask of an executed program."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Dependence, Literal
+from gpudoctor.lint.program import Program, World, batch_loop, epoch_loop, only_some_ranks, who
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import (
+    DestroyGroup,
+    Escape,
+    InitGroup,
+    Iterate,
+    Loop,
+    Lost,
+    SetEpoch,
+    UseManaged,
+    Way,
+    Wrap,
+)
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
+
+HERE = Location("train.py", 1)
+MODEL, PART = Module("model", HERE, "model"), Module("part", HERE, "part")
+WRAPPED = Wrapper("ddp", HERE, "model", WrapperKind.DDP, MODEL)
+LOADER = Loader("loader", HERE, "loader")
+EPOCHS = Loop("epochs", HERE, times=3)
+BATCHES = Loop("batches", HERE, over=LOADER)
+CHUNKS = Loop("chunks", HERE, times=1)
+WRAP = Wrap(way=Way(HERE), order=1, wrapper=WRAPPED, inner=MODEL, kind=WrapperKind.DDP)
+RANK_ZERO = Literal(Atom("rank 0", Dependence.RANK, ranks="rank 0"), True)
+
+
+def program(*log: object, world: World = World.TORCHRUN, **more: object) -> Program:
+    return Program("train.py", world, log, **more)  # type: ignore[arg-type]
+
+
+def lost(when: Condition = ALWAYS, loops: tuple[Loop, ...] = (), order: int = 0) -> Lost:
+    return Lost(way=Way(HERE, when=when, loops=loops), order=order, why="because")
+
+
+def test_events_of_several_types_come_in_order():
+    log = (InitGroup(way=Way(HERE), order=0, by="x"), WRAP, DestroyGroup(way=Way(HERE), order=2))
+    executed = program(*log)
+    assert list(executed.events(DestroyGroup, InitGroup)) == [log[0], log[2]]
+    assert list(executed.events(Wrap)) == [WRAP]
+    assert executed.has(Wrap, Lost)
+    assert not executed.has(Lost)
+
+
+def test_a_program_is_distributed_where_processes_train_together():
+    assert program(WRAP).distributed
+    assert not program(WRAP, world=World.SINGLE).distributed
+    assert not program().distributed
+    ended = DestroyGroup(way=Way(HERE))
+    assert not program(ended).distributed
+    assert program(ended).launched_in_several
+    assert not program(ended, world=World.SINGLE).launched_in_several
+
+
+def test_managed_and_cut_short():
+    managed = UseManaged(way=Way(HERE), framework="accelerate", call="accelerate.Accelerator")
+    assert program(managed).managed_by == {"accelerate"}
+    assert not program(lost()).cut_short
+    assert program(Lost(way=Way(HERE), why="too much", limit=True)).cut_short
+
+
+def test_what_escapes_takes_its_model_along():
+    escape = Escape(way=Way(HERE), into="company.run", values=(WRAPPED, LOADER))
+    assert program(escape).escaped == {WRAPPED, MODEL, LOADER}
+
+
+def test_wraps_and_parts_of_a_model():
+    executed = program(WRAP, parts={MODEL: frozenset({PART}), PART: frozenset({MODEL})})
+    assert executed.wraps_of(MODEL) == (WRAP,)
+    assert executed.wraps_of(WRAPPED) == (WRAP,)
+    assert executed.wraps_of(PART) == ()
+    assert executed.within(WRAPPED) == {MODEL, PART}
+
+
+def test_iterations_and_what_happens_during_them():
+    inside = lost(loops=(EPOCHS, BATCHES), order=1)
+    log = (Iterate(way=Way(HERE, loops=(EPOCHS,)), loader=LOADER, loop=BATCHES), inside, lost(loops=(EPOCHS,)))
+    executed = program(*log)
+    assert executed.iterations_of(LOADER) == (log[0],)
+    assert executed.iterations_of(MODEL) == ()
+    assert list(executed.during(BATCHES, Lost)) == [inside]
+    assert len(list(executed.during(EPOCHS, Lost))) == 2
+    assert list(executed.during(EPOCHS, SetEpoch)) == []
+
+
+@pytest.mark.parametrize(
+    ("loops", "batches", "epochs"),
+    [
+        ((EPOCHS, BATCHES), BATCHES, EPOCHS),
+        ((EPOCHS, BATCHES, CHUNKS), BATCHES, EPOCHS),
+        ((EPOCHS, CHUNKS, BATCHES), BATCHES, EPOCHS),
+        ((BATCHES,), BATCHES, None),
+        ((CHUNKS, BATCHES), BATCHES, None),
+        ((EPOCHS,), None, EPOCHS),
+        ((), None, None),
+    ],
+)
+def test_the_loops_around_an_event(loops: tuple[Loop, ...], batches: Loop | None, epochs: Loop | None):
+    event = lost(loops=loops)
+    assert batch_loop(event) is batches
+    assert epoch_loop(event, batch_loop(event)) is epochs
+
+
+@pytest.mark.parametrize(
+    ("literals", "expected"),
+    [
+        ((), "every rank"),
+        ((Literal(Atom("args.save", switch=True), True),), "every rank"),
+        ((RANK_ZERO,), "rank 0 only"),
+        ((RANK_ZERO.negated(),), "all ranks but rank 0"),
+        ((Literal(Atom("rank % 2", Dependence.RANK), True),), "some ranks only"),
+    ],
+)
+def test_who_gets_here(literals: tuple[Literal, ...], expected: str):
+    event = lost(Condition(frozenset(literals)))
+    assert who(event) == expected
+    assert only_some_ranks(event) is (expected != "every rank")
+    assert program(event).by_every_rank(event) is (expected == "every rank")
+
+
+def test_nothing_is_said_of_every_rank_where_it_cannot_be_known():
+    unread = lost(Condition(frozenset({Literal(Atom("ranks.is_main()", Dependence.UNREAD), True)})))
+    assert not program(unread).by_every_rank(unread)
+    assert not program(lost(), whole=False).by_every_rank(lost())
+    assert not program(lost(), world=World.SINGLE).by_every_rank(lost())
+
+
+def test_own_data_is_no_rank_guard():
+    literal = Literal(Atom("loss > 1", Dependence.LOCAL), True)
+    event = lost(Condition(frozenset({literal})))
+    assert event.local_guards == (literal,)
+    assert event.rank_guards == ()

@@ -1,0 +1,63 @@
+"""Lint as the tests call it: the command itself, in this process, with its findings as plain data."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Seen(NamedTuple):
+    """A finding, as the JSON format shows it. `path` is relative to the folder that was worked in."""
+
+    code: str
+    severity: str
+    path: str
+    line: int
+    message: str
+    remedy: str
+
+
+def lint(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tuple[str, ...] = ()) -> list[Seen]:
+    """The findings of all default rules, or of `select`, in the program that starts at `entry`."""
+    arguments = ["lint", "--output-format=json", "--no-cache", "--fail-on=never", "--jobs=1"]
+    arguments += [f"--select={code}" for code in select] + [f"--extend-select={code}" for code in extend]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _working_in(folder):
+        status = cli.main([*arguments, os.path.relpath(entry, folder)])
+    assert status == 0, f"lint ended with {status}:\n{err.getvalue()}"
+    return [_seen(finding) for finding in json.loads(out.getvalue())["findings"]]
+
+
+def places(folder: Path) -> list[str]:
+    """Place and code of each finding in the program of a folder, advice left out."""
+    found = lint(folder / "train.py", folder=folder)
+    return [f"{seen.path}:{seen.line} {seen.code}" for seen in found if seen.severity != "info"]
+
+
+def _seen(finding: dict[str, object]) -> Seen:
+    return Seen(
+        code=str(finding["code"]),
+        severity=str(finding["severity"]),
+        path=str(finding["path"]),
+        line=int(str(finding["line"])),
+        message=str(finding["message"]),
+        remedy=str(finding.get("remedy", "")),
+    )
+
+
+@contextlib.contextmanager
+def _working_in(folder: Path):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,95 @@
+"""What a fixture expects, written where it happens: `# GPU301: part of the message` and `# ok: GPU301 why`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from linting import Seen
+
+STUB = "SCAFFOLD"
+"""A file with this word in it still is what tests/tools/new_rule.py made."""
+
+_EXPECTED = re.compile(r"#\s*(GPU\d{3}):\s*([^#]*)")
+_FINE = re.compile(r"#\s*ok:\s*(GPU\d{3})\b")
+
+
+class Mark(NamedTuple):
+    """One expectation: where, which rule, and for a finding a part of what it says."""
+
+    path: str
+    line: int
+    code: str
+    text: str = ""
+
+
+class Case(NamedTuple):
+    """One program among the fixtures of a rule: a file, or a folder that starts at `train.py` or `main.py`."""
+
+    code: str
+    name: str
+    entry: Path
+    folder: Path
+
+    @property
+    def bad(self) -> bool:
+        return self.name.startswith("bad_")
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.entry] if self.entry.parent != self.folder / self.name else sorted(self.entry.parent.rglob("*.py"))
+
+
+def cases(fixtures: Path) -> list[Case]:
+    """All programs below `fixtures/rules`."""
+    folders = sorted(path for path in (fixtures / "rules").glob("*") if path.is_dir())
+    return [
+        Case(folder.name, path.stem, _entry(path), folder)
+        for folder in folders
+        for path in sorted(folder.iterdir())
+        if path.name.startswith(("bad_", "good_")) and not path.name.endswith(".fixed.py")
+    ]
+
+
+def expected_in(case: Case) -> list[Mark]:
+    """The findings that the files of a case ask for."""
+    return [
+        Mark(shown, number, match[1], match[2].strip())
+        for shown, number, line in _lines(case)
+        for match in _EXPECTED.finditer(line)
+    ]
+
+
+def fine_in(case: Case) -> list[Mark]:
+    """The places where a rule must stay silent although that is hard."""
+    return [Mark(shown, number, match[1]) for shown, number, line in _lines(case) for match in _FINE.finditer(line)]
+
+
+def counted(seen: Iterable[Seen], case: Case) -> list[Seen]:
+    """The findings that need a mark: all but the advice of other rules."""
+    return [finding for finding in seen if finding.severity != "info" or finding.code == case.code]
+
+
+def answers(seen: Seen, mark: Mark) -> bool:
+    """The finding is the one that the mark asks for."""
+    here = (seen.path, seen.line, seen.code) == (mark.path, mark.line, mark.code)
+    text = mark.text.casefold()
+    return here and (text in seen.message.casefold() or text in seen.remedy.casefold())
+
+
+def _entry(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    return path / "main.py" if (path / "main.py").exists() else path / "train.py"
+
+
+def _lines(case: Case) -> list[tuple[str, int, str]]:
+    return [
+        (path.relative_to(case.folder).as_posix(), number, line)
+        for path in case.files
+        for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), start=1)
+    ]

@@ -1,0 +1,62 @@
+"""The built-in rules with their pages taken apart."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudoctor.registry import find_rules, load
+
+if TYPE_CHECKING:
+    from gpudoctor.rule import Rule
+
+SECTIONS = ("What goes wrong", "Bad", "Good", "Fix", "Silent when", "Sources")
+
+FAMILIES = {
+    "tool": "0",
+    "wrap": "1",
+    "device": "2",
+    "data": "3",
+    "launch": "4",
+    "collective": "5",
+    "checkpoint": "6",
+    "gradient": "7",
+    "throughput": "8",
+    "lightning": "90",
+    "accelerate": "91",
+    "deepspeed": "92",
+    "fsdp": "93",
+    "ray": "94",
+    "horovod": "95",
+}
+"""Each family of rules with the beginning of its codes."""
+
+
+class Page:
+    """A rule, its file and the docstring of that file."""
+
+    def __init__(self, rule: Rule) -> None:
+        module = import_module(rule.__module__)
+        self.rule = rule
+        self.path = Path(str(module.__file__))
+        self.text = (module.__doc__ or "").strip("\n")
+
+    @cached_property
+    def sections(self) -> dict[str, str]:
+        """The bodies of the sections by title, in the order of the page."""
+        _, *parts = re.split(r"^## (.+)$", self.text, flags=re.MULTILINE)
+        return dict(zip(parts[::2], parts[1::2], strict=True))
+
+    def code(self, section: str) -> str:
+        """The indented block of a section, as a program."""
+        lines = self.sections[section].splitlines()
+        return textwrap.dedent("\n".join(line for line in lines if line.startswith("    ") or not line.strip())).strip()
+
+
+def pages() -> list[Page]:
+    """The pages of all built-in rules, by code."""
+    return [Page(load(card)) for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]

@@ -1,0 +1,1 @@
+"""Run the fixtures' claims for real: two CPU ranks, a deadline, and a verdict from what they did."""

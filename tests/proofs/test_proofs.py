@@ -1,0 +1,89 @@
+"""Every claim that a fixture makes is run on two CPU ranks and seen to hold."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from gpudoctor.rule import Rule
+
+from . import claims
+from .harness import ROOT, Proof, Verdict, parse
+
+FIXTURES = ROOT / "fixtures" / "rules"
+PROOFS = [proof for script in sorted(FIXTURES.rglob("*.py")) if (proof := parse(script)) is not None]
+
+
+def rules_seen_in_runs() -> list[type[Rule]]:
+    """The built-in rules whose mistake two CPU ranks can show."""
+    if str(ROOT / "rules") not in sys.path:
+        sys.path.append(str(ROOT / "rules"))
+    package = importlib.import_module("gpudoctor_rules")
+    modules = [importlib.import_module(m.name) for m in pkgutil.walk_packages(package.__path__, "gpudoctor_rules.")]
+    found = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Rule) and value.__module__ == module.__name__
+    }
+    return sorted((rule for rule in found if getattr(rule, "shows_in_run", False)), key=lambda rule: rule.code)
+
+
+def fixture_of(proof: Proof) -> str:
+    """The name of the fixture, which says whether it is a bad or a good one."""
+    return proof.script.relative_to(FIXTURES).parts[1]
+
+
+def code_of(proof: Proof) -> str:
+    """The code of the rule that the fixture belongs to."""
+    return proof.script.relative_to(FIXTURES).parts[0]
+
+
+def named(proof: Proof) -> str:
+    """How the tests of a proof are called."""
+    return str(proof.script.relative_to(FIXTURES))
+
+
+def proofs_for(code: str, kind: str) -> list[Proof]:
+    return [p for p in PROOFS if code_of(p) == code and fixture_of(p).startswith(kind)]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("proof", PROOFS, ids=named)
+def test_claim(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
+    verdict = verdict_of(proof)
+    assert verdict.holds, verdict.explain()
+
+
+@pytest.mark.parametrize("rule", rules_seen_in_runs(), ids=lambda rule: rule.code)
+def test_rule_is_proven(rule: type[Rule]) -> None:
+    """A rule whose mistake shows in a run has a bad program that makes it and a good one that does not."""
+    assert proofs_for(rule.code, "bad_"), f"no bad fixture of {rule.name} begins with a line '# proof: ...'"
+    assert proofs_for(rule.code, "good_"), f"no good fixture of {rule.name} begins with a line '# proof: ...'"
+
+
+@pytest.mark.parametrize("code", sorted(set(map(code_of, PROOFS))))
+def test_bad_and_good_claim_different_things(code: str) -> None:
+    """What a good program shows too is no proof of the mistake."""
+    for bad in proofs_for(code, "bad_"):
+        for good in proofs_for(code, "good_"):
+            assert not set(bad.claims) <= set(good.claims), f"{bad.script} claims nothing beyond {good.script}"
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("proof", [p for p in PROOFS if fixture_of(p).startswith("bad_")], ids=named)
+def test_claim_of_a_bad_program_does_not_hold_for_good_ones(
+    proof: Proof, verdict_of: Callable[[Proof], Verdict]
+) -> None:
+    """A claim that any program would satisfy is no proof: for some good program of the rule it must not hold."""
+    good = [verdict_of(each).run for each in proofs_for(code_of(proof), "good_")]
+    assert not good or any(not claims.judge(claim, run)[0] for run in good for claim in proof.claims)
+
+
+def test_every_proof_is_of_a_bad_or_a_good_fixture() -> None:
+    assert [p.script for p in PROOFS if not fixture_of(p).startswith(("bad_", "good_"))] == []

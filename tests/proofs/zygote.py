@@ -1,0 +1,160 @@
+"""A process that has imported torch once and becomes, by forking, every rank of every proof.
+
+Reads the folder of a proof from each line of stdin. For each it forks a guardian, which forks the ranks, waits for
+them within the limits and writes `outcome.json`; the folder's name on stdout says that it is there. Ends, and takes
+everything with it, when stdin is closed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import random
+import runpy
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch._dynamo
+import torch.distributed
+import torch.nn.parallel
+import torch.optim
+import torch.utils.data
+
+from gpudoctor.ranks.processes import adopt_orphans, die_with_parent
+from gpudoctor.ranks.supervise import Limits, supervise
+
+from . import observer, spares
+
+SPARES = 4
+"""Processes that one launcher may start through the spawn method before the slow way is taken."""
+
+
+def serve() -> None:
+    """Fork one guardian for each proof that is asked for."""
+    torch.set_num_threads(1)
+    # Forked children then neither copy nor search what torch brought along.
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        folder = Path(line.strip())
+        if os.fork() == 0:
+            _in_child(lambda folder=folder: _guard(folder))
+
+
+def _in_child(work: Callable[[], int | None]) -> None:
+    """Run `work` and end the process without returning into the server's loop."""
+    status = 1
+    try:
+        status = work() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _guard(folder: Path) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    die_with_parent()
+    adopt_orphans()
+    os.setsid()
+    request = json.loads((folder / "request.json").read_text())
+    ranks = []
+    for number, environment in enumerate(request["environments"]):
+        pid = os.fork()
+        if pid == 0:
+            _in_child(lambda number=number, environment=environment: _become_rank(folder, request, number, environment))
+        ranks.append(pid)
+    exits = supervise(ranks, Limits(**request["limits"]))
+    outcome = [{"ending": each.ending.value, "status": each.status} for each in exits]
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+    os.write(sys.stdout.fileno(), f"{folder}\n".encode())
+
+
+def _become_rank(folder: Path, request: dict[str, object], number: int, environment: dict[str, str]) -> int:
+    """Be a fresh interpreter that runs the program; return its exit code."""
+    os.setsid()
+    die_with_parent()
+    program = Path(request["program"])
+    script = program / request["script"]
+    _redirect(folder, str(number))
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(program)
+    sys.argv = [str(script), *request["arguments"]]
+    sys.path[0] = str(script.parent)
+    _forget_randomness()
+    if request["launch"] == "spawn":
+        _spawn_from_spares(folder, program)
+    role = "launcher" if request["launch"] == "spawn" else "rank"
+    observer.install(folder, program, {"role": role, "number": number, "output": str(number)})
+    return _run(script)
+
+
+def _spawn_from_spares(folder: Path, program: Path) -> None:
+    """Let mp.spawn, in the program and in its ranks, use processes that have imported torch."""
+
+    def become_rank(spare: int) -> Callable[[int], None]:
+        output = f"spawned-{spare}"
+        _redirect(folder, output)
+        _forget_randomness()
+        # Inside a spawned process the workers of a loader are spawned too.
+        spares.prepare(SPARES, become_worker)
+        journal = observer.install(folder, program, {"role": "spawned", "number": spare, "output": output})
+        return lambda status: journal.write("exit", status=status)
+
+    def become_worker(spare: int) -> Callable[[int], None]:
+        _forget_randomness()
+        return lambda status: None
+
+    spares.prepare(SPARES, become_rank)
+
+
+def _run(script: Path) -> int:
+    """Run the program and its exit handlers as the interpreter would."""
+    status = 0
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        if not isinstance(end.code, (int, type(None))):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
+def _redirect(folder: Path, name: str) -> None:
+    for descriptor, suffix in ((1, "out"), (2, "err")):
+        file = os.open(folder / f"{name}.{suffix}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, descriptor)
+        os.close(file)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+
+def _forget_randomness() -> None:
+    """A fresh interpreter seeds all of these from the operating system."""
+    random.seed()
+    torch.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,119 @@
+"""Ranks that end, fail, stand still, work on for ever, and leave children behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gpudoctor.ranks.processes import ON_LINUX, Stillness, children, descendants
+from gpudoctor.ranks.supervise import Ending, Exit, Limits, supervise
+
+needs_proc = pytest.mark.skipif(not ON_LINUX, reason="standing still is read from /proc")
+
+GUARDIAN = """
+import subprocess, sys
+from gpudoctor.ranks.processes import adopt_orphans
+from gpudoctor.ranks.supervise import Limits, supervise
+adopt_orphans()
+stranger = subprocess.Popen(["sleep", "600"])
+ranks = [subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid for code in sys.argv[1:]]
+print([each.status for each in supervise(ranks, Limits(deadline=20, still=20, after_failure=20))])
+print("stranger lives", stranger.poll() is None)
+stranger.kill()
+stranger.wait()
+"""
+
+
+def start(code: str) -> int:
+    with_group = subprocess.Popen([sys.executable, "-S", "-c", code], start_new_session=True, stderr=subprocess.DEVNULL)
+    # The status is collected by what is tested; Popen is not to wait for it too.
+    with_group.returncode = 0
+    return with_group.pid
+
+
+def limits(deadline: float = 30.0, still: float = 30.0, after_failure: float = 30.0) -> Limits:
+    return Limits(deadline, still, after_failure)
+
+
+def exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_ranks_that_end_by_themselves_keep_their_status() -> None:
+    ranks = [start("pass"), start("raise SystemExit(3)"), start("import os; os.abort()")]
+    assert supervise(ranks, limits()) == [Exit(Ending.EXITED, 0), Exit(Ending.EXITED, 3), Exit(Ending.EXITED, -6)]
+
+
+def test_the_others_are_ended_soon_after_one_fails() -> None:
+    ranks = [start("import time; time.sleep(600)"), start("raise SystemExit(1)")]
+    began = time.monotonic()
+    exits = supervise(ranks, limits(after_failure=0.3))
+    assert exits == [Exit(Ending.PEER_FAILED, -9), Exit(Ending.EXITED, 1)]
+    assert time.monotonic() - began < 10
+    assert not any(map(exists, ranks))
+
+
+@needs_proc
+def test_a_group_that_does_nothing_stands_still() -> None:
+    rank = start("import time; time.sleep(600)")
+    assert supervise([rank], limits(still=0.6)) == [Exit(Ending.STOOD_STILL, -9)]
+    assert not exists(rank)
+
+
+@needs_proc
+def test_waking_up_a_hundred_times_a_second_is_no_work() -> None:
+    rank = start("import time\nwhile True: time.sleep(0.01)")
+    assert supervise([rank], limits(deadline=10, still=1.0)) == [Exit(Ending.STOOD_STILL, -9)]
+
+
+def test_a_rank_that_works_has_until_the_deadline() -> None:
+    rank = start("while True: pass")
+    assert supervise([rank], limits(deadline=1.5, still=0.5)) == [Exit(Ending.OUT_OF_TIME, -9)]
+
+
+@needs_proc
+def test_a_child_that_works_keeps_its_waiting_parent_alive() -> None:
+    rank = start("import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'while True: pass'])")
+    try:
+        stillness = Stillness([rank])
+        time.sleep(0.5)
+        assert len(descendants(rank)) == 1
+        for _ in range(4):
+            stillness.look()
+            time.sleep(0.2)
+        assert stillness.look() < 0.5
+    finally:
+        supervise([rank], limits(deadline=0.0))
+
+
+@needs_proc
+def test_orphans_in_other_groups_end_and_strangers_live() -> None:
+    leaves_a_child = (
+        "import subprocess, sys; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", GUARDIAN, leaves_a_child, leaves_a_child], capture_output=True, text=True, check=True
+    )
+    *orphans, statuses, stranger = run.stdout.splitlines()
+    assert len(orphans) == 2
+    assert not any(exists(int(pid)) for pid in orphans)
+    assert (statuses, stranger) == ("[0, 0]", "stranger lives True")
+
+
+@needs_proc
+def test_children_of_a_process() -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    try:
+        assert child.pid in children(os.getpid())
+    finally:
+        child.kill()
+        child.wait()
+    assert child.pid not in children(os.getpid())

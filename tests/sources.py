@@ -1,0 +1,44 @@
+"""The modules of the product as trees, for the tests that look at its shape."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = {"gpudoctor": ROOT / "gpudoctor", "gpudoctor_rules": ROOT / "rules" / "gpudoctor_rules"}
+
+
+class Source(NamedTuple):
+    """One module: its dotted name, its file, its text and its tree."""
+
+    name: str
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def shown(self) -> str:
+        return self.path.relative_to(ROOT).as_posix()
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """All modules of both packages, by dotted name."""
+    return {source.name: source for package, folder in PACKAGES.items() for source in _below(package, folder)}
+
+
+def _below(package: str, folder: Path) -> list[Source]:
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        name = ".".join((package, *(part for part in parts if part != "__init__")))
+        text = path.read_text(encoding="utf-8")
+        found.append(Source(name, path, text, ast.parse(text, filename=str(path))))
+    return found

@@ -1,0 +1,148 @@
+"""Reading configuration files, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpudoctor.config import Config, find_config, matches, read_config
+from gpudoctor.errors import ConfigError
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    monkeypatch.chdir(tmp_path)
+
+    def write_file(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_file
+
+
+EVERYTHING = """
+select = ["GPU3"]
+ignore = ["GPU302"]
+extend-select = ["GPU107"]
+exclude = ["vendor"]
+launch = "torchrun"
+target-torch = "2.4"
+output-format = "json"
+fail-on = "error"
+[per-file-ignores]
+"tests/*" = ["ALL"]
+"""
+
+
+def test_every_key(write: Write, tmp_path: Path) -> None:
+    write("gpudoctor.toml", EVERYTHING)
+    assert find_config(".") == Config(
+        origin="gpudoctor.toml",
+        folder=str(tmp_path),
+        select=("GPU3",),
+        ignore=("GPU302",),
+        extend_select=("GPU107",),
+        per_file_ignores=(("tests/*", ("ALL",)),),
+        exclude=("vendor",),
+        launch="torchrun",
+        target_torch="2.4",
+        output_format="json",
+        fail_on="error",
+    )
+
+
+def test_a_table_in_pyproject(write: Write) -> None:
+    write("pyproject.toml", '[project]\nname = "x"\n[tool.gpudoctor]\nlaunch = "spawn"\n')
+    assert find_config("train.py").launch == "spawn"
+
+
+def test_the_nearest_file_that_says_something(write: Write) -> None:
+    write("pyproject.toml", '[tool.gpudoctor]\nlaunch = "spawn"\n')
+    write("a/pyproject.toml", "[project]\nname = 'a'\n")
+    write("a/b/train.py", "")
+    assert find_config("a/b/train.py").launch == "spawn"
+    write("a/gpudoctor.toml", 'launch = "single"\n')
+    write("a/pyproject.toml", '[tool.gpudoctor]\nlaunch = "torchrun"\n')
+    assert find_config("a/b").launch == "single"
+
+
+def test_none(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("sub/train.py", "")
+    assert find_config("sub") == Config()
+
+
+def test_a_broken_file_of_others_is_none_of_our_business(write: Write) -> None:
+    write("pyproject.toml", "this is [ no toml")
+    assert find_config(".") == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("this is [ no toml", "cannot be read"),
+        ('selct = ["GPU3"]', r"unknown key `selct`; did you mean `select`\?"),
+        ("per_file_ignores = 3", r"unknown key `per_file_ignores`; did you mean `per-file-ignores`\?"),
+        ('select = "GPU3"', "`select` must be a list of strings, not 'GPU3'"),
+        ("ignore = [3]", "`ignore` must be a list of strings"),
+        ("per-file-ignores = []", "`per-file-ignores` must be a table"),
+        ('[per-file-ignores]\n"x" = "GPU3"', "`per-file-ignores`: `x` must be a list"),
+        ('launch = "torchrnu"', r"`launch` must be one of auto, .*; did you mean `torchrun`\?"),
+        ("launch = true", "`launch` must be one of"),
+        ("target-torch = 2.4", "`target-torch` must be a version"),
+        ('target-torch = "new"', "`target-torch` must be a version"),
+    ],
+)
+def test_wrong_files_are_refused(write: Write, text: str, complaint: str) -> None:
+    write("gpudoctor.toml", text)
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        find_config(".")
+    assert "gpudoctor.toml" in str(caught.value)
+
+
+def test_a_table_that_is_none(write: Write) -> None:
+    write("pyproject.toml", "[tool]\ngpudoctor = 3\n")
+    with pytest.raises(ConfigError, match=r"`tool\.gpudoctor` must be a table"):
+        find_config(".")
+
+
+def test_bytes_that_are_no_text(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "gpudoctor.toml").write_bytes(b'launch = "\xff"')
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_config(".")
+
+
+def test_a_file_that_is_named(write: Write) -> None:
+    write("ci/lint.toml", 'fail-on = "perf"\n')
+    assert read_config("ci/lint.toml").fail_on == "perf"
+    with pytest.raises(ConfigError, match="there is no such configuration file"):
+        read_config("ci/lnt.toml")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("train.py", "a/train.py", True),
+        ("a", "a/b/train.py", True),
+        ("a/", "a/train.py", True),
+        ("./a/*.py", "a/train.py", True),
+        ("a/*", "b/a/train.py", False),
+        ("**/a/*", "b/a/train.py", True),
+        ("test_*.py", "a/test_x.py", True),
+        ("rain.py", "train.py", False),
+    ],
+)
+def test_patterns(pattern: str, path: str, expected: bool) -> None:
+    assert matches(pattern, path, "") is expected
+
+
+def test_patterns_count_from_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    assert matches("sub/*.py", "train.py", str(tmp_path))
+    assert not matches("sub/*.py", "train.py", str(tmp_path / "sub"))

@@ -1,0 +1,209 @@
+"""Who may import whom. The table stands for the design: two leaks end readability, a flow engine that knows torch
+and a rule that knows syntax, and an import is where both begin."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from sources import ROOT, Source, sources
+
+# A part of the product, and the parts that it may import. A part is the longest prefix that has a row here.
+MAY_IMPORT: dict[str, set[str]] = {
+    "gpudoctor": set(),
+    "gpudoctor.__main__": {"gpudoctor.cli"},
+    "gpudoctor.diagnostic": set(),
+    "gpudoctor.errors": set(),
+    "gpudoctor.record": set(),
+    "gpudoctor.config": {"gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.lint.flow": set(),
+    "gpudoctor.lint.values": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.models": {"gpudoctor.lint.values", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.source": {"gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.lint.program": {"gpudoctor.lint.values", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.interp": {
+        "gpudoctor.lint.models",
+        "gpudoctor.lint.values",
+        "gpudoctor.lint.flow",
+        "gpudoctor.lint.source",
+        "gpudoctor.lint.program",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
+    "gpudoctor.rule": {"gpudoctor.lint.program", "gpudoctor.lint.values", "gpudoctor.diagnostic"},
+    "gpudoctor.registry": {"gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.lint": {
+        "gpudoctor.lint",
+        "gpudoctor.lint.interp",
+        "gpudoctor.lint.source",
+        "gpudoctor.lint.program",
+        "gpudoctor.registry",
+        "gpudoctor.rule",
+        "gpudoctor.config",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
+    "gpudoctor.report": {"gpudoctor.diagnostic"},
+    "gpudoctor.ranks": {"gpudoctor.errors"},
+    # `gpudoctor.lint.flow` gives rules the types of conditions, nothing that acts.
+    "gpudoctor_rules": {
+        "gpudoctor.rule",
+        "gpudoctor.lint.program",
+        "gpudoctor.lint.values",
+        "gpudoctor.lint.flow",
+        "gpudoctor.diagnostic",
+    },
+}
+ANYTHING = "gpudoctor.cli"
+BY_ALL = "gpudoctor.record"
+NEEDED_LATE = {"rich", "libcst", "torch"}
+
+
+class Import(NamedTuple):
+    """One import statement's target: a dotted name, the line, and where it stands."""
+
+    target: str
+    line: int
+    in_function: bool
+    for_types: bool
+
+
+def test_imports_follow_the_table() -> None:
+    wrong = [
+        f"{source.shown}:{each.line} {part} imports {each.target}"
+        for source, each in _internal()
+        if (part := _part(source.name)) != ANYTHING
+        and (goal := _part(each.target)) not in (part, BY_ALL)
+        and goal not in MAY_IMPORT.get(part, set())
+    ]
+    assert not wrong, "not in the table of DESIGN (tests/test_imports.py):\n" + "\n".join(wrong)
+
+
+def test_every_part_has_a_row() -> None:
+    loose = [s.shown for s in sources().values() if _part(s.name) == "gpudoctor" and s.name != "gpudoctor"]
+    assert not loose, f"no row in MAY_IMPORT for {loose}"
+
+
+def test_rules_of_one_family_do_not_import_rules_of_another() -> None:
+    wrong = []
+    for source, each in _internal():
+        here, there = source.name.split("."), each.target.split(".")
+        if here[0] == there[0] == "gpudoctor_rules" and len(there) > 1 and here[1:2] != there[1:2]:
+            wrong.append(f"{source.shown}:{each.line} imports {each.target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_rules_never_look_at_syntax() -> None:
+    wrong = [
+        f"{source.shown}:{each.line} imports {each.target}"
+        for source in sources().values()
+        if source.name.startswith("gpudoctor_rules")
+        for each in _imports(source)
+        if each.target.split(".")[0] in {"ast", "re", "tokenize", "libcst", "inspect"}
+    ]
+    assert not wrong, "a fact or a library model is missing; add that instead:\n" + "\n".join(wrong)
+
+
+def test_late_imports_only_defer_what_is_slow() -> None:
+    wrong = [
+        f"{source.shown}:{each.line} imports {each.target} inside a function"
+        for source in sources().values()
+        for each in _imports(source)
+        if each.in_function
+        and each.target.split(".")[0] not in NEEDED_LATE
+        and each.target.split(".")[0] in {"gpudoctor", "gpudoctor_rules"}
+        and _part(source.name) != ANYTHING
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_cycles() -> None:
+    edges: dict[str, set[str]] = {name: set() for name in sources()}
+    for source, each in _internal():
+        if not each.in_function and not each.for_types and each.target != source.name:
+            edges[source.name].add(each.target)
+    assert _cycle(edges) is None, f"import cycle: {' -> '.join(_cycle(edges) or ())}"
+
+
+@pytest.mark.parametrize("module", ["gpudoctor.cli", "gpudoctor.lint.check"])
+def test_start_up_leaves_out_what_is_slow(module: str) -> None:
+    code = f"import {module}, sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(run.stdout.split())
+    slow = {"torch", "libcst", "rich", "numpy", "importlib.metadata", "multiprocessing", "concurrent.futures"}
+    assert not loaded & slow
+
+
+def test_start_up_does_not_load_the_rules() -> None:
+    code = "import gpudoctor.cli, sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert not [name for name in run.stdout.split() if name.startswith("gpudoctor_rules.")]
+
+
+def _part(name: str) -> str:
+    """The row of the table that a module belongs to."""
+    for row in sorted({*MAY_IMPORT, ANYTHING}, key=len, reverse=True):
+        if name == row or name.startswith(f"{row}."):
+            return row
+    return "gpudoctor"
+
+
+def _internal() -> Iterator[tuple[Source, Import]]:
+    for source in sources().values():
+        for each in _imports(source):
+            if each.target.split(".")[0] in {"gpudoctor", "gpudoctor_rules"}:
+                yield source, each
+
+
+def _imports(source: Source) -> Iterator[Import]:
+    yield from _walk(source, source.tree, in_function=False, for_types=False)
+
+
+def _walk(source: Source, node: ast.AST, *, in_function: bool, for_types: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(alias.name, child.lineno, in_function, for_types)
+        elif isinstance(child, ast.ImportFrom):
+            for target in _targets(source, child):
+                yield Import(target, child.lineno, in_function, for_types)
+        else:
+            yield from _walk(
+                source,
+                child,
+                in_function=in_function or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)),
+                for_types=for_types or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)),
+            )
+
+
+def _targets(source: Source, node: ast.ImportFrom) -> Iterator[str]:
+    """The modules that `from x import a, b` loads: `x.a` where that is a module of ours, else `x`."""
+    base = node.module or ""
+    if node.level:
+        here = source.name.split(".")
+        above = here[: len(here) - node.level + source.is_package]
+        base = ".".join((*above, base)) if base else ".".join(above)
+    for alias in node.names:
+        yield f"{base}.{alias.name}" if f"{base}.{alias.name}" in sources() else base
+
+
+def _cycle(edges: dict[str, set[str]]) -> tuple[str, ...] | None:
+    done: set[str] = set()
+
+    def visit(name: str, way: tuple[str, ...]) -> tuple[str, ...] | None:
+        if name in way:
+            return (*way[way.index(name) :], name)
+        if name in done:
+            return None
+        for target in sorted(edges.get(name, ())):
+            found = visit(target, (*way, name))
+            if found:
+                return found
+        done.add(name)
+        return None
+
+    return next((found for name in sorted(edges) if (found := visit(name, ()))), None)

@@ -1,0 +1,96 @@
+"""The package as a stranger gets it: a wheel, an sdist and an editable install, each in a clean environment."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from installs import clean_venv, copy_checkout, install, outside, run_outside
+from sources import PACKAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Built(NamedTuple):
+    """What a release consists of, and the tree that it was made from."""
+
+    checkout: Path
+    wheel: Path
+    sdist: Path
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """An sdist, and the wheel that is made from it."""
+    checkout = copy_checkout(tmp_path_factory.mktemp("checkout") / "gpudoctor")
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(checkout)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=outside())
+    assert run.returncode == 0, run.stdout + run.stderr
+    return Built(checkout, next(out.glob("*.whl")), next(out.glob("*.tar.gz")))
+
+
+@pytest.fixture(scope="session", params=["wheel", "sdist", "editable"])
+def programs(request: pytest.FixtureRequest, built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a clean environment that has gpudoctor, installed in one of the three ways."""
+    bin_folder = clean_venv(tmp_path_factory.mktemp(f"venv_{request.param}"))
+    what = {"wheel": [built.wheel], "sdist": [built.sdist], "editable": ["--editable", built.checkout]}
+    install(bin_folder, *map(str, what[request.param]))
+    return bin_folder
+
+
+@pytest.mark.parametrize("start", [["gpudoctor"], ["python", "-m", "gpudoctor"]], ids=["script", "module"])
+def test_rules_are_found(programs: Path, start: list[str], built: Built, tmp_path: Path) -> None:
+    run = run_outside([str(programs / start[0]), *start[1:], "rules"], tmp_path)
+    assert run.returncode == 0, run.stderr
+    declared = {
+        match[1]
+        for path in (built.checkout / "rules" / "gpudoctor_rules").glob("*/[!_]*.py")
+        if (match := re.search(r'^    code = "(GPU\d{3})"', path.read_text(encoding="utf-8"), re.MULTILINE))
+    }
+    assert set(re.findall(r"GPU\d{3}", run.stdout)) == declared
+
+
+def test_lint_works_there(programs: Path, built: Built, tmp_path: Path) -> None:
+    broken = built.checkout / "fixtures" / "programs" / "broken_ddp" / "train.py"
+    run = run_outside([str(programs / "gpudoctor"), "lint", "--output-format=concise", str(broken)], tmp_path)
+    assert run.returncode == 1, run.stderr
+    assert "GPU" in run.stdout
+
+
+def test_core_has_no_torch(programs: Path, tmp_path: Path) -> None:
+    run = run_outside([str(programs / "python"), "-c", "import torch"], tmp_path)
+    assert "ModuleNotFoundError" in run.stderr
+
+
+def test_wheel_holds_the_two_packages_alone(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        names = wheel.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_sdist_can_run_the_tests(built: Built) -> None:
+    with tarfile.open(built.sdist) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "tests/test_packaging.py", ".pre-commit-hooks.yaml"} <= names
+    assert any(name.startswith("fixtures/rules/") for name in names)
+
+
+def test_metadata_is_whole(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        file = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        fields, _, text = wheel.read(file).decode().partition("\n\n")
+    assert "License-Expression: Apache-2.0" in fields
+    assert "Requires-Python: >=3.10" in fields
+    assert text.startswith("# gpudoctor")
+    core = [line for line in fields.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
+    assert sorted(re.findall(r"^Requires-Dist: ([\w-]+)", "\n".join(core), re.MULTILINE)) == ["libcst", "rich", "tomli"]

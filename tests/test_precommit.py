@@ -1,0 +1,129 @@
+"""The hook under the real pre-commit program, in a small repository of somebody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from installs import copy_checkout, outside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# `train.py` is right or wrong by what the helper does; the helper itself is in no commit that is checked.
+LOADERS = """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def plain(dataset):
+    return DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4, pin_memory=True)
+
+
+def sharded(dataset):
+    sampler = DistributedSampler(dataset, shuffle=True)
+    return DataLoader(dataset, batch_size=32, sampler=sampler, num_workers=4, pin_memory=True)
+"""
+
+TRAIN = """\
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from dataset import Clips
+from loaders import plain, sharded
+
+
+def main():
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(nn.Linear(40, 4).cuda(local_rank), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = {make}(Clips("clips.pt"))
+    for epoch in range(10):
+        {tell}
+        for clip, label in loader:
+            clip = clip.cuda(local_rank, non_blocking=True)
+            label = label.cuda(local_rank, non_blocking=True)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(clip), label).backward()
+            optimizer.step()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+DATASET = """\
+import torch
+from torch.utils.data import Dataset
+
+
+class Clips(Dataset):
+    def __init__(self, path):
+        self.clips, self.labels = torch.load(path, map_location="cpu")
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        return self.clips[index], self.labels[index]
+"""
+
+
+@pytest.fixture(scope="module")
+def hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository that offers the hook, committed as it lies here."""
+    checkout = copy_checkout(tmp_path_factory.mktemp("hook") / "gpudoctor")
+    _commit_all(checkout)
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a program that is wrong, one that is right, and the helpers that they import."""
+    folder = tmp_path_factory.mktemp("project")
+    files = {
+        "dataset.py": DATASET,
+        "loaders.py": LOADERS,
+        "train_wrong.py": TRAIN.format(make="plain", tell="print(epoch)"),
+        "train_right.py": TRAIN.format(make="sharded", tell="loader.sampler.set_epoch(epoch)"),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    _commit_all(folder)
+    return folder
+
+
+def test_wrong_program_fails(hook: Path, project: Path) -> None:
+    run = _try_hook(hook, project, "train_wrong.py")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "GPU301" in run.stdout
+    assert "loaders.py:6" in run.stdout, "the loader stands in a file that was not in the commit"
+
+
+def test_right_program_passes(hook: Path, project: Path) -> None:
+    run = _try_hook(hook, project, "train_right.py")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "Passed" in run.stdout
+
+
+def _try_hook(hook: Path, project: Path, *files: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hook), "gpudoctor", "--color=never", "--files"]
+    home = outside(PRE_COMMIT_HOME=str(project.parent / "pre-commit"), GIT_CONFIG_GLOBAL="/dev/null")
+    return subprocess.run(
+        [*command, *files], cwd=project, capture_output=True, text=True, check=False, timeout=600, env=home
+    )
+
+
+def _commit_all(folder: Path) -> None:
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.invalid", "-c", "commit.gpgsign=false"]
+    for arguments in (["init", "--quiet"], ["add", "--all"], [*identity, "commit", "--quiet", "--message", "start"]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, timeout=120)

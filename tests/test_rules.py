@@ -1,0 +1,71 @@
+"""Each rule on its fixtures: every mark is answered by a finding, and nothing else of any rule is found.
+
+A program is linted with all default rules and that of its folder, so that a fixture of one rule is a clean program
+for all others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from linting import Seen, lint, places
+from marks import STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
+
+from gpudoctor.registry import find_rules
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+CASES = cases(FIXTURES)
+PROGRAMS = sorted(path.parent for path in (FIXTURES / "programs").glob("*/expected.txt"))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.code}/{case.name}") for case in CASES])
+def test_fixture(case: Case) -> None:
+    assert not [path for path in case.files if STUB in path.read_text("utf-8", "replace")], "write this program first"
+    marks, seen = expected_in(case), lint(case.entry, folder=case.folder, extend=(case.code,))
+    if case.bad:
+        assert case.code in {mark.code for mark in marks}, f"a bad program has a line marked `# {case.code}: ...`"
+    else:
+        assert case.code not in {mark.code for mark in marks}, f"a good program has no line marked `# {case.code}: ...`"
+    missing, surprising = _compare(marks, counted(seen, case))
+    assert (missing, surprising) == ([], []), _story(missing, surprising)
+    on_fine = {(mark.path, mark.line, mark.code) for mark in fine_in(case)} & {(s.path, s.line, s.code) for s in seen}
+    assert not on_fine, f"marked as fine: {on_fine}"
+
+
+@pytest.mark.parametrize("code", [card.code for card in find_rules().cards])
+def test_rule_has_enough_fixtures(code: str) -> None:
+    kinds = Counter("bad" if case.bad else "good" for case in CASES if case.code == code)
+    assert kinds["bad"] >= 2, f"fixtures/rules/{code} needs two bad programs at least"
+    assert kinds["good"] >= 3, f"fixtures/rules/{code} needs three good programs at least"
+
+
+def test_fixtures_belong_to_rules() -> None:
+    codes = {card.code for card in find_rules().cards}
+    assert {case.code for case in CASES} <= codes
+    named = {mark.code for case in CASES for mark in (*expected_in(case), *fine_in(case))}
+    assert named <= codes, f"marks name rules that do not exist: {sorted(named - codes)}"
+
+
+@pytest.mark.parametrize("folder", [pytest.param(path, id=path.name) for path in PROGRAMS])
+def test_program(folder: Path) -> None:
+    assert places(folder) == (folder / "expected.txt").read_text(encoding="utf-8").splitlines()
+
+
+def _compare(marks: list[Mark], seen: list[Seen]) -> tuple[list[Mark], list[Seen]]:
+    """Marks without a finding, and findings without a mark of their own."""
+    missing, surprising = list(marks), []
+    for finding in seen:
+        answered = next((mark for mark in missing if answers(finding, mark)), None)
+        if answered is None:
+            surprising.append(finding)
+        else:
+            missing.remove(answered)
+    return missing, surprising
+
+
+def _story(missing: list[Mark], surprising: list[Seen]) -> str:
+    lines = [f"not found:  {mark.path}:{mark.line} {mark.code} {mark.text}" for mark in missing]
+    lines += [f"unexpected: {s.path}:{s.line} {s.code} {s.message} | {s.remedy}" for s in surprising]
+    return "\n".join(lines)
