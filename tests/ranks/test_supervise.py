@@ -96,8 +96,9 @@ def test_a_child_that_works_keeps_its_waiting_parent_alive() -> None:
 
 @needs_proc
 def test_orphans_in_other_groups_end_and_strangers_live() -> None:
+    # One write a line: with PYTHONUNBUFFERED set, `print` writes the newline apart, and two processes share this pipe.
     leaves_a_child = (
-        "import subprocess, sys; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)"
+        "import os, subprocess; os.write(1, b'%d\\n' % subprocess.Popen(['sleep', '600'], start_new_session=True).pid)"
     )
     run = subprocess.run(
         [sys.executable, "-c", GUARDIAN, leaves_a_child, leaves_a_child], capture_output=True, text=True, check=True
