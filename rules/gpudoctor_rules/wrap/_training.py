@@ -11,6 +11,7 @@ from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
 
 TALK = frozenset({"barrier", "monitored_barrier", "all_gather_object", "gather_object", "broadcast_object_list"})
@@ -78,6 +79,11 @@ def name_of(value: Value) -> str:
     """How the program calls a module, for a message."""
     label = getattr(value, "label", "") or "the model"
     return f"`{label}`" if label.isidentifier() or "." in label else label
+
+
+def begin_alike(one: Location, other: Location) -> bool:
+    """Two places begin at the same character, as `model.loss` and `model.loss(x)` do."""
+    return (one.path, one.line, one.column) == (other.path, other.line, other.column)
 
 
 def bare(module: Value) -> Module | None:

@@ -70,10 +70,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.values.base import Unknown
-from gpudoctor.lint.values.event import AttributeMissed, Wrap
+from gpudoctor.lint.values.event import AttributeMissed, Forward, Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import name_of
+from gpudoctor_rules.wrap._training import begin_alike, name_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -107,12 +107,25 @@ class AttributeOnWrapper(Rule):
                 event.location,
                 f"{model} is a `{wrapper.kind.value}`{' on some paths' if sometimes else ''}, which has no `{name}`: "
                 "this ends in an `AttributeError`.",
-                remedy=f"The model is inside the wrapper: write `.module.{name}`. Where the model may also run without "
-                'a wrapper, ask `hasattr(model, "module")` first.',
+                remedy=_remedy(program, event),
                 because=[("wrapped here", wrapper.place)],
                 confidence=Confidence.LIKELY if sometimes or event.inner_has is None else Confidence.DEFINITE,
                 severity=Severity.WARNING if sometimes else None,
             )
+
+
+def _remedy(program: Program, event: AttributeMissed) -> str:
+    # What runs the model to train it must not be told to write `.module`: that is GPU102.
+    places = (call.reached_at for call in program.events(Forward) if call.graph and call.reached_at)
+    if any(begin_alike(place, event.location) for place in places):
+        return (
+            f"Let `forward` call `{event.name}`, and call the wrapper itself: `.module.{event.name}` would leave the "
+            "wrapper out, and with it the other GPUs."
+        )
+    return (
+        f"The model is inside the wrapper: write `.module.{event.name}`. Where the model may also run without "
+        'a wrapper, ask `hasattr(model, "module")` first.'
+    )
 
 
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:

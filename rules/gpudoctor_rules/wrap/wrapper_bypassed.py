@@ -80,12 +80,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import Backward, Discard, Forward, Wrap
+from gpudoctor.lint.values.event import AttributeMissed, Backward, Discard, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import (
     averaged_by_hand,
     bare,
+    begin_alike,
     calls_in,
     is_wrapper_of,
     name_of,
@@ -117,6 +118,9 @@ class WrapperBypassed(Rule):
                 if wrap is None or _place(call) in told or _runs_too(program, call, wrap):
                     continue
                 if by_hand and wrap.kind is not WrapperKind.DATA_PARALLEL:
+                    continue
+                # It ends there in an `AttributeError` (GPU104), so nothing goes past the wrapper.
+                if any(begin_alike(missed.location, _place(call)) for missed in program.events(AttributeMissed)):
                     continue
                 if stepped_after(program, backward, core_of(call.module)) is not None:
                     told.add(_place(call))
