@@ -57,8 +57,8 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=7193,
+        needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
+        size=7469,
     ),
     RuleCard(
         code="GPU103",
@@ -81,7 +81,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=5165,
+        size=5761,
     ),
     RuleCard(
         code="GPU105",
