@@ -14,10 +14,13 @@ def one_path(paths: Values | None) -> bool:
 
 
 def _agreed(value: Value) -> bool:
+    # One part that differs is enough to keep the files of the ranks apart.
     if isinstance(value, Text):
         return all(map(_agreed, value.parts))
     if isinstance(value, Const):
+        # A path of None writes nothing, or to a place that the callee chooses.
         return value.value is not None
+    # A path from unread code may hold the rank or the time: then files may differ.
     return isinstance(value, Unknown) and not value.depends & _TOLD_APART
 
 

@@ -74,13 +74,16 @@ class LoggerOnEveryRank(Rule):
             return
         told: set[Location] = set()
         for start in program.events(StartLogger):
+            # `shared` holds for grouped runs and for a folder or mode that depends on the rank: meant for all.
             if start.shared or not program.by_every_rank(start) or start.location in told:
                 continue
             told.add(start.location)
+            # `init` alone would say nothing; a class says enough without its module.
             name = start.call if start.call.endswith(".init") else start.call.rpartition(".")[2]
             yield self.found(
                 at=start.location,
                 message=f"`{name}` is called on every rank: one experiment gets as many runs as there are processes.",
                 remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and guard what is logged in the same way.",
+                # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.way.calls[-2:]],
             )

@@ -76,15 +76,18 @@ class SaveOnEveryRank(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Other frameworks guard their own ways of saving, in code that is not read.
         if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
             return
         told: set[Location] = set()
         for save in program.events(Save):
+            # A sharded save needs every rank: a guard around it would make the others wait without end.
             if not save.checkpoint or save.collective or not program.by_every_rank(save) or save.location in told:
                 continue
             # A trainer lets one rank write what it saves itself; the model's own method does not.
             if program.managed_by and save.call != "save_pretrained":
                 continue
+            # Files named by the rank are written apart on purpose.
             if not one_path(save.path):
                 continue
             told.add(save.location)
@@ -94,5 +97,6 @@ class SaveOnEveryRank(Rule):
                 "corrupted.",
                 remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
                 because=[("called from here", call) for call in save.way.calls[-2:]],
+                # Under "best so far" on local data, ranks may get here at different times, or not all of them.
                 confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
             )

@@ -83,14 +83,17 @@ class WrapperPrefixInCheckpoint(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Frameworks unwrap what they save, or strip the prefix when they load.
         if program.managed_by:
             return
         told: set[Location] = set()
         for save in program.events(Save):
             for entry, state in save.states:
+                # Only what still has the prefix: a state whose keys were rewritten is none any more.
                 if not isinstance(state, StateDict) or not state.prefixed or save.location in told:
                     continue
                 use = _loaded_bare(program, save, entry)
+                # Saved from a wrapper and loaded into one, the names fit.
                 if use is None:
                     continue
                 told.add(save.location)
@@ -100,6 +103,7 @@ class WrapperPrefixInCheckpoint(Rule):
                     f"that every key begins with `module.`, and are loaded into a model without wrapper: {_end(use)}",
                     remedy="Save the inner model: `.module.state_dict()`.",
                     because=[("its state is taken here", state.place), ("it is loaded here", use.location)],
+                    # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if _lenient(use) else None,
                 )
 
@@ -107,14 +111,17 @@ class WrapperPrefixInCheckpoint(Rule):
 def _loaded_bare(program: Program, save: Save, entry: str) -> LoadState | None:
     """Where what is saved here is loaded into a model that is not wrapped."""
     loads = [load for load in program.events(Load) if _same_file(save, load) or _same_entries(program, save, load)]
+    # What a load gave may be unknown; None would then join any load with any save.
     results = {load.result for load in loads} - {None}
     for use in program.events(LoadState):
+        # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
         if use.loaded in results and use.entry == entry and _bare(use.target):
             return use
     return None
 
 
 def _same_file(save: Save, load: Load) -> bool:
+    # One path that both may use is enough: resuming reads what an earlier run wrote.
     return any(path in set(load.path or ()) for path in save.path or ())
 
 
@@ -122,16 +129,19 @@ def _same_entries(program: Program, save: Save, load: Load) -> bool:
     """The user names a file of which this program reads what it saves: the model, and more, under the same names."""
     chosen = load.path is not None and load.path.all(lambda path: isinstance(path, Unknown) and path.config)
     read = {use.entry for use in program.events(LoadState) if use.loaded == load.result}
+    # One entry alone fits too many files, as pretrained weights from elsewhere.
     return chosen and len(read) > 1 and read <= {entry for entry, _ in save.states}
 
 
 def _bare(target: Value) -> bool:
     if isinstance(target, Wrapper):
+        # FSDP and `torch.compile` have prefixes of their own, or none.
         return not target.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
     return isinstance(target, Module)
 
 
 def _lenient(use: LoadState) -> bool:
+    # Left out, `strict` is True.
     return use.strict is not None and use.strict.only == FALSE
 
 

@@ -23,9 +23,11 @@ def without_partner(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[
     """
     first: dict[Hashable, E] = {}
     for event in events:
+        # What all ranks reach needs no partner.
         if event.rank_guards:
             # The rounds of a loop repeat each other; how many were followed says nothing.
             first.setdefault((event.location, event.way.frames, frozenset(event.rank_guards)), event)
+    # Near partners first, or two helpers with both sides inside would be matched crosswise.
     left = list(first.values())
     for near in (True, False):
         left = _unmatched(left, kind, near)
@@ -39,11 +41,13 @@ def _unmatched(events: list[E], kind: Callable[[E], Hashable], near: bool) -> li
         if partner is None:
             waiting.append(event)
         else:
+            # One call meets one other: three barriers on one side and two on the other leave a rank waiting.
             waiting.remove(partner)
     return waiting
 
 
 def _meet(one: E, other: E, kind: Callable[[E], Hashable], near: bool) -> bool:
+    # Frames are executions of a function, so two calls of one helper do not match here.
     if near and one.way.frames != other.way.frames:
         return False
     return kind(one) == kind(other) and _other_side(one, other)
@@ -58,12 +62,14 @@ def _other_side(one: Event, other: Event) -> bool:
     pairs = zip(one.way.frames, other.way.frames, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     mine, theirs = _leaves(_guards_in(one, shared)), _leaves(_guards_in(other, shared))
+    # Where no test is the same, as `rank < 4` beside `rank >= 4`, the two may still be all ranks: silent.
     told = [(a.holds, b.holds) for a in mine for b in theirs if _same_test(a, b)]
     return any(a != b for a, b in told) if told else bool(mine and theirs)
 
 
 def _guards_in(event: Event, depth: int) -> tuple[Literal, ...]:
     """The tests on the rank that were open when the event's way left the first `depth` calls."""
+    # The event lies in the shared calls itself: all its tests count.
     if depth >= len(event.way.reached):
         return event.rank_guards
     return event.way.reached[depth].depending_on(Dependence.RANK)
@@ -74,12 +80,14 @@ def _leaves(guards: Iterable[Literal]) -> list[Literal]:
     found: list[Literal] = []
     for guard in guards:
         parts = [part for part in guard.atom.every + guard.atom.none if part.atom.depends & Dependence.RANK]
+        # `not (a or b)` is `not a and not b`: the answer goes down to the parts.
         found += _leaves(part if guard.holds else part.negated() for part in parts) if parts else [guard]
     return found
 
 
 def _same_test(one: Literal, other: Literal) -> bool:
     """Both ask for the same ranks; rank 0 of the node stands for rank 0."""
+    # `local_rank == 0` around and `rank == 0` inside are one side on a single node, the usual case.
     named = one.atom.ranks.removeprefix("local ")
     return one.atom == other.atom or (bool(named) and named == other.atom.ranks.removeprefix("local "))
 
@@ -91,6 +99,7 @@ def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[tu
     make: that is the place then.
     """
     events = list(events)
+    # Places are judged by all of their events: a helper may be called rightly once and wrongly once.
     alone = without_partner(events, kind)
     lonely = {(event.location, event.way.frames) for event in alone}
     fine = {event.location for event in events if (event.location, event.way.frames) not in lonely}
@@ -104,6 +113,7 @@ def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[tu
 def _guarded_calls(event: Event) -> list[Location]:
     """The open calls that only some ranks make, outermost first."""
     way, guards = event.way, set(event.rank_guards)
+    # The frame of the program itself was opened by no call, so there may be more frames than calls.
     ahead = len(way.reached) - len(way.calls)
     paths = enumerate(way.reached)
     return [way.calls[at - ahead] for at, path in paths if at >= ahead and not guards.isdisjoint(path.literals)]
@@ -130,4 +140,5 @@ def _passed_by(guard: Literal) -> str:
 
 def place_of(guard: Literal) -> Location | None:
     """Where the test stands."""
+    # Tests that come from a model of a library, as a decorator, stand nowhere in the source.
     return guard.atom.place if isinstance(guard.atom.place, Location) else None

@@ -20,8 +20,10 @@ class Step(NamedTuple):
 def steps_together(program: Program) -> Iterator[Step]:
     """The collectives of all ranks, and the backwards that exchange gradients."""
     for event in program.events(Backward, Collective):
+        # What only some ranks do is GPU501 or GPU502; here all must be meant to take part.
         if only_some_ranks(event):
             continue
+        # A group of its own may hold just the ranks that stay.
         if isinstance(event, Collective) and event.group is None:
             yield Step(f"`{event.call}`", event)
         elif isinstance(event, Backward) and _exchanges_gradients(program, event):
@@ -31,6 +33,7 @@ def steps_together(program: Program) -> Iterator[Step]:
 def _exchanges_gradients(program: Program, event: Backward) -> bool:
     calls = (program.forwards.get(call) for call in event.forwards)
     modules = [call.module for call in calls if call is not None]
+    # A framework's backward synchronises by what it wrapped, out of our sight.
     return bool(event.managed) or any(
         isinstance(module, Wrapper) and any(wrapper.kind.synchronises for wrapper in module.chain) for module in modules
     )
@@ -39,13 +42,16 @@ def _exchanges_gradients(program: Program, event: Backward) -> bool:
 def missed_by(leaving: LeaveLoop, steps: Iterable[Step]) -> Step | None:
     """What the rank that leaves does not take part in: the next such step, or the first of a later round."""
     missed = [step for step in steps if _skips(leaving, step.event)]
+    # A later step is met first; one that stands before it is reached in the next round.
     return min(missed, key=lambda step: (step.event.order < leaving.order, step.event.order), default=None)
 
 
 def _skips(leaving: LeaveLoop, step: Event) -> bool:
     later = step.order > leaving.order
+    # After the end of the program nothing more is called.
     if leaving.how == "exit":
         return later
+    # A step in a deeper call counts as well: the function that was left would have made it.
     if leaving.how == "return" and later and step.way.frames[: len(leaving.way.frames)] == leaving.way.frames:
         return True
     there = _round_of(leaving.loop, step) if leaving.loop is not None else None

@@ -82,10 +82,12 @@ class CollectiveOnSomeRanks(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # In one process a collective returns at once, whoever calls it.
         if not program.world.several_processes:
             return
         for place, events in reached_alone(filter(_of_all_ranks, program.events(Collective)), _kind):
             event = events[0]
+            # The line to change is the guarded call, where the helper itself is right elsewhere.
             through = "" if place == event.location else "through this call "
             yield self.found(
                 at=place,
@@ -99,8 +101,10 @@ class CollectiveOnSomeRanks(Rule):
 
 def _of_all_ranks(event: Collective) -> bool:
     """It is for the default group, of which every rank is a member."""
+    # A group of its own may have just those members that get here.
     return event.call not in ELSEWHERE and (event.group is None or event.group.all(lambda group: group == NONE))
 
 
+# By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.
 def _kind(event: Collective) -> Hashable:
     return event.call

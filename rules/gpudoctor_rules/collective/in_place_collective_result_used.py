@@ -77,6 +77,7 @@ class InPlaceCollectiveResultUsed(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(ResultUsed):
+            # The call is the mistake, however often its result is used.
             if event.collective_at in told:
                 continue
             told.add(event.collective_at)
@@ -97,6 +98,7 @@ def _message(event: ResultUsed) -> str:
 def _remedy(event: ResultUsed) -> str:
     if event.asynchronous:
         return "Keep the handle apart, call `.wait()` on it, and go on with the tensor that was handed in."
+    # Here dropping the assignment is all: the name goes on holding the tensor.
     if event.target_is_argument:
         return "Drop the assignment: the tensor that was handed in holds the result."
     return "Make the call a statement of its own, and go on with the tensor that was handed in."

@@ -104,6 +104,7 @@ class LocalDecisionEndsLoop(Rule):
         told: set[Location] = set()
         for event in [*_on_local_data(program), *_on_the_rank(program)]:
             missed = missed_by(event, together)
+            # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.way.contexts:
                 continue
             told.add(event.location)
@@ -114,6 +115,7 @@ class LocalDecisionEndsLoop(Rule):
                 remedy="Share the decision first: `all_reduce` a flag, or `broadcast` what rank 0 decided, and let all "
                 "ranks test that.",
                 because=[*_tests(event), (f"{missed.name} needs every rank", missed.event.location)],
+                # Values may agree on all ranks for reasons that lint cannot see, as equal data.
                 confidence=Confidence.LIKELY,
             )
 
@@ -122,19 +124,23 @@ def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
     """Where a value of this rank decides; what is left over from an earlier way out decides nothing any more."""
     behind: set[Literal] = set()
     for event in program.events(LeaveLoop):
+        # After `if local: break` all that follows stands under "not local", and is no decision of its own.
         if event.how in _QUIET_WAYS and any(guard not in behind for guard in _asked_here(event, event.local_guards)):
             yield event
+        # Also from ways that end in an error: what comes after them is no decision either.
         behind.update(guard.negated() for guard in event.local_guards)
 
 
 def _on_the_rank(program: Program) -> list[LeaveLoop]:
     """A rank that leaves while those on the other side of the test do not."""
+    # A test on local data is reported as such; the rank in it would be told twice.
     leaving = (event for event in program.events(LeaveLoop) if event.how in _QUIET_WAYS and not event.local_guards)
     return without_partner((event for event in leaving if _asked_here(event, event.rank_guards)), _kind)
 
 
 def _asked_here(event: LeaveLoop, guards: tuple[Literal, ...]) -> list[Literal]:
     """The tests of the function itself: with what was known when it was called, nothing is decided in it."""
+    # Otherwise every `return` of a helper that only rank 0 calls would count as leaving.
     before = event.way.reached[-1].literals if event.way.reached else ()
     return [guard for guard in guards if guard not in before]
 
@@ -144,6 +150,7 @@ _QUIET_WAYS = frozenset({"break", "continue", "return", "exit"})
 
 
 def _kind(event: LeaveLoop) -> Hashable:
+    # Both sides of a test may leave the same loop in the same way: then nobody stays behind.
     return event.how, event.loop
 
 

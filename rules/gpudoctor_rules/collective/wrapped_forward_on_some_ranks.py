@@ -89,6 +89,7 @@ class WrappedForwardOnSomeRanks(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:
             return
+        # Partners are matched before harm is judged: a harmless call may answer a harmful one.
         for place, reached in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
             events = [event for event in reached if _severity(event) is not None]
             if not events:
@@ -100,12 +101,14 @@ class WrappedForwardOnSomeRanks(Rule):
                 message=f"`{_label(event)}` is called through {through} by {who(event)}. {_why(event)}",
                 remedy=_remedy(event),
                 because=[*story(events), ("the model is wrapped here", _wrapper(event).place)],
+                # Whether a model from a library has buffers cannot be read here: that is a warning only.
                 severity=severity,
                 confidence=Confidence.DEFINITE if severity is Severity.ERROR else Confidence.LIKELY,
             )
 
 
 def _through_wrapper(event: Forward) -> bool:
+    # `DataParallel` lives in one process and waits for nobody.
     return isinstance(event.module, Wrapper) and event.module.has(WrapperKind.DDP, WrapperKind.FSDP)
 
 
@@ -115,6 +118,7 @@ def _kind(event: Forward) -> Hashable:
 
 
 def _wrapper(event: Forward) -> Wrapper:
+    # All events here have passed `_through_wrapper`; the type checker cannot know.
     assert isinstance(event.module, Wrapper)
     return event.module
 
@@ -124,10 +128,12 @@ def _severity(event: Forward) -> Severity | None:
     wrapper = _wrapper(event)
     if wrapper.has(WrapperKind.FSDP):
         return Severity.ERROR
+    # Without the broadcast only the rearranging of buckets is left, which needs gradients.
     silenced = any(each.kind is WrapperKind.DDP and each.broadcast_buffers == FALSE for each in wrapper.chain)
     buffers = False if silenced else event.buffers
     if buffers:
         return Severity.ERROR
+    # With gradients, DDP rebuilds its buckets after the first backward, together with the other ranks.
     return None if buffers is False and event.way.evaluating else Severity.WARNING
 
 
@@ -140,6 +146,7 @@ def _why(event: Forward) -> str:
         return "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
     if event.buffers:
         return "DDP broadcasts the model's buffers to all ranks at each forward, so it waits for the others."
+    # `eval()` and `no_grad()` are why authors believe that nothing is exchanged.
     if event.way.evaluating:
         return "DDP broadcasts buffers to all ranks at each forward: if the model has any, it waits for the others."
     return "DDP may exchange buffers or rearrange its buckets in a forward, and then it waits for the others."
@@ -148,4 +155,5 @@ def _why(event: Forward) -> str:
 def _remedy(event: Forward) -> str:
     if _wrapper(event).has(WrapperKind.FSDP):
         return "Let every rank make this call, and only one use the result."
+    # Without FSDP the parameters are whole on each rank, so one rank can do it alone.
     return f"Call the model inside the wrapper: `{_label(event)}.module(...)`, or hand that to the function."

@@ -37,6 +37,7 @@ class Repeated:
     @property
     def way_to_say(self) -> str:
         """How to reach the sampler in the loop, by the names that the program has given."""
+        # A sampler made inside the call of the loader has no name; its loader is the way to it.
         if is_name(self.sampler.label):
             return self.sampler.label
         return f"{self.loader if is_name(self.loader) else 'loader'}.sampler"
@@ -48,12 +49,14 @@ class Repeated:
     @property
     def confidence(self) -> Confidence:
         """Definite where the program leaves no doubt that the sampler shuffles."""
+        # `shuffle` left out means True for a `DistributedSampler`, unlike for a loader.
         shuffles = self.sampler.shuffle is None or self.sampler.shuffle.all(lambda value: value == TRUE)
         return Confidence.DEFINITE if shuffles else Confidence.LIKELY
 
 
 def repeated_samplers(program: Program) -> Iterator[Repeated]:
     """The distributed samplers that shuffle for training, epoch after epoch, and whose life is known in full."""
+    # That nobody calls `set_epoch` can only be said where all calls are known.
     if not program.whole or program.managed_by or program.cut_short or _somebody_unknown_is_told(program):
         return
     seen: set[Sampler] = set()
@@ -62,14 +65,18 @@ def repeated_samplers(program: Program) -> Iterator[Repeated]:
         same = [training]
         epochs = repeating_loop(program, training.start)
         if epochs is None:
+            # A loader that is made anew in each epoch repeats the order just as well: its seed is the same.
             epochs, same = _remaking_loop(program, training, passes)
+        # Not known for all paths: then one of them may be a sampler that counts epochs itself.
         for sampler in samplers_of(training.loader, training.when) or ():
             if epochs is None or sampler in seen or not _shuffles_for_ranks(sampler):
                 continue
+            # Samplers of one line stand for one: telling either of them is telling it.
             twins = {twin for each in same for twin in samplers_of(each.loader, each.when) or ()} | {sampler}
             seen |= twins
             if not any(escapes(program, each.loader) for each in same) and not escapes(program, *twins):
                 loaders = {each.loader for each in same}
+                # Anywhere in the program: callbacks and hooks call it far away from the loop.
                 told = (event for event in program.events(SetEpoch) if _reaches(event, twins, loaders))
                 yield Repeated(sampler, training, epochs, tuple(told))
 
@@ -81,13 +88,16 @@ def told_instead(program: Program, repeated: Repeated) -> SetEpoch | None:
         for loader, training in trained_with(program).items()
         for sampler in samplers_of(loader, training.when) or ()
     }
+    # Only there it can be a mistake about which sampler; elsewhere it may belong to another training.
     in_loop = program.during(repeated.epochs, SetEpoch)
     return next((event for event in in_loop if (target := _sampler_of(event)) and target not in trained), None)
 
 
 def _shuffles_for_ranks(sampler: Sampler) -> bool:
+    # Other samplers draw from the global generator, which moves on by itself.
     if not sampler.distributed or sampler.sets_own_epoch:
         return False
+    # Where items are drawn at random whatever the index, the order of indices means nothing.
     if any(isinstance(each, Dataset) and each.draws for each in sampler.dataset or ()):
         return False
     return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
@@ -101,9 +111,11 @@ def _remaking_loop(program: Program, training: Pass, passes: list[Pass]) -> tupl
     """The loop that trains one model with a loader which it makes anew in each round, always in the same way."""
     rounds = {loop.identity: loop for loop in training.start.loops}
     for other in passes:
+        # Another model in another round is a new training, as in cross-validation: it may start anew.
         if not _is_made_like(other, training) or not _modules(program, other) & _modules(program, training):
             continue
         for loop in reversed(other.start.loops):
+            # The same loop in another round is what makes it a repetition.
             if loop.identity in rounds and loop.pass_ != rounds[loop.identity].pass_:
                 return rounds[loop.identity], [training, other]
     return None, [training]
@@ -112,7 +124,9 @@ def _remaking_loop(program: Program, training: Pass, passes: list[Pass]) -> tupl
 def _is_made_like(other: Pass, training: Pass) -> bool:
     samplers = samplers_of(training.loader, training.when) or []
     seeded = any(
-        each.seed is not None and not each.seed.all(lambda value: isinstance(value, Const)) for each in samplers
+        # `seed=epoch` is the other way to get a new order in each epoch.
+        each.seed is not None and not each.seed.all(lambda value: isinstance(value, Const))
+        for each in samplers
     )
     return (
         other.loader.place == training.loader.place and other.loader.dataset == training.loader.dataset and not seeded
@@ -126,8 +140,10 @@ def _modules(program: Program, training: Pass) -> set[Value]:
 
 def _reaches(event: SetEpoch, samplers: set[Sampler], loaders: set[Loader]) -> bool:
     """The call is meant for one of these samplers, if only by way of its loader, which has no such method."""
+    # `loader.set_epoch` fails, and GPU306 says so; reporting that nobody calls it would be a second finding.
     return _sampler_of(event) in samplers or event.target in loaders
 
 
 def _somebody_unknown_is_told(program: Program) -> bool:
+    # The unknown object may be, or hold, this very sampler.
     return any(not isinstance(event.target, (Sampler, Loader, Dataset)) for event in program.events(SetEpoch))

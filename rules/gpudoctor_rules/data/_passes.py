@@ -41,12 +41,14 @@ def trained_with(program: Program) -> dict[Loader, Pass]:
     """The first training pass over each loader."""
     found: dict[Loader, Pass] = {}
     for each in training_passes(program):
+        # Later passes over the same loader have the same mistake.
         found.setdefault(each.loader, each)
     return found
 
 
 def _backward_of(program: Program, start: Iterate, loader: Loader) -> Backward | None:
     for backward in program.events(Backward):
+        # Loaders drawn by `next(iter(loader))` have no loop: there the graph tells what is learnt from.
         if backward.order > start.order and (_inside(backward, start.loop) or _learns_from(program, backward, loader)):
             return backward
     return None
@@ -56,6 +58,7 @@ def _inside(backward: Backward, loop: Loop | None) -> bool:
     """The loop is the innermost one over batches around the backward: not an evaluation around it, nor one beside."""
     if loop is None:
         return False
+    # A validation in the middle of training stands inside the training loop, and must not be taken for it.
     around = [each for each in backward.loops if each.over is not None]
     return bool(around) and around[-1].identity == loop.identity
 
@@ -72,6 +75,7 @@ def _reads(call: Forward, loader: Loader) -> bool:
 def repeating_loop(program: Program, start: Iterate) -> Loop | None:
     """The innermost loop that passes over this very loader in more than one of its rounds: the loop over epochs."""
     rounds: dict[object, set[int]] = {}
+    # One pass of one loader proves nothing; only a second round over the same object is an epoch.
     for each in program.iterations_of(start.loader):
         for loop in each.loops:
             rounds.setdefault(loop.identity, set()).add(loop.pass_)
@@ -86,6 +90,7 @@ def samplers_of(loader: Loader, when: Condition) -> list[Sampler] | None:
         for value in given.given(when) if given is not None else ():
             if isinstance(value, Sampler):
                 found.append(value.base)
+            # A sampler that could not be read may be distributed.
             elif value != NONE:
                 return None
     return found
@@ -94,6 +99,7 @@ def samplers_of(loader: Loader, when: Condition) -> list[Sampler] | None:
 def unused_samplers(program: Program) -> list[Sampler]:
     """The distributed samplers that no loader was given, and no code that could not be read."""
     made = [event.sampler for event in program.events(MakeSampler)]
+    # A batch sampler hands the indices of the sampler inside on, so that one is in use.
     batched = {each.base for each in made if isinstance(each, Sampler) and each.base != each}
     loaders = [event.loader for event in program.events(MakeLoader)]
     given = {
@@ -108,6 +114,7 @@ def unused_samplers(program: Program) -> list[Sampler]:
         for each in made
         if isinstance(each, Sampler)
         and each.distributed
+        # What wraps a sampler is reported by way of the one inside.
         and each.inner is None
         and each not in batched | given
         and not escapes(program, each)
@@ -121,6 +128,7 @@ def escapes(program: Program, *values: Value) -> bool:
 
 def is_name(label: str) -> bool:
     """The label is a name that the program has given to the object, not the name of its class."""
+    # `DistributedSampler.set_epoch(...)` would be advice that cannot be typed.
     return label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
 
 

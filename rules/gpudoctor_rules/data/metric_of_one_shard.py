@@ -89,16 +89,20 @@ class MetricOfOneShard(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Trainers reduce what they log; Accelerate leaves that to the program.
         if not program.world.several_processes or not program.managed_by <= WITH_FRAMEWORK.keys():
             return
         trained = trained_with(program)
         seen: set[Value] = set()
         for report in program.events(Report):
             loader = _evaluated(report, trained)
+            # "rank 3: 0.91" says whose number it is, and is no mistake.
             if loader is None or loader in seen or report.depends & Dependence.RANK or _is_input(report.value):
                 continue
             seen.add(loader)
+            # Guarded by rank 0 it looks like one result for all, which is harder to notice.
             shown = "every rank has another number" if not report.rank_guards else "one share speaks for all"
+            # Gathering also drops the samples that were repeated to make shares equal.
             remedy = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
             yield self.found(
                 at=report.location,
@@ -114,14 +118,18 @@ class MetricOfOneShard(Rule):
 
 def _evaluated(report: Report, trained: Container[Value]) -> Loader | None:
     """The loader that is evaluated, in shares, for what is shown after the loop over its batches."""
+    # Inside the loop it is progress, which nobody takes for the result.
     around = {loop.over for loop in report.loops}
     loaders = [each for each in report.shards if isinstance(each, Loader)]
+    # Training losses of one rank are shown everywhere, and mean what they say.
     evaluated = [each for each in loaders if each not in trained and each not in around]
+    # Several loaders may be in one number: the first in the source, so that runs agree.
     return min(evaluated, key=lambda each: each.place, default=None)
 
 
 def _is_input(value: Value) -> bool:
     """The batch itself is shown, nothing that was counted up."""
+    # Examples and images are logged from one share on purpose.
     return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
 
 

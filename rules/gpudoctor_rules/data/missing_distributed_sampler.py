@@ -105,11 +105,14 @@ class MissingDistributedSampler(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Frameworks replace the sampler when they prepare the loader.
         if not program.distributed or not program.whole or program.managed_by or program.cut_short:
             return
+        # Its sampler exists and was not passed: that is GPU307, with a better remedy.
         forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}
         for loader, training in trained_with(program).items():
             wrap = _synchronised(program, training)
+            # Without a wrapper the ranks train apart, and each may want all of the data.
             if wrap is None or not _reads_everything(program, loader, training) or _overlap(loader.dataset, forgotten):
                 continue
             data = name_of(loader.dataset, "its data set")
@@ -123,12 +126,14 @@ class MissingDistributedSampler(Rule):
                     ("the model averages its gradients over the ranks", wrap.location),
                     ("the ranks train on these batches", training.start.location),
                 ],
+                # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
             )
 
 
 def _synchronised(program: Program, training: Pass) -> Wrap | None:
     """The wrap that makes the ranks train one model, and does not exclude this pass."""
+    # These average over ranks; `DataParallel` splits each batch itself.
     kinds = (WrapperKind.DDP, WrapperKind.FSDP)
     wraps = (event for event in program.events(Wrap) if event.kind in kinds)
     return next((event for event in wraps if not event.when.excludes(training.when)), None)
@@ -136,10 +141,12 @@ def _synchronised(program: Program, training: Pass) -> Wrap | None:
 
 def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
     """All of the data set lies before each rank, on the paths on which it trains."""
+    # Each of these may have been given a share by somebody else.
     if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
         return False
     if not _shares_nothing(loader.sampler, training) or not _shares_nothing(loader.batch_sampler, training):
         return False
+    # On the paths of this pass: `shuffle=(sampler is None)` has two answers.
     shuffled = loader.shuffle is not None and loader.shuffle.given(training.when).all(lambda value: value == TRUE)
     return loader.dataset is not None and loader.dataset.given(training.when).all(
         lambda value: _is_whole(value, shuffled)
@@ -157,9 +164,11 @@ def _shares_nothing(given: Values | None, training: Pass) -> bool:
 
 
 def _is_whole(dataset: Value, shuffled: bool) -> bool:
+    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
     if dataset.depends & Dependence.RANK:
         return False
     if isinstance(dataset, Dataset):
+        # A stream is often split between ranks inside of `__iter__`, out of sight.
         return dataset.iterable is False and not dataset.sharded and not dataset.draws
     # What shuffles has an index, so it is no stream that may be cut elsewhere.
     known = isinstance(dataset, Instance) or (isinstance(dataset, Unknown) and bool(dataset.escaped_from))
@@ -167,4 +176,5 @@ def _is_whole(dataset: Value, shuffled: bool) -> bool:
 
 
 def _overlap(values: Values | None, others: set[Value]) -> bool:
+    # Any common data set is enough: the loader may choose between two.
     return any(value in others for value in values or ())

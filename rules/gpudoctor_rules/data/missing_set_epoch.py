@@ -90,14 +90,17 @@ class MissingSetEpoch(Rule):
     code = "GPU302"
     name = "missing-set-epoch"
     severity = Severity.WARNING
+    # The call only changes a seed that all ranks share.
     fix_safety = Safety.SAFE
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for each in repeated_samplers(program):
+            # Told too late, or told to the wrong one, is GPU306: it says what to change in the call.
             if each.told or told_instead(program, each) is not None:
                 continue
             yield self.found(
+                # The loop is where the line is missing; the sampler may stand in another file.
                 at=each.epochs.location,
                 message=f"`{each.sampler.label}` is never told the epoch: on every rank, each epoch replays the order "
                 "of the first one.",

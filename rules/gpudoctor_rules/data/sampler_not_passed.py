@@ -93,10 +93,12 @@ class SamplerNotPassed(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # That no loader is given the sampler is an absence: everything must have been read.
         if not program.whole or program.managed_by or program.cut_short:
             return
         passes = list(trained_with(program).values())
         for sampler in unused_samplers(program):
+            # A sampler for data that nobody trains on harms nothing.
             training = next((each for each in passes if _goes_over_same_data(each, sampler)), None)
             if training is None:
                 continue
@@ -113,5 +115,6 @@ class SamplerNotPassed(Rule):
 
 
 def _goes_over_same_data(training: Pass, sampler: Sampler) -> bool:
+    # The data set is what joins the two; names say nothing about it.
     mine = set(sampler.dataset or ())
     return any(dataset in mine for dataset in training.loader.dataset or ())

@@ -103,6 +103,7 @@ class SamplerRankHardCoded(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # A framework may number its processes in another way, or set the sampler's rank later.
         if program.managed_by:
             return
         for event in program.events(MakeSampler):
@@ -112,6 +113,7 @@ class SamplerRankHardCoded(Rule):
 
     def _of(self, program: Program, sampler: Sampler) -> Iterator[Finding]:
         rank, replicas = _only(sampler.rank), _only(sampler.replicas)
+        # Asked first: swapped arguments would otherwise be taken for a wrong rank.
         if isinstance(replicas, Rank) and isinstance(rank, (Size, Const)):
             yield self.found(
                 at=sampler.place,
@@ -119,6 +121,7 @@ class SamplerRankHardCoded(Rule):
                 "arguments are swapped.",
                 remedy=FROM_GROUP,
             )
+        # With one replica, 0 is the right and only rank.
         elif _number(rank) is not None and replicas != Const(1):
             yield self.found(
                 at=sampler.place,
@@ -133,8 +136,10 @@ class SamplerRankHardCoded(Rule):
                 "half of the shares are read twice and half never.",
                 remedy=FROM_GROUP,
                 because=[("the local rank is read here", rank.place)],
+                # On one node it works, and most programs never leave it.
                 severity=Severity.WARNING,
             )
+        # Apart from the rank: a sampler may have both mistakes. Without shuffling the seed is never used.
         if _shuffles(sampler) and _differs(sampler.seed):
             yield self.found(
                 at=sampler.place,
@@ -150,6 +155,7 @@ def _only(values: Values | None) -> Value | None:
 
 def _number(rank: Value | None) -> int | None:
     """The rank where it is written as a number."""
+    # `True` is an int in Python, and no rank.
     return rank.value if isinstance(rank, Const) and type(rank.value) is int else None
 
 
@@ -161,8 +167,10 @@ def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -
 
 
 def _shuffles(sampler: Sampler) -> bool:
+    # Left out it is True here, unlike in a loader.
     return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
 
 
 def _differs(seed: Values | None) -> bool:
+    # `seed + rank` is right for augmentation and wrong here: the shares are cut from one common order.
     return seed is not None and seed.all(lambda value: bool(value.depends & Dependence.RANK))

@@ -84,6 +84,7 @@ class SamplerWithoutProcessGroup(Rule):
         if (
             not program.whole
             or program.managed_by
+            # A group anywhere, even on another path, makes the sampler part of that other way to run.
             or program.has(InitGroup, Spawn)
             or program.world is not World.SINGLE
         ):
@@ -105,16 +106,20 @@ class SamplerWithoutProcessGroup(Rule):
 
 def _takes_one_share(program: Program, sampler: Sampler) -> bool:
     """Both numbers are given, and there is more than one share."""
+    # Without both numbers it asks the group and fails at once: that is GPU401.
     if _absent(sampler.rank) or _absent(sampler.replicas) or sampler.replicas is None:
         return False
     for value in sampler.replicas:
+        # 0 stands for "not set" in many settings, and 1 share is all of the data.
         several = isinstance(value, Size) or (isinstance(value, Const) and value.value not in (0, 1))
+        # A number from the settings is taken for several only where the program wraps for several GPUs.
         if not several and not (isinstance(value, Unknown) and value.config and program.has(Wrap)):
             return False
     return True
 
 
 def _absent(values: Values | None) -> bool:
+    # None makes the sampler ask the group, as if it had not been given.
     return values is None or values.any(lambda value: value == NONE)
 
 
@@ -128,4 +133,5 @@ def _count(sampler: Sampler) -> str:
 
 def _data_parallel(program: Program, event: MakeSampler) -> Location | None:
     wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
+    # DataParallel and the sampler may belong to two branches of one switch.
     return next((wrap.location for wrap in wraps if not wrap.when.excludes(event.when)), None)

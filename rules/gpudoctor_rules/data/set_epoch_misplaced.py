@@ -102,11 +102,13 @@ class SetEpochMisplaced(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(SetEpoch):
+            # The loaders that Accelerate prepares do have a `set_epoch`.
             if isinstance(event.target, Loader) and not event.target.managed and not event.target.opaque:
                 yield self._on_loader(event, event.target)
         for each in repeated_samplers(program):
             if each.told and (flaw := _flaw(each)):
                 yield self._on_sampler(each.told[0], each, flaw)
+            # Somebody thought of it, so the advice is to correct the call and not to add one.
             elif not each.told and (other := told_instead(program, each)):
                 flaw = (
                     f"is called on the wrong sampler: `{each.way_to_say}` shuffles the training data, and is never told"
@@ -138,20 +140,25 @@ class SetEpochMisplaced(Rule):
 
 def _flaw(each: Repeated) -> str:
     """What is wrong with all calls on the sampler; empty where one of them is right."""
+    # The call on the loader fails before it could come too late: one mistake, one finding.
     if any(isinstance(event.target, Loader) for event in each.told):
         return ""
+    # First, because it corrupts the shares; the others only repeat an order.
     if any(value.depends & Dependence.RANK for event in each.told for value in event.epoch or ()):
         return "gets another number on each rank, so their shares of the data overlap"
+    # Loops over a loader do not count here: a call in the loop over batches is judged below.
     around = {loop.identity for loop in each.training.start.loops if loop.over is None}
     in_epoch = [event for event in each.told if any(loop.identity in around for loop in event.loops)]
     if not in_epoch:
         late = each.told[0].order > each.training.start.order
         return f"is called once, {'after' if late else 'before'} the loop over the epochs: all of them have one order"
+    # The order is drawn when `iter(loader)` runs, so anything inside takes effect an epoch later.
     in_time = [event for event in in_epoch if all(loop.over is None for loop in event.loops)]
     if not in_time:
         return (
             "is called inside the loop over the batches, when the order of the epoch is drawn: it comes an epoch late"
         )
+    # Two guards may be the two sides of one test: then every rank is told after all.
     guards = {frozenset(event.rank_guards) for event in in_time}
     if len(guards) == 1 and in_time[0].rank_guards:
         return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shares of the data overlap"
@@ -159,6 +166,7 @@ def _flaw(each: Repeated) -> str:
 
 
 def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:
+    # The body was followed twice; the call must have been seen in both to compare the numbers.
     rounds = {loop.pass_ for event in calls for loop in event.loops if loop.identity == each.epochs.identity}
     numbers = {value for event in calls for value in event.epoch or ()}
     if len(numbers) != 1:
@@ -167,4 +175,5 @@ def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:
     if isinstance(number, Const):
         # What is zero in the first round may be counted up in the next one.
         return len(rounds) > 1
+    # A setting cannot change between epochs; any other unknown may.
     return isinstance(number, Unknown) and number.config

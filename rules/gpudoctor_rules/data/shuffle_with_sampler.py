@@ -69,9 +69,11 @@ class ShuffleWithSampler(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):
             loader = event.loader
+            # Left out it is False for a loader.
             if not isinstance(loader, Loader) or loader.shuffle is None:
                 continue
             for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
+                # Asked path by path, since `shuffle` and `sampler` are often two answers to one test.
                 sampler = _refused(event, loader.shuffle, given)
                 if given is not None and sampler is not None:
                     always = given.given(event.when).all(lambda value: isinstance(value, Sampler))
@@ -94,6 +96,7 @@ def _refused(event: MakeLoader, shuffle: Values, given: Values | None) -> Sample
     for binding in given.given(event.when).bindings if given is not None else ():
         if isinstance(binding.value, Sampler):
             together = shuffle.given(event.when.both(binding.when))
+            # One path on which `shuffle` may be False is enough doubt: it may be the path that is taken.
             if together.all(lambda value: value == TRUE):
                 return binding.value
     return None

@@ -17,6 +17,7 @@ def by_all(program: Program, event: Event) -> bool:
     """All ranks get here, and it is not one branch of a choice whose other branch gives each rank its own GPU."""
     if not program.by_every_rank(event):
         return False
+    # `if gpu is None: model.cuda() else: model.cuda(gpu)` is the ImageNet example: its ranks take the other branch.
     return not any(_own(used.device) and used.when.excludes(event.when) for used in program.events(DeviceUsed))
 
 
@@ -27,6 +28,7 @@ def _own(device: Value) -> bool:
 def passes_through(program: Program) -> bool:
     """The models end up on a GPU of each rank after all."""
     return any(
+        # DDP needs the model on the GPU of its rank at this moment, so this is where it lives for good.
         wrap.model_device is not None and wrap.model_device.all(_own)
         for wrap in program.events(Wrap)
         if wrap.kind is not WrapperKind.DATA_PARALLEL
@@ -35,8 +37,10 @@ def passes_through(program: Program) -> bool:
 
 def may_have_chosen(program: Program, event: Event) -> bool:
     """Some call makes the current device that of the rank, or may have done so before where it could not be read."""
+    # Code that could not be read may be a library's set-up, which calls `set_device` as a rule.
     if any(escape.order < event.order for escape in program.events(Escape)):
         return True
+    # Wherever it stands: the order of calls in other files is not always known.
     chosen = any(used.purpose in ("set_device", "context") for used in program.events(DeviceUsed))
     return chosen or any(init.device_id is not None for init in program.events(InitGroup))
 
@@ -44,6 +48,7 @@ def may_have_chosen(program: Program, event: Event) -> bool:
 def one_visible(program: Program) -> bool:
     """The program says which GPUs a process sees, other than by a list that is the same for all."""
     writes = (write for write in program.events(EnvironmentWrite) if write.name == "CUDA_VISIBLE_DEVICES")
+    # With one visible GPU, `cuda:0` is the own GPU of each rank.
     return any(not write.value.all(_is_list) for write in writes)
 
 

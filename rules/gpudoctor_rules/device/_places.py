@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def certain(values: Values | None) -> Device | None:
     """The device where it is surely this one."""
+    # `only` is None for two values too: a device that depends on a path is no basis for a claim.
     only = values.only if values is not None else None
     return only if isinstance(only, Device) else None
 
@@ -30,6 +31,7 @@ def on_gpu(value: Value | None) -> bool:
 
 def one_gpu(device: Device) -> bool:
     """The same GPU on every rank, because the program wrote its number."""
+    # `cuda:0` means one card to all; an index that is computed may differ from rank to rank.
     return device.type == "cuda" and device.literal_index is not None
 
 

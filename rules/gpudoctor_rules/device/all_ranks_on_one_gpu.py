@@ -83,6 +83,7 @@ class AllRanksOnOneGpu(Rule):
     fix_safety = Safety.UNSAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
         if not program.distributed or managed(program) or one_visible(program):
             return
         found = _first_choice(program)
@@ -100,13 +101,16 @@ class AllRanksOnOneGpu(Rule):
             remedy='Let each rank take its own GPU: `local_rank = int(os.environ["LOCAL_RANK"])`, then '
             "`torch.cuda.set_device(local_rank)` before anything is moved, and `cuda` or `cuda:<local rank>` after it.",
             because=[("the device is named here", device.place)],
+            # It costs memory on the first GPU, and the training itself is spread as meant.
             severity=Severity.WARNING if through else None,
         )
 
 
 def _first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
     """The first thing that puts every rank on one GPU, and which."""
+    # `set_device` comes first: it decides where all that says `cuda` goes, so the rest would be a consequence.
     for used in program.events(DeviceUsed):
+        # A number from one of several paths is often the single-process default.
         device = used.device if used.purpose == "set_device" and used.certain else None
         if isinstance(device, Device) and one_gpu(device) and by_all(program, used):
             return used, device
@@ -116,6 +120,7 @@ def _first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
             target = certain(move.device)
             if target is None or not wanted(move) or not by_all(program, move):
                 continue
+            # `cuda` without a number is the first GPU only as long as nobody has called `set_device`.
             if one_gpu(target) or (current_gpu(target) and not may_have_chosen(program, move)):
                 return move, target
     return None
@@ -133,6 +138,7 @@ def _what(event: DeviceUsed | Move, device: Device) -> str:
 def _is_model(move: Move) -> bool:
     """A module that may have weights; a loss function without them takes up no GPU."""
     module = core_of(move.subject)
+    # A criterion is moved by habit; blaming its line would hide the one that matters.
     return isinstance(module, Module) and module.parameters is not False
 
 

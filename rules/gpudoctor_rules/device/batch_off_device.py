@@ -78,11 +78,13 @@ class BatchOffDevice(Rule):
     fix_safety = Safety.UNSAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # `prepare` and trainers wrap loaders so that batches arrive on the device.
         if managed(program):
             return
         # A move whose result was dropped is the cause, and GPU203 names it.
         in_vain, told = _moved_in_vain(program), set[Location]()
         for event in program.events(Mixed):
+            # A CPU tensor that is no batch may be a scalar, which PyTorch lets meet a GPU tensor.
             left = next((each for each in map(_batch, event.on_cpu) if each is not None), None)
             if left is None or left.batch_of in in_vain or event.location in told:
                 continue
@@ -103,6 +105,7 @@ class BatchOffDevice(Rule):
 
 def _batch(value: Value) -> Tensor | None:
     """The value where it is what a loader yields."""
+    # A batch without a loader comes from an iterator of the program, which may move what it yields.
     if isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH and value.batch_of is not None:
         return value
     return None
@@ -110,12 +113,14 @@ def _batch(value: Value) -> Tensor | None:
 
 def _moved_in_vain(program: Program) -> set[Value | None]:
     """Loaders of which some tensor was moved by a statement that drops the result."""
+    # Casts such as `.float()` move nothing, so a dropped one explains nothing here.
     dropped = [event.value for event in program.events(Discard) if event.call in MOVES]
     return {value.batch_of for value in dropped if isinstance(value, Tensor)} - {None}
 
 
 def _source(tensor: Tensor) -> str:
     label = getattr(tensor.batch_of, "label", "")
+    # `for batch in batch` would read as if a thing yielded itself.
     return f"`{label}`" if label and label != tensor.label else "its loader"
 
 
@@ -124,6 +129,7 @@ def _partner(program: Program, event: Mixed, other: Tensor | None) -> str:
     if event.module is not None:
         return f"the weights of `{getattr(event.module, 'label', 'the model')}`{where}"
     made_by = (program.forwards[each].module for each in other.forwards if each in program.forwards) if other else ()
+    # An output is best named by its model: temporaries have no name of their own.
     model = next((getattr(module, "label", "") for module in made_by), "")
     if model:
         return f"the output of `{model}`{where}"

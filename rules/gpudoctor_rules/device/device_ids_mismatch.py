@@ -80,6 +80,7 @@ class DeviceIdsMismatch(Rule):
             if wrap.kind is WrapperKind.DDP and wrap.location not in told and (found := self._of_ddp(program, wrap)):
                 told.add(wrap.location)
                 yield found
+        # `DataParallel` checks at the call, not in its constructor: the model may be moved in between.
         wraps = {wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL}
         for call in program.events(Forward):
             wrapped = wraps.get(_only_wrapper(call.module))
@@ -89,6 +90,7 @@ class DeviceIdsMismatch(Rule):
             yield found
 
     def _of_ddp(self, program: Program, wrap: Wrap) -> Finding | None:
+        # DDP refuses this before it looks at the model, so where that is does not matter.
         if wrap.ids is not None and len(wrap.ids) > 1:
             return self.found(
                 at=wrap.location,
@@ -96,6 +98,7 @@ class DeviceIdsMismatch(Rule):
                 "`device_ids` here: every rank ends with an error.",
                 remedy="Give each rank its own GPU: `device_ids=[local_rank]`.",
             )
+        # A model on the CPU ends in another error, which is GPU207.
         wanted, actual = _first_id(wrap), _resolved(program, certain(wrap.model_device))
         # A model that all ranks put on one GPU by its number is GPU204.
         if wanted is None or actual is None or actual.is_cpu or (one_gpu(actual) and not one_gpu(wanted)):
@@ -111,6 +114,7 @@ class DeviceIdsMismatch(Rule):
         )
 
     def _of_parallel(self, program: Program, wrap: Wrap, call: Forward) -> Finding | None:
+        # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
         wanted = _first_id(wrap) or (Device("cuda", Const(0)) if _left_out(wrap.device_ids) else None)
         actual = _resolved(program, certain(call.device))
         if wanted is None or actual is None or actual.is_cpu or not differ(wanted, actual):
@@ -127,6 +131,7 @@ class DeviceIdsMismatch(Rule):
 def _only_wrapper(module: Value) -> Value:
     """The wrapper around a model; the module itself where there are several, which is a mistake of its own."""
     chain = module.chain if isinstance(module, Wrapper) else ()
+    # `torch.compile` around or inside changes nothing about devices.
     around = [wrapper for wrapper in chain if wrapper.kind is not WrapperKind.COMPILED]
     return around[0] if len(around) == 1 else module
 
@@ -139,6 +144,7 @@ def _first_id(wrap: Wrap) -> Device | None:
     only = wrap.ids[0].only if wrap.ids else None
     if isinstance(only, Device):
         return only
+    # `device_ids` takes numbers, devices and strings; a bare number means a CUDA device.
     number = isinstance(only, Rank) or (isinstance(only, Const) and isinstance(only.value, int))
     return Device("cuda", only) if number else None
 
@@ -147,6 +153,7 @@ def _resolved(program: Program, device: Device | None) -> Device | None:
     """The device with its number: `cuda` is the first GPU as long as nobody chooses another."""
     if device is None or device.index is not None or device.type != "cuda":
         return device
+    # Once somebody chooses, what `cuda` means depends on the order of calls and on the rank.
     if any(used.purpose in ("set_device", "context") for used in program.events(DeviceUsed)):
         return None
     return Device("cuda", Const(0), device.place)

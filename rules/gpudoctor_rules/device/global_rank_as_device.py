@@ -72,6 +72,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
+# Ranks that meet at such an address are on one node, where the global rank is the local one.
 HERE = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
 
@@ -84,6 +85,7 @@ class GlobalRankAsDevice(Rule):
     fix_safety = Safety.UNSAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # `mp.spawn` starts its processes on one node; of a library file the caller may know better.
         if program.world is not World.TORCHRUN or not program.whole or _one_node(program):
             return
         uses = [used for used in program.events(DeviceUsed) if used.certain and _rank_of(used.device) is not None]
@@ -91,6 +93,7 @@ class GlobalRankAsDevice(Rule):
             return
         rank = _rank_of(uses[0].device)
         assert rank is not None
+        # One finding: the first use is the choice, and the others follow from it.
         yield self.found(
             at=uses[0].location,
             message=f"The number of the GPU is the global rank{_source(rank)}. On a second node the ranks go on "
@@ -103,6 +106,7 @@ class GlobalRankAsDevice(Rule):
 def _others(uses: list[DeviceUsed]) -> list[tuple[str, Location]]:
     """The next places where the rank becomes a device, each once."""
     places = dict.fromkeys(used.location for used in uses if used.location != uses[0].location)
+    # Three places show the pattern; a long training script may have dozens.
     return [("it is the number of a GPU here, too", place) for place in list(places)[:3]]
 
 
@@ -131,11 +135,13 @@ def _one_node(program: Program) -> bool:
 
 
 def _is_here(values: Values) -> bool:
+    # `setdefault` and arguments leave the address open: only an address that is surely local settles it.
     return values.all(lambda value: any(_host(value).removeprefix("tcp://").startswith(name) for name in HERE))
 
 
 def _host(value: Value) -> str:
     """The constant text with which a value begins."""
     if isinstance(value, Text):
+        # `f"tcp://localhost:{port}"` has an open end; the host stands before it.
         return _host(value.parts[0])
     return value.value if isinstance(value, Const) and isinstance(value.value, str) else ""

@@ -74,6 +74,7 @@ class LayersInPlainList(Rule):
     name = "layers-in-plain-list"
     severity = Severity.ERROR
     fix_safety = Safety.SAFE
+    # The layers are on the CPU when the first batch comes, so the run ends with an error that names no list.
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -77,15 +77,19 @@ class LoadWithoutMapLocation(Rule):
     fix_safety = Safety.SAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # In one process the copy goes where it is wanted anyway.
         if not program.distributed or managed(program):
             return
         restored = _restored(program)
         told: set[Location] = set()
         for load in program.events(Load):
             use = restored.get(load.result) if load.result is not None else None
+            # `map_location=None` is what the call does without it.
             given = load.map_location is not None and load.map_location.only != NONE
+            # Data that is loaded stays with its batches; only a state is restored on every rank.
             if use is None or given or load.location in told:
                 continue
+            # The rank that wrote a file of its own wrote it from its own GPU.
             if not program.by_every_rank(load) or _of_the_rank(load):
                 continue
             told.add(load.location)
@@ -104,6 +108,7 @@ class LoadWithoutMapLocation(Rule):
 
 def _of_the_rank(load: Load) -> bool:
     """Each rank reads a file of its own, and may have written it from its own GPU."""
+    # A path from code that could not be read may hold the rank as well.
     return any(path.depends & (Dependence.RANK | Dependence.UNREAD) for path in load.path or ())
 
 
@@ -119,6 +124,7 @@ def _restored(program: Program) -> dict[Value, LoadState]:
 def _saved(program: Program, load: Load) -> Location | None:
     """Where this program writes the file that it loads."""
     for save in program.events(Save):
+        # The very same path value, not the same text: two names built alike may still differ.
         if save.checkpoint and any(path in set(load.path or ()) for path in save.path or ()):
             return save.location
     return None

@@ -85,9 +85,11 @@ class ModelOffDevice(Rule):
         told: set[Value] = set()
         for event in program.events(Forward):
             core = core_of(event.module)
+            # Unread code that was handed the model may have moved it.
             if core in told or core in program.escaped or core in stopped or not _at_odds(event):
                 continue
             told.add(core)
+            # All inputs are on a GPU here, so any of them shows which.
             where = next((t.device for t in event.inputs if isinstance(t, Tensor)), None)
             label = getattr(event.module, "label", "the model")
             yield self.found(
@@ -106,14 +108,17 @@ class ModelOffDevice(Rule):
 def _at_odds(event: Forward) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
     tensors = [each for each in event.inputs if isinstance(each, Tensor)]
+    # With one input on the CPU, that may be the one which meets the weights, and all is well.
     return on_cpu(event.device) and bool(tensors) and all(on_gpu(tensor.device) for tensor in tensors)
 
 
 def _ending(module: Value) -> str:
+    # It checks the model before it spreads the batch, with a text of its own.
     if isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL):
         return "DataParallel wants it on `device_ids[0]`, and ends with an error."
     return "the call ends with an error."
 
 
 def _wrapped(module: Value) -> Location | None:
+    # Many expect the wrapper to move the model, so the story shows where that hope was.
     return module.place if isinstance(module, Wrapper) else None

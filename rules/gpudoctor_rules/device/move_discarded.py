@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 MOVES = frozenset({"to", "cuda", "cpu"})
+# Copies as well; but what stays wrong is the type, and the message has to say so.
 CASTS = frozenset({"half", "float", "double", "bfloat16", "long", "int"})
 
 
@@ -85,10 +86,12 @@ class MoveDiscarded(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(Discard):
+            # Only what is known to be a tensor: `module.to(...)` as a statement is right, and common.
             tensor = event.receiver
             if event.call not in MOVES | CASTS or not isinstance(tensor, Tensor) or event.location in told:
                 continue
             target = _target(program, event)
+            # A tensor that is there already comes back itself, so nothing was lost.
             if _may_move_in_place(tensor) or (target is not None and target == tensor.device):
                 continue
             told.add(event.location)
@@ -107,12 +110,17 @@ def _where(tensor: Tensor) -> str:
 
 def _may_move_in_place(tensor: Tensor) -> bool:
     """What a loader yields as a whole may be an object of a class whose `to` works in place."""
+    # `PackedSequence`, graph batches and `BatchEncoding` come from loaders; their parts are plain tensors.
     return tensor.origin is TensorOrigin.BATCH and not tensor.part
 
 
 def _target(program: Program, event: Discard) -> Device | None:
     """Where the statement moves the tensor, if it names a device at all."""
     moves = (
-        each for each in program.events(Move) if each.subject == event.receiver and each.location == event.location
+        # The log holds what is dropped and what is moved apart: the place joins the two.
+        each
+        for each in program.events(Move)
+        if each.subject == event.receiver and each.location == event.location
     )
+    # `x.to(torch.half)` names no device.
     return next((certain(each.device) for each in moves if not each.dtype), None)

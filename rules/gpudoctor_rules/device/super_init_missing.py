@@ -74,6 +74,7 @@ class SuperInitMissing(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Value] = set()
         for event in program.events(ModuleClassFlaw):
+            # The first assignment ends the program, so a class needs one finding however many layers it has.
             if event.flaw != "super-init-missing" or event.cls in told:
                 continue
             told.add(event.cls)

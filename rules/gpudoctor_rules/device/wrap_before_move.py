@@ -87,6 +87,7 @@ class WrapBeforeMove(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
+        # The error is about this place, however the model is moved behind it.
         for wrap in fails_at_wrap(program):
             if wrap.location in told:
                 continue
@@ -105,6 +106,7 @@ def fails_at_wrap(program: Program) -> list[Wrap]:
     """The wraps whose constructor raises, because the model is on the CPU."""
     gpu_only = _gpu_only(program)
     wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP and on_cpu(wrap.model_device))
+    # Without `device_ids` DDP trains on the CPU with gloo: only NCCL refuses.
     return [wrap for wrap in wraps if core_of(wrap.inner) not in program.escaped and (_has_ids(wrap) or gpu_only)]
 
 
@@ -116,6 +118,7 @@ def _has_ids(wrap: Wrap) -> bool:
 def _gpu_only(program: Program) -> bool:
     """Every process group of the program is one of NCCL alone."""
     backends = [init.backend for init in program.events(InitGroup)]
+    # No backend given means gloo for the CPU beside NCCL for GPUs, with which such a model trains.
     return bool(backends) and all(values is not None and values.only == Const("nccl") for values in backends)
 
 

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 def is_followed(program: Program, optimizer: Value) -> bool:
     """All that happens to this optimizer is seen: it holds known models, and nobody else holds it or them."""
+    # An optimizer of unknown parameters may be stepped for others than the models we see.
     if not isinstance(optimizer, Optimizer) or not optimizer.complete or optimizer.managed or not optimizer.modules:
         return False
     if not program.whole or program.cut_short or program.managed_by or optimizer in program.escaped:
         return False
+    # Whoever holds a model can clear its gradients, or use them.
     return not any(program.within(each) & program.escaped for each in optimizer.modules)
 
 
 def repeating_loop(event: Event) -> Loop | None:
     """The innermost loop around an event that runs more than once."""
+    # `for _ in range(1)` repeats nothing.
     return next((loop for loop in reversed(event.loops) if loop.times is None or loop.times > 1), None)
 
 
@@ -36,6 +39,7 @@ def feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
 
 def may_feed(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
     """A backward may leave gradients there: what it flows through is not all known."""
+    # A loss that came from unread code may be of any model.
     return not backward.complete or not backward.forwards or feeds(program, backward, optimizer)
 
 
@@ -48,8 +52,10 @@ def may_clear(program: Program, event: ClearGradients, optimizer: Optimizer) -> 
         return unclear or target == optimizer or any(_share(program, each, optimizer) for each in target.modules)
     if isinstance(target, Parameters):
         return any(_share(program, each, optimizer) for each in target.modules)
+    # `p.grad = None` in a loop over the parameters clears them one by one.
     if isinstance(target, Tensor) and target.origin is TensorOrigin.PARAMETER and target.batch_of is not None:
         return _share(program, target.batch_of, optimizer)
+    # What is not known may be the model: clearing is assumed, so that rules of absence stay silent.
     return not isinstance(target, (Module, Wrapper)) or _share(program, target, optimizer)
 
 
@@ -57,11 +63,13 @@ def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) ->
     """Clearing surely reaches all gradients of the optimizer."""
     target = event.target
     if isinstance(target, (Module, Wrapper)):
+        # Clearing a part leaves the gradients of the rest.
         return all(program.within(each) <= program.within(target) for each in optimizer.modules)
     return target == optimizer
 
 
 def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
+    # By parts, because an optimizer is often given `model.head.parameters()` alone.
     parts = program.within(module)
     return any(parts & program.within(each) for each in optimizer.modules)
 

@@ -82,6 +82,7 @@ class GradientsNeverCleared(Rule):
         told: set[Value] = set()
         for step in program.events(OptimizerStep):
             optimizer = step.optimizer
+            # The step may be of a framework's optimizer, which clears by itself.
             if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
                 continue
             backward = _uncleared(program, step, optimizer)
@@ -90,6 +91,7 @@ class GradientsNeverCleared(Rule):
             told.add(optimizer)
             name = name_of(optimizer)
             yield self.found(
+                # The step is where the sum does its harm; the missing line has no place.
                 step.location,
                 f"The gradients of {name} are never cleared in this loop: each step uses the sum over all batches "
                 "so far.",
@@ -104,12 +106,15 @@ class GradientsNeverCleared(Rule):
 def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
     """The backward that adds up over the rounds of the loop in which the optimizer steps."""
     loop = repeating_loop(step)
+    # A new optimizer in each round goes with a new model as a rule, whose gradients begin at None.
     if loop is None or any(event.optimizer == optimizer for event in program.during(loop, MakeOptimizer)):
         return None
+    # Also under a condition: that is how gradients are summed over batches.
     if any(may_clear(program, event, optimizer) for event in program.during(loop, ClearGradients)):
         return None
     # A call that could not be followed may be the one that clears.
     if any(program.during(loop, Lost)):
         return None
     fed = (event for event in program.during(loop, Backward) if feeds(program, event, optimizer))
+    # Backward and step of two exclusive modes do not add up.
     return next((event for event in fed if not event.when.excludes(step.when)), None)

@@ -82,6 +82,7 @@ class LossKeepsGraph(Rule):
         told: set[Location] = set()
         for event in program.events(Accumulated):
             kept = _from_earlier_round(program, event)
+            # Graphs that a later backward walks are kept on purpose, as in truncated backpropagation.
             if kept is None or event.location in told or _differentiated_later(program, *kept):
                 continue
             told.add(event.location)
@@ -101,6 +102,7 @@ def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Has
         call = program.forwards.get(identity)
         for then in call.loops if call is not None else ():
             loop = now.get(then.identity)
+            # Held since an earlier round of the very same loop: it will go on growing.
             if loop is not None and then.pass_ < loop.pass_:
                 return then, identity
     return None
@@ -110,7 +112,10 @@ def _differentiated_later(program: Program, loop: Loop, identity: Hashable) -> b
     """Something follows the way back through that call in a later round, or after the loop: the graph is needed."""
     asked: Iterator[Backward | TakeGradient] = program.events(Backward, TakeGradient)
     return any(
-        identity in event.forwards and not any(_same_round(each, loop) for each in event.loops) for event in asked
+        # A backward of the same round frees what it needs, but the sum goes on holding the rest.
+        identity in event.forwards and not any(_same_round(each, loop) for each in event.loops)
+        for event in asked
+        # A loss of unknown origin may be the sum itself.
     ) or any(not event.complete and not event.forwards for event in program.events(Backward))
 
 

@@ -90,6 +90,7 @@ class StepMissing(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: Told = set()
+        # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
         for made in program.events(MakeOptimizer):
             if is_followed(program, made.optimizer) and isinstance(made.optimizer, Optimizer):
                 yield from self._never_steps(program, made.optimizer)
@@ -97,6 +98,7 @@ class StepMissing(Rule):
             optimizer = step.optimizer
             if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
                 continue
+            # In this order: without any backward, the order of the calls does not matter.
             found = self._never_fed(program, step) or self._fed_in_vain(program, step, optimizer)
             if found is not None:
                 told.add(optimizer)
@@ -105,11 +107,14 @@ class StepMissing(Rule):
     def _never_steps(self, program: Program, optimizer: Optimizer) -> Iterator[Finding]:
         """`backward()` in a loop, and an optimizer of that model that never steps."""
         if any(
-            not isinstance(e.optimizer, Optimizer) or e.optimizer == optimizer for e in program.events(OptimizerStep)
+            # An optimizer from a list or a dictionary may be this one.
+            not isinstance(e.optimizer, Optimizer) or e.optimizer == optimizer
+            for e in program.events(OptimizerStep)
         ):
             return
         for backward in program.events(Backward):
             loop = repeating_loop(backward)
+            # A single backward outside of loops is an example or a test of gradients.
             if loop is None or not feeds(program, backward, optimizer) or any(program.during(loop, Lost)):
                 continue
             # An optimizer that was made again, for a later phase, leaves an idle one behind.
@@ -126,8 +131,10 @@ class StepMissing(Rule):
     def _never_fed(self, program: Program, step: OptimizerStep) -> Finding | None:
         """An optimizer that steps in a program without any gradients."""
         loop = repeating_loop(step)
+        # Any gradient in the program may be the one that this optimizer uses.
         if loop is None or program.has(Backward, TakeGradient) or any(program.during(loop, Lost)):
             return None
+        # Without a forward in the loop, gradients may be written by hand, as in evolution strategies.
         call = next((each for each in program.during(loop, Forward) if each.graph), None)
         if call is None or any(_takes_a_loss(event) for event in program.during(loop, Escape)):
             return None
@@ -143,9 +150,11 @@ class StepMissing(Rule):
         """The last thing that happens to the gradients before the step is that they are cleared."""
         cleared = _cleared_just_before(program, step, optimizer)
         fed = (event for event in program.events(Backward) if feeds(program, event, optimizer))
+        # With no backward that surely feeds this optimizer, its gradients come from somewhere else.
         backward = next((event for event in fed if repeating_loop(event) is not None), None)
         if cleared is None or backward is None:
             return None
+        # The wording depends on it: cleared too late, or computed too late.
         early = any(event.order < cleared.order and _together(event, step) for event in program.events(Backward))
         where = "after `backward()`" if early else "and `backward()` comes only behind it"
         return self.found(
@@ -168,11 +177,13 @@ def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optim
     # Only what surely runs, in the same round, counts: the first round of a loop may skip the step.
     earlier = [e for e in program.events(Backward, ClearGradients, TakeGradient, Lost, Escape) if e.order < step.order]
     for event in reversed(earlier):
+        # What stands in the other branch of one test did not happen before this step.
         if event.when.excludes(step.when):
             continue
         if isinstance(event, ClearGradients):
             if clears_all(program, event, optimizer) and step.when.implies(event.when) and _together(event, step):
                 return event
+        # Unread code may run a backward of its own, so the search ends there without a result.
         elif not isinstance(event, Backward) or may_feed(program, event, optimizer):
             return None
     return None
@@ -180,6 +191,7 @@ def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optim
 
 def _takes_a_loss(event: Escape) -> bool:
     """Code that could not be read is handed a tensor, and may run `backward()` on it."""
+    # As `scaler.scale(loss)` of an unknown scaler, or a trainer's `backward(loss)`.
     return any(isinstance(value, Tensor) for value in event.values)
 
 

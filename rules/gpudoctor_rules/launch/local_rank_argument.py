@@ -82,13 +82,17 @@ class LocalRankArgument(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # DeepSpeed's launcher, for one, does pass the option.
         if program.world is not World.TORCHRUN or program.managed_by or not program.whole:
             return
+        # Who reads the variable as well has seen the change of launchers.
         if _knows_it_from_elsewhere(program):
             return
+        # The option may be a leftover: the GPU is chosen by another number.
         if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):
             return
         for event in program.events(ArgumentDeclared):
+            # An option that nobody reads is often kept so that old launch scripts go on working.
             used = next((read for read in program.events(SettingRead) if read.name == event.name), None)
             if used is None or not OPTIONS.intersection(event.flags) or _from_elsewhere(event):
                 continue
@@ -107,16 +111,19 @@ class LocalRankArgument(Rule):
 def _is_other_rank(device: Value) -> bool:
     """The GPU is chosen by a rank that the process group or the environment gave, where the option is left out."""
     index = device.index if isinstance(device, Device) else None
+    # The global rank from the group is GPU205's business.
     return isinstance(index, Rank) and index.kind is RankKind.LOCAL and index.source is not RankSource.ARGUMENT
 
 
 def _knows_it_from_elsewhere(program: Program) -> bool:
     """Another source of the local rank is read, or written about: perhaps on a way that was not followed."""
     read = {event.name for event in program.events(EnvironmentRead)}
+    # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with.
     return any(name in read or any(name in text for text in program.texts) for name in ELSEWHERE)
 
 
 def _from_elsewhere(event: ArgumentDeclared) -> bool:
+    # `default=os.environ["LOCAL_RANK"]` is the remedy itself.
     return event.default is not None and event.default.any(lambda value: isinstance(value, Rank))
 
 

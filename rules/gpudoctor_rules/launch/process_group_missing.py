@@ -77,9 +77,11 @@ class ProcessGroupMissing(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # A group may be made anywhere: the claim needs the whole program.
         if not program.whole or program.managed_by or program.cut_short or _makes_group(program):
             return
         events = program.events(Collective, MakeSampler, Wrap)
+        # The first one ends the program.
         first = next((event for event in events if _without_group(event) and _certain(program, event)), None)
         if first is None:
             return
@@ -89,6 +91,7 @@ class ProcessGroupMissing(Rule):
             message=f"{_what(first)} needs a process group, and this program makes none{where}: it ends with `Default "
             "process group has not been initialized`.",
             remedy=_remedy(program.world),
+            # A helper may be right in itself; the callers show from where it is reached without a group.
             because=[("which this call leads to", call) for call in first.way.calls[-2:]],
         )
 
@@ -96,14 +99,17 @@ class ProcessGroupMissing(Rule):
 def _makes_group(program: Program) -> bool:
     """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
     spoken_of = program.world.several_processes and any("init_process_group" in text for text in program.texts)
+    # In a single process the text proves nothing: it is the branch for several that names the call.
     return spoken_of or program.has(InitGroup)
 
 
 def _without_group(event: Event) -> bool:
     if isinstance(event, Wrap):
+        # None for "not known" must not count as False.
         return event.kind is WrapperKind.DDP and event.group_exists is False
     if isinstance(event, MakeSampler):
         sampler = event.sampler
+        # Given both numbers, the sampler never asks the group.
         told = isinstance(sampler, Sampler) and sampler.rank is not None and sampler.replicas is not None
         return event.group_exists is False and not told and isinstance(sampler, Sampler) and bool(sampler.distributed)
     # Some rank's barrier in a shared helper does not make a program of one process one of several.
@@ -122,6 +128,7 @@ def _what(event: Event) -> str:
 
 
 def _remedy(world: World) -> str:
+    # In one process a group is not what is missing, but the question whether there is one.
     if world.several_processes:
         return 'Call `torch.distributed.init_process_group("nccl")` before this, at the start of each process.'
     return "Ask `torch.distributed.is_initialized()` first, or use the switch that makes the group elsewhere."

@@ -79,10 +79,12 @@ class RendezvousMissing(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # `torchrun` sets all four; a single process has nobody to meet.
         if program.world is not World.SPAWN or not program.whole or program.managed_by or program.cut_short:
             return
         spawn = next(program.events(Spawn), None)
         for event in program.events(InitGroup):
+            # A group that the parent makes for itself is another story.
             if spawn is None or event.order < spawn.order or not _from_environment(event.init_method):
                 continue
             missing = [name for name in _needed(event) if not _known(program, name, event)]
@@ -100,16 +102,19 @@ class RendezvousMissing(Rule):
 
 def _from_environment(method: Values | None) -> bool:
     """The meeting point is read from the environment, on all paths."""
+    # `tcp://` and `file://` name the meeting point themselves.
     return method is None or method.all(lambda given: given == NONE or given == Const("env://"))
 
 
 def _needed(event: InitGroup) -> list[str]:
+    # Given as arguments, these two are not looked up.
     told = (("RANK", event.rank), ("WORLD_SIZE", event.world_size))
     return [*ADDRESS, *(name for name, given in told if given is None)]
 
 
 def _known(program: Program, name: str, event: InitGroup) -> bool:
     """The program sets the variable before, counts on its user to do so, or speaks of it in a way that is not seen."""
+    # An empty name stands for a write whose variable is not known, as `os.environ.update(...)`.
     written = any(each.name in (name, "") and each.order < event.order for each in program.events(EnvironmentWrite))
     spoken_of = name in ADDRESS and any(name in text for text in program.texts)
     return written or spoken_of or any(each.name == name for each in program.events(EnvironmentRead))
@@ -121,6 +126,7 @@ def _and(names: list[str]) -> str:
 
 def _remedy(missing: list[str]) -> str:
     address = [name for name in missing if name in ADDRESS]
+    # 29500 is the port that PyTorch's own launchers take.
     values = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
     lines = [f'`os.environ["{name}"] = "{values[name]}"` before the processes are spawned' for name in address]
     given = [f"`{name.lower()}=`" for name in missing if name not in ADDRESS]

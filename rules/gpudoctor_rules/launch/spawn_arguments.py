@@ -83,6 +83,7 @@ class SpawnArguments(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(Spawn):
+            # In the order in which a run meets them: the arguments are unpacked before the function is called.
             story = _not_a_tuple(event) or _wrong_count(event) or _cannot_be_sent(event)
             if story is not None:
                 message, remedy = story
@@ -90,6 +91,7 @@ class SpawnArguments(Rule):
 
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
+    # Lists can be unpacked as well, so only values that surely cannot are named.
     if event.args is None or event.args_node_is_tuple or not event.args.all(_is_single):
         return None
     return (
@@ -101,6 +103,7 @@ def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
 
 def _is_single(value: Value) -> bool:
     """It cannot be unpacked."""
+    # Text can be unpacked, letter by letter; the wrong count then shows it.
     return isinstance(value, (Namespace, Rank, Size)) or (isinstance(value, Const) and not isinstance(value.value, str))
 
 
@@ -108,6 +111,7 @@ def _wrong_count(event: Spawn) -> tuple[str, str] | None:
     count = _given(event.args)
     if event.required is None or count is None:
         return None
+    # Defaults make a range of counts, and `*args` leaves it open.
     fewest, most = event.required
     if fewest <= count and (most is None or count <= most):
         return None
@@ -130,6 +134,7 @@ def _given(args: Values | None) -> int | None:
 
 
 def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
+    # A forked process has the function in its memory already.
     if not event.target_is_local or not by_import(event):
         return None
     return (
@@ -142,4 +147,5 @@ def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
 def by_import(event: Spawn) -> bool:
     """The new process imports the program, as with `spawn`; a forked one is a copy."""
     method = event.start_method
+    # `mp.spawn` itself defaults to `spawn`, whatever the platform's default is.
     return method is None or method.all(lambda given: given in (Const("spawn"), Const("forkserver"), Const(None)))

@@ -76,11 +76,13 @@ class SpawnWithoutMainGuard(Rule):
         if not program.whole or program.entry.endswith("__main__.py"):
             return
         for event in program.events(Spawn):
+            # A forked process goes on from the call and imports nothing.
             if not event.guarded and by_import(event):
                 yield self.found(
                     at=event.location,
                     message="Each spawned process imports this program and reaches this call again, because nothing "
                     "asks whether it is `__main__`: it ends with `An attempt has been made to start a new process`.",
                     remedy='Start the program under `if __name__ == "__main__":`.',
+                    # The outermost call is the one that belongs under the guard.
                     because=[("the program calls this while it is imported", call) for call in event.way.calls[:1]],
                 )

@@ -17,8 +17,10 @@ def training_loop(program: Program, event: Event) -> Loop | None:
     """The loop around an event of which each round is a training step; None where there is none."""
     batches = batch_loop(event)
     if batches is not None:
+        # An evaluation loop waits for results anyway.
         return batches if any(program.during(batches, Backward, OptimizerStep)) else None
     inner = event.loops[-1] if event.loops else None
+    # What happens once is no step of a training.
     if inner is None or (inner.times is not None and inner.times < 2):
         return None
     # Steps may also be counted without a loader: then the step stands right in that loop.

@@ -80,11 +80,13 @@ class EvaluationBuildsGraph(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Frameworks switch gradients off around the user's validation.
         if not program.whole or program.managed_by or program.cut_short:
             return
         told: set[Location] = set()
         for call in program.events(Forward):
             loop = batch_loop(call)
+            # Outside of a loop over batches it is one forward, whose graph goes at once.
             if loop is None or call.location in told or trains(program, loop):
                 continue
             builds, learns = _builds_for_nothing(program, call), _learns(program, call)
@@ -107,6 +109,7 @@ class EvaluationBuildsGraph(Rule):
 
 
 def _builds_for_nothing(program: Program, call: Forward) -> bool:
+    # One helper for both phases: `set_grad_enabled(train)` says that its author has thought of it.
     if not call.graph or "set_grad_enabled" in call.way.contexts:
         return False
     if any(event.order < call.order and event.on is not True for event in program.events(GradientsSwitched)):
@@ -114,20 +117,24 @@ def _builds_for_nothing(program: Program, call: Forward) -> bool:
     asked: Iterator[Backward | TakeGradient] = program.events(Backward, TakeGradient)
     # A loss whose way was not followed may lead through any call before it.
     for event in asked:
+        # As a perceptual loss: a frozen network is called, and the gradient goes through it.
         if call.identity in event.forwards or (not event.complete and event.order > call.order):
             return False
     return not any(_carries(value, call) for event in program.events(Escape) for value in event.values)
 
 
 def _carries(value: object, call: Forward) -> bool:
+    # Code that is given an output may run `backward()` on what it makes of it.
     return isinstance(value, Tensor) and call.identity in value.forwards
 
 
 def _learns(program: Program, call: Forward) -> bool:
     """The model is in training mode, where that changes its buffers, and it is a model that this program trains."""
+    # Without running statistics nothing is learnt; dropout alone may be wanted, as for sampling.
     if call.training is False or call.buffers is not True:
         return False
     core = core_of(call.module)
     forwards = program.forwards
     trained = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
+    # A network that is only used, never trained, may stay in the mode in which it was made.
     return any(core_of(each.module) == core for each in trained if each is not None)

@@ -87,10 +87,13 @@ class HostSyncEveryStep(Rule):
         waits: dict[Location, list[HostSync]] = {}
         for event in program.events(HostSync):
             loop = training_loop(program, event)
+            # Every hundredth step costs nothing that could be measured.
             if loop is not None and _waits_for_gpu(event) and _in_every_round(program, event, loop):
                 found = waits.setdefault(loop.location, [])
+                # The body is followed twice, so each place comes up twice.
                 if all(event.location != other.location for other in found):
                     found.append(event)
+        # The first wait empties the queue; those right behind it find little left, so they only are mentioned.
         for first, *others in waits.values():
             yield self.found(
                 first.location,
@@ -104,11 +107,13 @@ class HostSyncEveryStep(Rule):
 
 def _waits_for_gpu(event: HostSync) -> bool:
     tensor = event.subject
+    # `torch.cuda.synchronize()` waits for all, whatever was computed.
     if tensor is None:
         return True
     if not isinstance(tensor, Tensor) or (isinstance(tensor.device, Device) and tensor.device.is_cpu):
         return False
     on_gpu = isinstance(tensor.device, Device) and tensor.device.is_accelerator
+    # What a model returned is on the GPU in any training that is worth this advice.
     return on_gpu or tensor.origin is TensorOrigin.OUTPUT
 
 

@@ -46,4 +46,5 @@ class UnknownSuppression(Rule):
 
     code = "GPU003"
     name = "unknown-suppression"
+    # A typing error here means that what the author wanted silenced is not, or will not be.
     severity = Severity.WARNING

@@ -52,4 +52,5 @@ class UnreadableFile(Rule):
 
     code = "GPU001"
     name = "unreadable-file"
+    # Also where nobody imports the file: it would fail on every rank as soon as somebody does.
     severity = Severity.ERROR

@@ -51,5 +51,6 @@ class UnusedSuppression(Rule):
 
     code = "GPU002"
     name = "unused-suppression"
+    # Advice about comments must not break the build of a program that is right.
     severity = Severity.INFO
     fix_safety = Safety.SAFE

@@ -21,6 +21,7 @@ TALK = frozenset({"barrier", "monitored_barrier", "all_gather_object", "gather_o
 def averaged_by_hand(program: Program) -> bool:
     """The program sends gradients, parameters or something unknown between ranks by itself."""
     return any(
+        # A collective whose tensor is not known may be the averaging: then the program has the benefit of the doubt.
         each.call not in TALK and (each.subject is None or each.subject.any(_may_train))
         for each in program.events(Collective)
     )
@@ -36,6 +37,7 @@ def _may_train(value: Value) -> bool:
 def stepped_after(program: Program, backward: Backward, core: Value) -> OptimizerStep | None:
     """The optimizer step that uses the gradients which a backward leaves in a module; None where none surely does."""
     for event in program.events(OptimizerStep, ClearGradients):
+        # Gradients live until they are cleared: what counts is the first thing that happens to them from here on.
         if event.order < backward.order or event.when.excludes(backward.when):
             continue
         if isinstance(event, ClearGradients) and _holds(program, event.target, core):
@@ -47,17 +49,21 @@ def stepped_after(program: Program, backward: Backward, core: Value) -> Optimize
 
 def _holds(program: Program, owner: Value, core: Value) -> bool:
     """An optimizer or a module has parameters of this module."""
+    # Gradients may be cleared by way of the optimizer or of the model itself.
     modules = owner.modules if isinstance(owner, (Optimizer, Parameters)) else frozenset([owner])
+    # Both ways round: an optimizer may hold one layer of the model, or a whole of which the model is a part.
     return any(core in program.within(each) or core_of(each) in program.within(core) for each in modules)
 
 
 def is_repeated(event: Event) -> bool:
     """The event happens in a loop, as a training step does."""
+    # One step alone, as in a self-test or a warm-up, is no training that could drift.
     return any(loop.times is None or loop.times > 1 for loop in event.loops)
 
 
 def calls_in(program: Program, backward: Backward) -> list[Forward]:
     """The module calls that the gradients flow through, in order."""
+    # The graph of a loss may name calls of an earlier execution, which the log no longer holds.
     found = [call for identity in backward.forwards if (call := program.forwards.get(identity)) is not None]
     return sorted(found, key=lambda call: call.order)
 
@@ -78,6 +84,7 @@ def _round_of(event: Event) -> tuple[object, ...]:
 def name_of(value: Value) -> str:
     """How the program calls a module, for a message."""
     label = getattr(value, "label", "") or "the model"
+    # A label may also be a phrase of ours, such as "the model", which is no code.
     return f"`{label}`" if label.isidentifier() or "." in label else label
 
 
@@ -94,8 +101,10 @@ def bare(module: Value) -> Module | None:
 
 def is_wrapper_of(value: Value, wrap: Wrap) -> bool:
     """The value wraps the module of this wrap, be it by another wrapper around it."""
+    # A later wrapper around the same module, as by a framework, arms the averaging just as well.
     return value == wrap.wrapper or (_is_parallel(value) and core_of(value) == core_of(wrap.inner))
 
 
 def _is_parallel(value: Value) -> bool:
+    # `torch.compile` wraps too, but exchanges nothing between ranks.
     return isinstance(value, Wrapper) and any(each.kind is not WrapperKind.COMPILED for each in value.chain)

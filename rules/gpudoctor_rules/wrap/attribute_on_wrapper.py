@@ -78,6 +78,7 @@ from gpudoctor_rules.wrap._training import begin_alike, name_of
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
+# FSDP and `torch.compile` forward attribute access to the module inside; these two do not.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
 
 
@@ -91,6 +92,7 @@ class AttributeOnWrapper(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # One line may miss two attributes; a loop or two worlds report the same one again.
         told: set[tuple[Location, str]] = set()
         for event in program.events(AttributeMissed):
             wrapper = event.wrapper
@@ -130,11 +132,13 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
 
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
+    # The depth is enough for a call inside a comparison inside `and`; beyond it the test is about something else.
     return any(_mentions(literal.atom.key, wrapper, 6) for literal in event.when)
 
 
 def _mentions(part: object, wrapper: Wrapper, depth: int) -> bool:
     if isinstance(part, Unknown):
+        # What a call of unread code returned is known by what it was given, and that may be the wrapper.
         part = part.key
     if part == wrapper or depth == 0 or not isinstance(part, (tuple, ValueSet)):
         return part == wrapper
@@ -142,4 +146,5 @@ def _mentions(part: object, wrapper: Wrapper, depth: int) -> bool:
 
 
 def _wrapped_sometimes(program: Program, wrapper: Wrapper) -> bool:
+    # A wrap under a condition, as on the number of GPUs, leaves a way on which the attribute is there.
     return any(event.when for event in program.events(Wrap) if event.wrapper == wrapper)

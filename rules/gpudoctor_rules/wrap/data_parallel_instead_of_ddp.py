@@ -77,9 +77,11 @@ class DataParallelInsteadOfDdp(Rule):
 
     code = "GPU107"
     name = "data-parallel-instead-of-ddp"
+    # It works and may be a choice, so it must never break a build: opt-in.
     severity = Severity.INFO
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # For inference the copies and the gathering may still pay, and there is no other wrapper to recommend.
         if not program.has(Backward):
             return
         told: set[Location] = set()
@@ -97,4 +99,5 @@ class DataParallelInsteadOfDdp(Rule):
 
 def _on_one(event: Wrap) -> bool:
     """A single device is named where the wrapper is made, so that there is nothing to divide."""
+    # With `device_ids` left out it takes all visible GPUs; only a list that is known to be short is harmless.
     return event.ids is not None and len(event.ids) == 1

@@ -100,6 +100,7 @@ class ModelNotWrapped(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # An absence can only be claimed where everything was read; a framework wraps out of our sight.
         if not program.world.several_processes or not program.whole or program.managed_by or program.cut_short:
             return
         # Hand-made averaging, local SGD and ensembles are not wrapped on purpose.
@@ -108,12 +109,15 @@ class ModelNotWrapped(Rule):
         told: set[Value] = set()
         for backward in program.events(Backward):
             group = _group(program, backward.when)
+            # Without a group each process may be a job of its own; a training of some ranks only needs no partner.
             if group is None or backward.rank_guards or not backward.complete or not is_repeated(backward):
                 continue
             for call in calls_in(program, backward):
                 model = bare(call.module)
+                # A GAN has several models in one loss; each of them needs a wrapper.
                 if model is None or model in told or not _alone(program, model):
                     continue
+                # Gradients that no optimizer uses, as of a frozen teacher, cannot drive the ranks apart.
                 if stepped_after(program, backward, model) is None:
                     continue
                 told.add(model)
@@ -132,6 +136,7 @@ class ModelNotWrapped(Rule):
 
 
 def _group(program: Program, when: Condition) -> InitGroup | None:
+    # Only a group made on a path that this training can share says that the ranks belong together.
     return next((event for event in program.events(InitGroup) if not event.when.excludes(when)), None)
 
 
@@ -146,6 +151,8 @@ def _alone(program: Program, model: Module) -> bool:
     related = program.within(model)
     for wrap in program.events(Wrap):
         core = core_of(wrap.inner)
+        # A wrapped part counts as well: whoever wraps the backbone only has thought about the rest.
         if core in related or wrap.wrapper in related or model in program.within(core):
             return False
+    # Unread code that holds the model may wrap it: then nothing is known about what is absent.
     return not any(related & program.within(value) for value in program.escaped if isinstance(value, (Module, Wrapper)))

@@ -91,6 +91,7 @@ class NestedWrappers(Rule):
                 continue
             told.add(event.location)
             outer = _name_of_kind(event.kind)
+            # A wrap inside the loop over epochs meets its own result: without these words both places look the same.
             again = "again by the same line, in the next round of a loop" if wrong.place == event.location else "here"
             yield self.found(
                 event.location,
@@ -103,13 +104,16 @@ class NestedWrappers(Rule):
 
 
 def _wrongly_inside(event: Wrap) -> Wrapper | None:
+    # The inner module must be a wrapper on every path: `model` from an `if` with two outcomes may be bare here.
     if not isinstance(event.inner, Wrapper) or not isinstance(event.kind, WrapperKind):
         return None
     kinds = NEVER_INSIDE.get(event.kind, ())
+    # The whole chain counts: `torch.compile` between the two hides nothing.
     return next((wrapper for wrapper in event.inner.chain if wrapper.kind in kinds), None)
 
 
 def _name_of_kind(kind: object) -> str:
+    # What `prepare` makes depends on how the program is launched, so no class can be named.
     if isinstance(kind, WrapperKind) and kind is not WrapperKind.PREPARED:
         return f"`{kind.value}`"
     return "the framework"

@@ -71,6 +71,7 @@ class WrapBeforeProcessGroup(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # No group anywhere is GPU401: what to do about it is another story than moving a line up.
         if program.managed_by or not program.has(InitGroup):
             return
         # The first one ends the program, so there is nothing to say of those behind it.
@@ -92,11 +93,14 @@ def _needs_group(event: Event) -> str:
     """What fails without a process group, empty where nothing does or where there may be a group."""
     if isinstance(event, Wrap) and event.group_exists is False:
         kind = event.kind
+        # `DataParallel` and `torch.compile` need no group.
         return kind.value if kind in (WrapperKind.DDP, WrapperKind.FSDP) and isinstance(kind, WrapperKind) else ""
     if isinstance(event, MakeSampler) and event.group_exists is False and isinstance(event.sampler, Sampler):
         sampler = event.sampler
+        # Given both numbers, a `DistributedSampler` never asks the group.
         asks = sampler.distributed and (sampler.rank is None or sampler.replicas is None)
         return sampler.made_by.rpartition(".")[2] if asks else ""
+    # Horovod and MPI have a world of their own, which `init_process_group` does not make.
     if isinstance(event, Collective) and event.group_exists is False and event.by == "torch.distributed":
         return event.call
     return ""
@@ -104,6 +108,7 @@ def _needs_group(event: Event) -> str:
 
 def _made_later(program: Program, event: Event) -> InitGroup | None:
     groups = [group for group in program.events(InitGroup) if not group.when.excludes(event.when)]
+    # Some group was made before after all, perhaps in a branch that the event's own path joined again.
     if any(group.order < event.order for group in groups):
         return None
     return groups[0] if groups else None

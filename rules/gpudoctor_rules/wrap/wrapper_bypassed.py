@@ -108,6 +108,7 @@ class WrapperBypassed(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # A framework may install hooks on the bare module, so that calling it is no bypass.
         if program.managed_by or not program.has(Wrap):
             return
         told: set[Location] = set()
@@ -115,13 +116,16 @@ class WrapperBypassed(Rule):
         for backward in program.events(Backward):
             for call in calls_in(program, backward):
                 wrap = _wrap_before(program, call)
+                # DDP arms its reducer in its own forward: gradients of a bare call in that step are averaged, too.
                 if wrap is None or _place(call) in told or _runs_too(program, call, wrap):
                     continue
+                # Hand-made averaging replaces DDP, but nothing gives idle GPUs of `DataParallel` work.
                 if by_hand and wrap.kind is not WrapperKind.DATA_PARALLEL:
                     continue
                 # It ends there in an `AttributeError` (GPU104), so nothing goes past the wrapper.
                 if any(begin_alike(missed.location, _place(call)) for missed in program.events(AttributeMissed)):
                     continue
+                # Backward for the gradients of inputs, as in an attack, changes no weights.
                 if stepped_after(program, backward, core_of(call.module)) is not None:
                     told.add(_place(call))
                     yield self._finding(program, call, wrap)
@@ -130,6 +134,7 @@ class WrapperBypassed(Rule):
         wrapper, inner = name_of(wrap.wrapper), core_of(wrap.inner)
         if wrap.kind is WrapperKind.DATA_PARALLEL:
             harm = "so one GPU computes the whole batch and the others idle."
+            # Where the wrapper trains elsewhere, nothing is wrong with the result: one more pass is slow.
             severity = Severity.PERF if _trains(program, wrap) else None
         else:
             harm = "so the gradients of each rank stay there and the ranks train different models."
@@ -148,18 +153,21 @@ class WrapperBypassed(Rule):
 
 def _place(call: Forward) -> Location:
     """Where the training asks for the bare module: its call, or that of the method which runs it."""
+    # `model.module.loss(x)` is the line to change, not the layer call deep inside of `loss`.
     return call.reached_at or call.location
 
 
 def _wrap_before(program: Program, call: Forward) -> Wrap | None:
     """The wrap that this call of a bare module, or of a part of it, goes past."""
     module = bare(call.module)
+    # Without a graph there are no gradients to average: evaluating the bare module is right.
     if module is None or not call.graph:
         return None
     kinds = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP)
     # A wrapper that is dropped where it is made belongs to GPU103.
     dropped = [event.value for event in program.events(Discard) if event.value != event.receiver]
     for wrap in program.events(Wrap):
+        # A wrap under a switch that this call does not share may never have happened here.
         made = wrap.order < call.order and call.when.implies(wrap.when)
         outer = wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
         if made and outer and module in program.within(wrap.inner):
@@ -170,6 +178,7 @@ def _wrap_before(program: Program, call: Forward) -> Wrap | None:
 def _runs_too(program: Program, call: Forward, wrap: Wrap) -> bool:
     """The wrapper runs with a graph in the same round, which makes it average what follows."""
     return any(
+        # A wrapped forward under `no_grad` prepares no averaging.
         other.graph and is_wrapper_of(other.module, wrap) and same_round(call, other)
         for other in program.events(Forward)
     )

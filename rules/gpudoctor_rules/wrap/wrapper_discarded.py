@@ -67,6 +67,7 @@ from gpudoctor_rules.wrap._training import name_of
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
+# `fully_shard` changes the module itself, so its result may be dropped.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
 
 
@@ -88,6 +89,7 @@ class WrapperDiscarded(Rule):
                 continue
             if not isinstance(wrapper, Wrapper) or wrapper.kind not in KINDS or wrapper in used:
                 continue
+            # A constructor called as a bare statement inside a method that also stores it drops nothing.
             if _is_used(program, wrapper):
                 used.add(wrapper)
                 continue
@@ -108,10 +110,12 @@ class WrapperDiscarded(Rule):
 
 
 def _is_used(program: Program, wrapper: Wrapper) -> bool:
+    # The log is asked as a whole, so that no way of keeping the wrapper has to be foreseen.
     return any(_mentions(event, wrapper) for event in program.log if not isinstance(event, Discard))
 
 
 def _mentions(event: Event, wrapper: Wrapper) -> bool:
+    # Its own making mentions every wrapper.
     if isinstance(event, Wrap) and event.wrapper == wrapper:
         return False
     return any(_is_or_holds(getattr(event, each.name), wrapper) for each in fields(event))
@@ -120,4 +124,5 @@ def _mentions(event: Event, wrapper: Wrapper) -> bool:
 def _is_or_holds(value: object, wrapper: Wrapper) -> bool:
     if isinstance(value, tuple):
         return any(_is_or_holds(each, wrapper) for each in value)
+    # Whatever was wrapped around it later keeps it alive.
     return isinstance(value, Wrapper) and wrapper in value.chain
