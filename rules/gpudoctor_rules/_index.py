@@ -15,7 +15,7 @@ CARDS: tuple[RuleCard, ...] = (
         family="tool",
         module="gpudoctor_rules.tool.unreadable_file",
         summary="A file cannot be decoded or parsed, so nothing in it was checked.",
-        size=2060,
+        size=2156,
     ),
     RuleCard(
         code="GPU002",
@@ -25,7 +25,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.tool.unused_suppression",
         summary="A comment silences a rule that finds nothing there.",
         fix_safety=Safety.SAFE,
-        size=1636,
+        size=1717,
     ),
     RuleCard(
         code="GPU003",
@@ -34,7 +34,7 @@ CARDS: tuple[RuleCard, ...] = (
         family="tool",
         module="gpudoctor_rules.tool.unknown_suppression",
         summary="A comment that should silence a rule names none that exists.",
-        size=1512,
+        size=1605,
     ),
     RuleCard(
         code="GPU101",
@@ -46,7 +46,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "OptimizerStep", "Save", "Wrap"),
-        size=6530,
+        size=7239,
     ),
     RuleCard(
         code="GPU102",
@@ -58,7 +58,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=7469,
+        size=8329,
     ),
     RuleCard(
         code="GPU103",
@@ -69,7 +69,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A model is wrapped, and the wrapper is thrown away at once.",
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        size=4542,
+        size=4918,
     ),
     RuleCard(
         code="GPU104",
@@ -81,7 +81,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=5761,
+        size=6270,
     ),
     RuleCard(
         code="GPU105",
@@ -92,7 +92,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A model that is wrapped already is wrapped once more.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=4876,
+        size=5277,
     ),
     RuleCard(
         code="GPU106",
@@ -103,7 +103,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Something needs the process group before it is made.",
         shows_in_run=True,
         needs=("Collective", "InitGroup", "MakeSampler", "Wrap"),
-        size=4290,
+        size=4719,
     ),
     RuleCard(
         code="GPU107",
@@ -113,7 +113,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.wrap.data_parallel_instead_of_ddp",
         summary="Training on several GPUs with `DataParallel`, which one process for each GPU does faster.",
         needs=("Backward", "Wrap"),
-        size=3884,
+        size=4183,
     ),
     RuleCard(
         code="GPU201",
@@ -124,7 +124,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
         fix_safety=Safety.UNSAFE,
         needs=("Discard", "Forward", "Mixed", "Move"),
-        size=5783,
+        size=6303,
     ),
     RuleCard(
         code="GPU202",
@@ -135,7 +135,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The batch is moved to the GPU, and the model that it meets was never moved.",
         fix_safety=Safety.UNSAFE,
         needs=("Forward", "InitGroup", "Wrap"),
-        size=4929,
+        size=5335,
     ),
     RuleCard(
         code="GPU203",
@@ -146,7 +146,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A tensor is moved by a statement that drops the result, so the tensor stays where it was.",
         fix_safety=Safety.SAFE,
         needs=("Discard", "Move"),
-        size=4602,
+        size=5129,
     ),
     RuleCard(
         code="GPU204",
@@ -157,7 +157,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank uses the same GPU, the first one, and the others stay idle.",
         fix_safety=Safety.UNSAFE,
         needs=("DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
-        size=5741,
+        size=6323,
     ),
     RuleCard(
         code="GPU205",
@@ -168,7 +168,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The global rank is used as the number of a GPU, which only works on the first node.",
         fix_safety=Safety.UNSAFE,
         needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"),
-        size=5548,
+        size=6091,
     ),
     RuleCard(
         code="GPU207",
@@ -180,7 +180,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("InitGroup", "Wrap"),
-        size=4740,
+        size=4998,
     ),
     RuleCard(
         code="GPU208",
@@ -191,7 +191,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The `device_ids` of a wrapper do not go with the GPU that the model is on.",
         shows_in_run=True,
         needs=("DeviceUsed", "Forward", "Wrap"),
-        size=6826,
+        size=7444,
     ),
     RuleCard(
         code="GPU209",
@@ -202,7 +202,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
         fix_safety=Safety.SAFE,
         needs=("Load", "LoadState", "Save"),
-        size=4892,
+        size=5371,
     ),
     RuleCard(
         code="GPU212",
@@ -214,7 +214,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("ModuleClassFlaw",),
-        size=3192,
+        size=3302,
     ),
     RuleCard(
         code="GPU214",
@@ -226,7 +226,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("ModuleClassFlaw",),
-        size=2868,
+        size=2978,
     ),
     RuleCard(
         code="GPU301",
@@ -238,7 +238,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Wrap"),
-        size=7678,
+        size=8485,
     ),
     RuleCard(
         code="GPU302",
@@ -250,7 +250,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch"),
-        size=4614,
+        size=4869,
     ),
     RuleCard(
         code="GPU303",
@@ -262,7 +262,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("MakeLoader",),
-        size=4031,
+        size=4289,
     ),
     RuleCard(
         code="GPU304",
@@ -273,7 +273,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest.",
         shows_in_run=True,
         needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "Spawn", "Wrap"),
-        size=5642,
+        size=6163,
     ),
     RuleCard(
         code="GPU305",
@@ -285,7 +285,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("MakeSampler",),
-        size=7282,
+        size=7904,
     ),
     RuleCard(
         code="GPU306",
@@ -296,7 +296,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch"),
-        size=7699,
+        size=8482,
     ),
     RuleCard(
         code="GPU307",
@@ -308,7 +308,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler"),
-        size=4566,
+        size=4799,
     ),
     RuleCard(
         code="GPU312",
@@ -319,7 +319,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A validation result is shown that this rank computed from its own share of the data alone.",
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Report"),
-        size=6058,
+        size=6698,
     ),
     RuleCard(
         code="GPU401",
@@ -330,7 +330,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Something needs the process group, and the program never makes one.",
         shows_in_run=True,
         needs=("Collective", "InitGroup", "MakeSampler", "Wrap"),
-        size=5399,
+        size=5935,
     ),
     RuleCard(
         code="GPU403",
@@ -342,7 +342,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"),
-        size=5192,
+        size=5613,
     ),
     RuleCard(
         code="GPU404",
@@ -354,7 +354,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Spawn",),
-        size=5507,
+        size=5989,
     ),
     RuleCard(
         code="GPU405",
@@ -366,7 +366,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Spawn",),
-        size=3350,
+        size=3506,
     ),
     RuleCard(
         code="GPU409",
@@ -390,7 +390,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"),
-        size=5344,
+        size=5890,
     ),
     RuleCard(
         code="GPU501",
@@ -401,7 +401,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A collective call is reached by some ranks only, so the ranks that call it wait for the others without end.",
         shows_in_run=True,
         needs=("Collective",),
-        size=4189,
+        size=4518,
     ),
     RuleCard(
         code="GPU502",
@@ -413,7 +413,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Forward",),
-        size=6305,
+        size=7020,
     ),
     RuleCard(
         code="GPU503",
@@ -424,7 +424,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
         shows_in_run=True,
         needs=("Backward", "Collective", "Forward", "LeaveLoop"),
-        size=6721,
+        size=7371,
     ),
     RuleCard(
         code="GPU504",
@@ -436,7 +436,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("ResultUsed",),
-        size=3491,
+        size=3644,
     ),
     RuleCard(
         code="GPU601",
@@ -448,7 +448,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Save",),
-        size=3729,
+        size=4099,
     ),
     RuleCard(
         code="GPU603",
@@ -460,7 +460,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Load", "LoadState", "Save"),
-        size=5563,
+        size=6393,
     ),
     RuleCard(
         code="GPU607",
@@ -472,7 +472,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("StartLogger",),
-        size=3124,
+        size=3417,
     ),
     RuleCard(
         code="GPU709",
@@ -484,7 +484,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Forward", "Lost", "MakeOptimizer", "OptimizerStep"),
-        size=4626,
+        size=5037,
     ),
     RuleCard(
         code="GPU710",
@@ -496,7 +496,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Accumulated", "Backward", "Forward", "TakeGradient"),
-        size=4683,
+        size=5038,
     ),
     RuleCard(
         code="GPU711",
@@ -507,7 +507,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=8258,
+        size=9249,
     ),
     RuleCard(
         code="GPU801",
@@ -518,7 +518,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
         needs=("Backward", "HostSync", "Iterate", "OptimizerStep", "TakeGradient"),
-        size=5133,
+        size=5550,
     ),
     RuleCard(
         code="GPU805",
@@ -530,6 +530,6 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "Iterate", "OptimizerStep", "TakeGradient"),
-        size=5816,
+        size=6443,
     ),
 )
