@@ -133,6 +133,10 @@ class Program:
         told_apart = event.when.depends & (Dependence.RANK | Dependence.UNREAD)
         return self.whole and not told_apart and not self.by_one_process(event)
 
+    def in_known_order(self, one: Event, other: Event) -> bool:
+        """What came first is known: functions of a library are read one by one, whichever is called first."""
+        return self.whole or one.way.frames[:2] == other.way.frames[:2]
+
     def wraps_of(self, module: Value) -> tuple[Wrap, ...]:
         """The wraps around this module, directly or through other wrappers."""
         core = core_of(module)

@@ -38,7 +38,16 @@ NOT_MODULES = (
     "Arguments",
     "Parameter",
     "Processor",
+    "Scheduler",
+    "Pipeline",
+    "Criteria",
+    "Extractor",
+    "Output",
+    "State",
+    "Streamer",
 )
+# Of lightning's classes only these are modules: strategies, loggers and plugins are not.
+LIGHTNING = ("lightning.", "pytorch_lightning.")
 
 
 def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: Interpreter) -> Value:
@@ -105,4 +114,6 @@ def is_module_name(name: str) -> bool:
         return name.startswith("torch.nn.modules.") and last[:1].isupper()
     if name.startswith(("torch.nn.utils.", "torch.nn.init.", "torch.nn.functional.")):
         return False
-    return not last.endswith(NOT_MODULES)
+    if name.startswith(LIGHTNING) and not last.endswith("Module"):
+        return False
+    return not last.endswith(NOT_MODULES) and not last.startswith("DataCollator")

@@ -85,6 +85,18 @@ def default_device(do: Interpreter) -> Values:
     return do.fact(TORCH, "default device") or one(CPU)
 
 
+def made_on(call: Call) -> Values:
+    """Where a new layer lies: `nn.Linear(8, 1, device="cuda")` needs no move."""
+    given = call.keywords.get("device")
+    # `nn.Linear(8, 1, **factory_kwargs)` may name a device.
+    if given is None and call.open_ended:
+        return one(Unknown(("device", call.identity()), "a device among arguments that are not known"))
+    if given is None or given.only == Const(None):
+        return default_device(call.do)
+    devices = devices_of(given, call.place)
+    return devices or one(Unknown(("device", call.identity()), "a device"))
+
+
 def use(call: Call, values: Values | None, purpose: str, place: Location | None = None) -> None:
     """Log that devices are chosen."""
     if values is None:

@@ -6,6 +6,7 @@ from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, flat, one
 from gpudoctor.lint.models.tensors import report
 from gpudoctor.lint.models.torch_distributed import DISTRIBUTED
+from gpudoctor.lint.models.wrapping import bare
 from gpudoctor.lint.values.base import NONE, TRUE, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.data import Loader
@@ -222,7 +223,7 @@ def _prepare(call: Call) -> Values:
     """Every object comes back under the framework's care."""
     managed = call.receiver
     assert isinstance(managed, Managed)
-    prepared = tuple(values.mapped(lambda value: _prepared(call, managed, value)) for values in call.args)
+    prepared = tuple(bare(values).mapped(lambda value: _prepared(call, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
     if len(prepared) == 1:
         return prepared[0]
@@ -231,9 +232,9 @@ def _prepare(call: Call) -> Values:
 
 def _prepared(call: Call, managed: Managed, value: Value) -> Value:
     if isinstance(value, (Module, Wrapper)):
-        wrapper = Wrapper(
-            call.identity(), call.place, getattr(value, "label", ""), WrapperKind.DDP, value, device_ids=one(TRUE)
-        )
+        # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
+        kind = WrapperKind.PREPARED if managed.framework == "lightning" else WrapperKind.DDP
+        wrapper = Wrapper(call.identity(), call.place, getattr(value, "label", ""), kind, value, device_ids=one(TRUE))
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)

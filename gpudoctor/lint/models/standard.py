@@ -9,7 +9,7 @@ from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.tensors import note_printed, report
 from gpudoctor.lint.values.base import NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.values.event import ClockRead, SeedSet
-from gpudoctor.lint.values.function import Context, FieldFactory, Partial
+from gpudoctor.lint.values.function import Context, FieldFactory, Instance, Partial
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 
 if TYPE_CHECKING:
@@ -72,11 +72,22 @@ def _wraps(call: Call) -> Values:
     )
 
 
-@MODELS.callable("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.redirect_stdout")
+@MODELS.callable(
+    "contextlib.nullcontext",
+    "contextlib.suppress",
+    "contextlib.ExitStack",
+    "contextlib.redirect_stdout",
+    "pytest.raises",
+)
 def _context(call: Call) -> Values:
     # `no_sync() if … else nullcontext()` is the idiom of accumulation.
     owner = call.args[0].only if call.args and call.name.endswith("nullcontext") else None
     return one(Context(call.name, owner))
+
+
+@MODELS.method(Instance, "assertRaises", "assertRaisesRegex")
+def _expects_an_error(call: Call) -> Values:
+    return one(Context("pytest.raises"))
 
 
 @MODELS.callable("dataclasses.field", "attrs.field", "attr.ib", "pydantic.Field")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
-from gpudoctor.lint.models.devices import default_device, moved_to, use
+from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.states import origin
@@ -109,7 +109,7 @@ def _layer(call: Call) -> Values:
 
 
 def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> Module:
-    """A module of a library, on the CPU."""
+    """A module of a library, on the CPU unless it is told where."""
     last = made_by.rpartition(".")[2]
     parameters: bool | None = bool(ready or last in WITH_PARAMETERS)
     buffers: bool | None = None if ready else last in WITH_BUFFERS
@@ -121,7 +121,7 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
     module = Module(
         call.identity(), call.place, call.label, made_by=made_by, parameters=parameters, buffers=buffers, exact=exact
     )
-    call.do.set_fact(module, "device", default_device(call.do))
+    call.do.set_fact(module, "device", made_on(call))
     for child in children:
         adopt(call.do, module, child)
     return module

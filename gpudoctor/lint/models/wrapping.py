@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.torch_distributed import group_exists
@@ -23,10 +24,29 @@ def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
     given = call.arg(0, "module")
     if given is None:
         return one(Unknown((call.name, call.args), "a wrapper without a module", call.label))
+    given = bare(given)
     # One wrapper for each model it may be: `if args.arch == …` leaves several.
     made = [_wrap_one(call, kind, value) for value in given]
     result = given.mapped(lambda value: made[list(given).index(value)])
     return result
+
+
+def bare(given: Values) -> Values:
+    """The models among these, less those that are wrappers of others among them.
+
+    `models[i] = DDP(models[i])`: in a later round some item is wrapped already, but not the one that this round takes.
+    """
+    kept = [
+        binding
+        for binding in given.bindings
+        if not any(
+            isinstance(binding.value, Wrapper)
+            and other.value == binding.value.inner
+            and not other.when.excludes(binding.when)
+            for other in given.bindings
+        )
+    ]
+    return given if len(kept) == len(given.bindings) else ValueSet(kept)
 
 
 def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:

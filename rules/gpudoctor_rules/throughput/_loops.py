@@ -33,6 +33,13 @@ def trains(program: Program, loop: Loop) -> bool:
     return any(program.during(loop, Backward, OptimizerStep, TakeGradient))
 
 
+def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
+    """It happens in the last round of the loop that was followed: there counters are no longer known to be 0."""
+    steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]
+    rounds = (each.pass_ for step in steps for each in step.loops if each.identity == loop.identity)
+    return loop.pass_ == max(rounds)
+
+
 def when_of(program: Program, loop: Loop) -> Condition:
     """What had to hold for the loop to begin."""
     begun = [event for event in program.events(Iterate) if event.loop is not None and event.loop == loop]

@@ -51,7 +51,8 @@ automatic fix.
 ## Silent when
 
 The call stands under a test on the step, or any other test than one on the rank; the tensor is on the CPU anyway; the
-loop does not train. One finding for each loop, at its first wait.
+loop does not train; each round is a whole epoch and the call belongs to its evaluation. One finding for each loop, at
+its first wait.
 
 ## Sources
 
@@ -69,10 +70,13 @@ from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
-from gpudoctor_rules.throughput._loops import training_loop, when_of
+from gpudoctor_rules.throughput._loops import in_last_round, training_loop, when_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+
+MOST_SHOWN = 3
+"""Places besides the first one: who mends these finds the others."""
 
 
 class HostSyncEveryStep(Rule):
@@ -91,7 +95,7 @@ class HostSyncEveryStep(Rule):
             if loop is not None and _waits_for_gpu(event) and _in_every_round(program, event, loop):
                 found = waits.setdefault(loop.location, [])
                 # The body is followed twice, so each place comes up twice.
-                if all(event.location != other.location for other in found):
+                if all(event.location.line != other.location.line for other in found):
                     found.append(event)
         # The first wait empties the queue; those right behind it find little left, so they only are mentioned.
         for first, *others in waits.values():
@@ -101,7 +105,7 @@ class HostSyncEveryStep(Rule):
                 "while the next step is prepared.",
                 remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after the "
                 "loop.",
-                because=[(f"{_named(other)} waits, too", other.location) for other in others],
+                because=[(f"{_named(other)} waits, too", other.location) for other in others[:MOST_SHOWN]],
             )
 
 
@@ -119,9 +123,19 @@ def _waits_for_gpu(event: HostSync) -> bool:
 
 def _in_every_round(program: Program, event: HostSync, loop: Loop) -> bool:
     """No test inside the loop leads here, but for tests on the rank: those are the same in every round."""
+    # `if step % 10 == 0:` holds in the first round, where the counter is known to be 0.
+    if not in_last_round(program, event, loop):
+        return False
+    if loop.over is None and _of_an_evaluation(event):
+        return False
     # What stands under a test of numbers or settings is rare, or asked for.
     outside = when_of(program, loop)
     return all(literal.atom.depends is Dependence.RANK for literal in event.when.without(outside))
+
+
+def _of_an_evaluation(event: HostSync) -> bool:
+    """Where each epoch is one step, the evaluation after it costs more than the wait for its score."""
+    return event.way.evaluating or (isinstance(event.subject, Tensor) and event.subject.graph is False)
 
 
 def _count(others: int) -> str:

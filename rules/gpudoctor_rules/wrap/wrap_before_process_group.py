@@ -111,4 +111,6 @@ def _made_later(program: Program, event: Event) -> InitGroup | None:
     # Some group was made before after all, perhaps in a branch that the event's own path joined again.
     if any(group.order < event.order for group in groups):
         return None
-    return groups[0] if groups else None
+    # A mesh takes the group that there is: in a function that others call, it may be theirs.
+    groups = [group for group in groups if program.whole or group.by == "init_process_group"]
+    return next((group for group in groups if program.in_known_order(event, group)), None)
