@@ -31,7 +31,15 @@ def merged(found: Iterable[Finding]) -> list[Finding]:
         # By place, not by words: torchrun and spawn name ranks differently.
         key = finding.code, at.path, at.line, at.column
         first[key] = _joined(first[key], finding) if key in first else finding
-    return in_order(first.values())
+    return in_order(each for each in first.values() if not any(_is_told_in(each, other) for other in first.values()))
+
+
+def _is_told_in(one: Finding, other: Finding) -> bool:
+    """Another program met the same mistake earlier, and there this place is only one of several."""
+    if one.code != other.code or len(one.related) >= len(other.related):
+        return False
+    told = {related.location for related in other.related}
+    return one.location in told and all(related.location in told for related in one.related)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

@@ -51,8 +51,8 @@ automatic fix.
 ## Silent when
 
 The call stands under a test on the step, or any other test than one on the rank; the tensor is on the CPU anyway; the
-loop does not train; each round is a whole epoch and the call belongs to its evaluation. One finding for each loop, at
-its first wait.
+loop does not train; a clock is read right after the call; each round is a whole epoch and the call belongs to its
+evaluation. One finding for each loop, at its first wait.
 
 ## Sources
 
@@ -67,7 +67,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import HostSync, Loop
+from gpudoctor.lint.values.event import ClockRead, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._loops import in_last_round, training_loop, when_of
@@ -89,10 +89,13 @@ class HostSyncEveryStep(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         waits: dict[Location, list[HostSync]] = {}
+        timed = _before_clocks(program)
         for event in program.events(HostSync):
             loop = training_loop(program, event)
             # Every hundredth step costs nothing that could be measured.
-            if loop is not None and _waits_for_gpu(event) and _in_every_round(program, event, loop):
+            if loop is None or not _waits_for_gpu(event) or event.order in timed:
+                continue
+            if _in_every_round(program, event, loop):
                 found = waits.setdefault(loop.location, [])
                 # The body is followed twice, so each place comes up twice.
                 if all(event.location.line != other.location.line for other in found):
@@ -103,10 +106,14 @@ class HostSyncEveryStep(Rule):
                 first.location,
                 f"{_named(first)} waits for the GPU in every step of this loop{_count(len(others))}: the GPU idles "
                 "while the next step is prepared.",
-                remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after the "
-                "loop.",
+                remedy=_remedy(first),
                 because=[(f"{_named(other)} waits, too", other.location) for other in others[:MOST_SHOWN]],
             )
+
+
+def _before_clocks(program: Program) -> frozenset[int]:
+    """Which events stand right before a look at the clock: who measures a step must wait for it."""
+    return frozenset(clock.order - 1 for clock in program.events(ClockRead))
 
 
 def _waits_for_gpu(event: HostSync) -> bool:
@@ -142,6 +149,14 @@ def _count(others: int) -> str:
     if not others:
         return ""
     return ", and so does one more place" if others == 1 else f", and so do {others} more places"
+
+
+def _remedy(first: HostSync) -> str:
+    if first.call.endswith("synchronize"):
+        return "Leave it out: PyTorch waits by itself where a result is needed. Only a clock needs it."
+    if first.call == "print":
+        return "Print every so many steps: `if step % 100 == 0:`."
+    return "Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after the loop."
 
 
 def _named(event: HostSync) -> str:
