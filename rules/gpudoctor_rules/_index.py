@@ -103,7 +103,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Something needs the process group before it is made.",
         shows_in_run=True,
         needs=("Collective", "InitGroup", "MakeSampler", "Wrap"),
-        size=4719,
+        size=4957,
     ),
     RuleCard(
         code="GPU107",
@@ -507,7 +507,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=9249,
+        size=9462,
     ),
     RuleCard(
         code="GPU801",
@@ -517,8 +517,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.host_sync_every_step",
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
-        needs=("Backward", "HostSync", "Iterate", "OptimizerStep", "TakeGradient"),
-        size=5550,
+        needs=("Backward", "ClockRead", "HostSync", "Iterate", "OptimizerStep", "TakeGradient"),
+        size=6909,
     ),
     RuleCard(
         code="GPU805",
