@@ -19,8 +19,9 @@ def readme(repository: Path) -> str:
     return (repository / "README.md").read_text(encoding="utf-8")
 
 
-def test_generated_parts_are_up_to_date(repository: Path) -> None:
-    command = [sys.executable, "tests/tools/make_docs.py", "--check"]
+@pytest.mark.parametrize("tool", ["make_docs.py", "make_picture.py"])
+def test_generated_parts_are_up_to_date(repository: Path, tool: str) -> None:
+    command = [sys.executable, f"tests/tools/{tool}", "--check"]
     run = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
 

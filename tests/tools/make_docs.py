@@ -1,27 +1,21 @@
-"""Write the generated parts of the README: the table of rules, and what lint says of the example.
+"""Write the generated part of the README: the table of rules.
 
     python tests/tools/make_docs.py [--check]
 
-A part stands between `<!-- NAME -->` and `<!-- /NAME -->`. With --check nothing is written, and the exit code is 1
+It stands between `<!-- rules -->` and `<!-- /rules -->`. With --check nothing is written, and the exit code is 1
 where something would be.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import re
 import sys
 from pathlib import Path
 
-from gpudoctor import cli
 from gpudoctor.registry import find_rules
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = ROOT / "README.md"
-EXAMPLE = ("lint", "--select=GPU501", "fixtures/programs/broken_ddp/train.py")
-"""One finding of the program that the README tells its readers to lint: the one whose causes stand in three files."""
 
 
 def main(arguments: list[str]) -> int:
@@ -38,14 +32,11 @@ def main(arguments: list[str]) -> int:
 
 
 def generated(text: str) -> str:
-    """The text with its generated parts renewed."""
-    for name, make in {"rules": rules_table, "example": example}.items():
-        part = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        if not part.search(text):
-            raise SystemExit(f"make_docs: README.md has no part `{name}`")
-        made = make()
-        text = part.sub(lambda match, made=made: f"{match[1]}{made}\n{match[2]}", text)
-    return text
+    """The text with its generated part renewed."""
+    part = re.compile(r"(<!-- rules -->\n).*?(<!-- /rules -->)", re.DOTALL)
+    if not part.search(text):
+        raise SystemExit("make_docs: README.md has no part `rules`")
+    return part.sub(lambda match: f"{match[1]}{rules_table()}\n{match[2]}", text)
 
 
 def rules_table() -> str:
@@ -53,25 +44,6 @@ def rules_table() -> str:
     cards = [card for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]
     rows = [f"| {card.code} | {card.name} | {card.severity.value} | {card.summary} |" for card in cards]
     return "\n".join(["| code | name | severity | what it finds |", "|---|---|---|---|", *rows])
-
-
-def example() -> str:
-    """The example's command and its output, as a pipe of 80 columns sees it."""
-    out, err = io.StringIO(), io.StringIO()
-    before, columns = Path.cwd(), os.environ.get("COLUMNS")
-    os.chdir(ROOT)
-    os.environ["COLUMNS"] = "80"
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = cli.main([*EXAMPLE, "--no-cache"])
-    finally:
-        os.chdir(before)
-        os.environ.pop("COLUMNS")
-        if columns is not None:
-            os.environ["COLUMNS"] = columns
-    if status != 1:
-        raise SystemExit(f"make_docs: lint ended with {status}\n{err.getvalue()}")
-    return f"```console\n$ gpudoctor {' '.join(EXAMPLE)}\n{out.getvalue().rstrip()}\n```"
 
 
 if __name__ == "__main__":
