@@ -16,6 +16,11 @@ def interned(key: Hashable) -> Hashable:
     return _KEYS.setdefault(key, key)
 
 
+def is_interned(key: Hashable) -> bool:
+    """An equal key was interned before."""
+    return key in _KEYS
+
+
 def forget_keys() -> None:
     """Begin anew. What was interned before still is equal to itself, and to nothing that comes later."""
     _KEYS.clear()

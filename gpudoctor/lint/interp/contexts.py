@@ -64,14 +64,28 @@ def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
         _enter_object(m, only, inside, node)
 
 
+def open_in_stack(m: Interpreter, manager: Values, node: ast.AST) -> Values:
+    """`stack.enter_context(manager)`: it stays open until the block of the stack ends."""
+    only = manager.given(m.path).only
+    if isinstance(only, Generator) and _is_manager(only):
+        # What stands behind its `yield` comes too early, which is better than not at all.
+        return run_generator(m, only, node)
+    if isinstance(only, Context):
+        name = context_name(only.name)
+        m.contexts += [name] if name else []
+        return one(only.owner) if only.owner is not None else NONE_SET
+    opening = m.find_method(only, "__enter__") if only is not None else None
+    return call(m, opening, (), {}, node) if opening is not None else manager
+
+
 def _inside(m: Interpreter, name: str, inside: Body, entered: Values) -> None:
-    if name:
-        m.contexts.append(name)
+    open_before = len(m.contexts)
+    m.contexts += [name] if name else []
     try:
         inside(entered)
     finally:
-        if name:
-            m.contexts.pop()
+        # With those that a stack has opened meanwhile.
+        del m.contexts[open_before:]
 
 
 def _enter_a_trial(m: Interpreter, inside: Body) -> None:

@@ -163,6 +163,9 @@ class Interpreter(Machine):
     def enter(self, manager: Values, inside: Callable[[Values], None], node: ast.AST) -> None:
         contexts.enter(self, manager, inside, node)
 
+    def open_context(self, manager: Values, node: ast.AST) -> Values:
+        return contexts.open_in_stack(self, manager, node)
+
     def run_generator(self, generator: Generator, node: ast.AST) -> Values:
         return contexts.run_generator(self, generator, node)
 

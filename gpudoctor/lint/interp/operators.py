@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 
 from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
+from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Made, Text, Truth, Unknown, Value
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.device import Device
@@ -256,22 +257,31 @@ def contains(items: list[Value], left: Value, text: str, place: object) -> Value
 
 def conjunction(parts: list[Literal], text: str, place: object) -> Truth:
     """All of the literals hold."""
-    return Truth(Literal(_composite("and", parts, text, place), True))
+    return Truth(_composite("and", parts, text, place))
 
 
 def disjunction(parts: list[Literal], text: str, place: object) -> Truth:
     """One of the literals holds."""
-    return Truth(Literal(_composite("or", parts, text, place), True))
+    return Truth(_composite("or", parts, text, place))
 
 
-def _composite(kind: str, parts: list[Literal], text: str, place: object) -> Atom:
+def _composite(kind: str, parts: list[Literal], text: str, place: object) -> Literal:
+    opposite = "or" if kind == "and" else "and"
+    negated = [part.negated() for part in parts]
+    # `not a and not b` after `a or b`: one atom with two signs, so that the two tests decide each other.
+    if is_interned((opposite, frozenset(negated))):
+        return Literal(_atom(opposite, negated, f" {opposite} ".join(map(repr, negated)), place), False)
+    return Literal(_atom(kind, parts, text, place), True)
+
+
+def _atom(kind: str, parts: list[Literal], text: str, place: object) -> Atom:
     depends = Dependence.NONE
     for part in parts:
         depends |= part.atom.depends
     switch = depends is Dependence.NONE and all(part.atom.switch for part in parts)
     ranks = next((part.atom.ranks for part in parts if part.atom.ranks and part.holds), "") if kind == "and" else ""
     return Atom(
-        (kind, *parts),
+        (kind, frozenset(parts)),
         depends,
         text,
         place,

@@ -6,13 +6,14 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
+from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
+from gpudoctor.lint.flow.store import Layer
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.machine import NONE_SET, Exit
 from gpudoctor.lint.interp.targets import assign, hint, hint_as, unbind
-from gpudoctor.lint.values.base import Const, Made, Unknown, Values
+from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
@@ -153,6 +154,31 @@ def _raise(m: Interpreter, node: ast.Raise) -> None:
 
 
 def _try(m: Interpreter, node: ast.Try) -> None:
+    if not node.finalbody:
+        m.join(m.path, _protected(m, node))
+        return
+    base, leaving = m.path, _ways_out(m)
+    before = [len(way) for way in leaving]
+    sides = _protected(m, node)
+    # `return` inside goes through `finally` too.
+    early = [exit_ for way, count in zip(leaving, before, strict=True) for exit_ in way[count:]]
+    writes, stays = _run_finally(m, base, sides + early, node.finalbody)
+    for exit_ in early:
+        exit_.writes = {**exit_.writes, **writes}
+    # `finally: return` swallows whatever else was under way.
+    for way in () if stays else leaving:
+        way[:] = [each for each in way if not any(each is gone for gone in early)]
+    m.join(base, [Exit({**side.writes, **writes}, side.path) for side in sides] if stays else [])
+
+
+def _ways_out(m: Interpreter) -> list[list[Exit]]:
+    """The lists in which paths that leave early are collected: of the function, and of the loop around."""
+    loop = m.open_loops[-1] if m.open_loops else None
+    return [m.frame.exits, *([loop.breaks, loop.continues] if loop else ())]
+
+
+def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
+    """The body and its handlers: where they come out."""
     base = m.path
     handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
     sides: list[Exit] = []
@@ -171,16 +197,18 @@ def _try(m: Interpreter, node: ast.Try) -> None:
         side = _handler_side(m, base, test, handler)
         if side is not None:
             sides.append(side)
-    m.join(base, sides)
-    if node.finalbody:
-        _run_finally(m, node.finalbody)
+    return sides
 
 
-def _run_finally(m: Interpreter, body: list[ast.stmt]) -> None:
-    # `finally: dist.destroy_process_group()` runs also after a `return`.
-    ended, m.dead = m.dead, False
-    run_block(m, body)
-    m.dead = m.dead or ended
+def _run_finally(m: Interpreter, base: Condition, sides: list[Exit], body: list[ast.stmt]) -> tuple[Layer[Value], bool]:
+    """What `finally` writes, run once for all paths that come there, and whether it lets them go on."""
+    with m.store.layer():
+        # After a `raise` too, of which only the path is known.
+        m.join(base, sides)
+        m.dead = False
+        with m.store.layer() as layer:
+            run_block(m, body)
+        return layer, not m.dead
 
 
 def _handler_side(m: Interpreter, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> Exit | None:

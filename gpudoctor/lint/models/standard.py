@@ -72,17 +72,31 @@ def _wraps(call: Call) -> Values:
     )
 
 
-@MODELS.callable(
-    "contextlib.nullcontext",
-    "contextlib.suppress",
-    "contextlib.ExitStack",
-    "contextlib.redirect_stdout",
-    "pytest.raises",
-)
+@MODELS.callable("contextlib.suppress", "contextlib.redirect_stdout", "contextlib.redirect_stderr", "pytest.raises")
 def _context(call: Call) -> Values:
+    return one(Context(call.name))
+
+
+@MODELS.callable("contextlib.nullcontext", "contextlib.closing")
+def _handing_on(call: Call) -> Values:
+    """The block gets what the manager was given."""
     # `no_sync() if … else nullcontext()` is the idiom of accumulation.
-    owner = call.args[0].only if call.args and call.name.endswith("nullcontext") else None
-    return one(Context(call.name, owner))
+    return call.args[0].mapped(lambda value: Context(call.name, value)) if call.args else one(Context(call.name))
+
+
+@MODELS.callable("contextlib.ExitStack")
+def _stack(call: Call) -> Values:
+    return one(Context(call.name, Context("contextlib.ExitStack.__enter__")))
+
+
+@MODELS.method(Context, "enter_context")
+def _enter_context(call: Call) -> Values:
+    return call.do.open_context(call.args[0], call.node) if call.args else one(NONE)
+
+
+@MODELS.method(Context, "callback", "push", "close", "pop_all")
+def _stack_method(call: Call) -> Values:
+    return one(call.receiver or NONE)
 
 
 @MODELS.method(Instance, "assertRaises", "assertRaisesRegex")

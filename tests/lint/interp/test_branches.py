@@ -64,6 +64,21 @@ BRANCHES = {
         if not (args.distributed or args.world_size > 1):
             reveal(model)  #: 'plain'
         """,
+    "one switch, written in two ways": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        model = "plain"
+        if args.distributed or args.world_size > 1:
+            model = "wrapped"
+        if not args.distributed and not args.world_size > 1:
+            reveal(model)  #: 'plain'
+        if args.a and not args.b:
+            model = "other"
+        if not args.b and args.a:
+            reveal(model)  #: 'other'
+        if not (args.b or not args.a):
+            reveal(model)  #: 'other'
+        """,
     "a test that is decided by one of its parts": """
         import argparse
         args = argparse.ArgumentParser().parse_args()
@@ -121,6 +136,37 @@ BRANCHES = {
             finally:
                 reveal(2)  #: 2
         reveal(run())  #: 1
+        """,
+    "what finally writes stays, whichever way out is taken": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        state = {}
+        def run():
+            state["x"] = 1
+            try:
+                if args.fast:
+                    return 1
+                state["y"] = 2
+            except ValueError:
+                return 2
+            finally:
+                state["x"] = 3
+            return 4
+        reveal(run())  #: 1 if args.fast | 2 if an exception is caught | 4 if not (args.fast)
+        reveal(state["x"])  #: 3
+        for x in ("a", "b"):
+            try:
+                if args.slow:
+                    break
+            finally:
+                last = x
+        reveal(last)  #: 'a' if args.slow | 'b'
+        def swallow():
+            try:
+                return 1
+            finally:
+                return 2
+        reveal(swallow())  #: 2
         """,
     "match": """
         import argparse

@@ -145,6 +145,27 @@ FUNCTIONS = {
             reveal(timer.on)  #: True
         reveal(timer.on)  #: False
         """,
+    "managers of contextlib": """
+        import contextlib
+        import torch
+        class Log:
+            def __enter__(self):
+                self.on = True
+                return self
+            def __exit__(self, *exc):
+                self.on = False
+        @contextlib.contextmanager
+        def opened(x):
+            yield x
+        with contextlib.closing(3) as three, contextlib.nullcontext(4) as four:
+            reveal((three, four))  #: (3, 4)
+        with contextlib.ExitStack() as stack:
+            reveal(stack.enter_context(opened(5)))  #: 5
+            log = stack.enter_context(Log())
+            reveal(log.on)  #: True
+            stack.enter_context(contextlib.suppress(OSError))
+            stack.callback(print, 1)
+        """,
     "rank 0 first": """
         import contextlib
         import torch.distributed as dist
