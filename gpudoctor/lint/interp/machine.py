@@ -126,6 +126,8 @@ class Machine:
         self.oldest_write = NEVER
         """The age of the oldest thing that was written to: a number that grows with each thing that is made."""
         self._ages: dict[Hashable, int] = {}
+        self.reads: list[Hashable] = []
+        """The keys that were read, in order: what a long function has read decides whether it must be followed again."""
         self.aborted = False
 
     # --- places and names --------------------------------------------------------------------------------------
@@ -190,7 +192,8 @@ class Machine:
         self._ages[scope] = self.clock
         return scope
 
-    def _age(self, key: Hashable) -> int:
+    def age(self, key: Hashable) -> int:
+        """When the owner of a key was made; 0 for what was there from the start."""
         owner = key[0] if isinstance(key, tuple) else key
         if isinstance(owner, Made):
             return self._ages.get(owner.identity, 0)
@@ -295,12 +298,13 @@ class Machine:
 
     def read(self, key: Hashable) -> Values | None:
         """What a key holds on this path."""
+        self.reads.append(key)
         values = self.store.get(key)
         return values.given(self.path) if values is not None else None
 
     def write(self, key: Hashable, values: Values) -> None:
         """Bind a key; too many values become an unknown one."""
-        self.oldest_write = min(self.oldest_write, self._age(key))
+        self.oldest_write = min(self.oldest_write, self.age(key))
         self.store.set(key, widened(key, values))
 
     def fact(self, owner: Value, name: str) -> Values | None:

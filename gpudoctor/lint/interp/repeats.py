@@ -20,23 +20,41 @@ if TYPE_CHECKING:
 # To see these a second time would tell no rule anything new.
 REPEATABLE = (Lost, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared)
 MAX_ARGUMENTS = 2
+MAX_FOLLOWED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One call: its result, and what it read that was there before."""
+
+    result: Values
+    read: dict[Hashable, Values | None]
+
+    def holds(self, m: Machine) -> bool:
+        """Nothing that it read has changed."""
+        return all(m.store.get(key) == values for key, values in self.read.items())
 
 
 @dataclass(slots=True)
 class Dull:
-    """A long function without effect: its results by its arguments."""
+    """A long function without effect: its calls by their arguments."""
 
-    results: dict[Hashable, Values] = field(default_factory=dict)
+    calls: dict[Hashable, Past] = field(default_factory=dict)
+    followed: int = 0
     cost: int = 0
     """The most statements that it took."""
 
     def answer(self, m: Machine, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values | None:
         """The result without following the function; None where it must be followed."""
-        key = (args, tuple(keywords.items()))
-        if key in self.results:
-            return self.results[key]
-        if len(self.results) < MAX_ARGUMENTS and self.cost < VERY_LONG_FUNCTION:
+        key: Hashable = (args, tuple(keywords.items()))
+        past = self.calls.get(key)
+        if past is not None and past.holds(m):
+            return past.result
+        fresh = past is not None or len(self.calls) < MAX_ARGUMENTS
+        if fresh and self.followed < MAX_FOLLOWED and self.cost < VERY_LONG_FUNCTION:
             return None
+        # With what it reads changed, it is another value than before.
+        key = (key, m.clock) if past is not None else key
         depends = Dependence.NONE
         for values in (*args, *keywords.values()):
             for value in values:
@@ -52,11 +70,12 @@ class Watch:
     events: int
     clock: int
     oldest_write: int
+    reads: int
 
     @classmethod
     def begin(cls, m: Machine) -> Watch:
         """Watch from now on what is written."""
-        watch = cls(m.statements, len(m.log), m.clock, m.oldest_write)
+        watch = cls(m.statements, len(m.log), m.clock, m.oldest_write, len(m.reads))
         m.oldest_write = NEVER
         return watch
 
@@ -69,5 +88,8 @@ class Watch:
             return
         if all(isinstance(event, REPEATABLE) for event in m.log[self.events :]):
             dull = m.dull.setdefault(function.node, Dull())
-            dull.results[key] = result
+            # Its own names and objects are gone; what else it has read decides whether it would do the same again.
+            read = {each: m.store.get(each) for each in dict.fromkeys(m.reads[self.reads :]) if m.age(each) < self.clock}
+            dull.calls[key] = Past(result, read)
+            dull.followed += 1
             dull.cost = max(dull.cost, m.statements - self.statements)

@@ -59,3 +59,20 @@ def test_a_constructor_makes_a_new_object_each_time(paper):
         "nets = (Net(1), Net(2), Net(3), Net(1))\n"
         "reveal([net.x for net in nets])  #: [1, 2, 3, 1]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("read", "change"),
+    [
+        ("holder.value", "holder.value = 2"),
+        ("state", "global state; state = 2"),
+        ("len(items)", "items.append(2)"),
+    ],
+)
+def test_what_a_function_reads_from_outside_counts_as_an_argument(paper, read: str, change: str):
+    paper(
+        "class Holder:\n    value = 1\nholder = Holder()\nstate = 1\nitems = [1]\n"
+        f"def table(x):\n{LONG}    return x + {read}\n"
+        f"def change():\n    {change}\n"
+        "reveal(table(1))  #: 2\nreveal(table(1))  #: 2\nchange()\nreveal(table(1))  #: 3\n"
+    )
