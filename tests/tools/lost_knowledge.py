@@ -17,15 +17,18 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.listing import list_files
-from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.lint.task import Request
 from gpudoctor.lint.values.event import Backward, Escape, Event, Forward, MakeLoader, Wrap
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
 
 SEEN = {"loader": (MakeLoader,), "forward": (Forward,), "backward": (Backward,), "wrap": (Wrap,)}
 TRAINS = re.compile(r"\.backward\(|\.manual_backward\(")

@@ -10,9 +10,6 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, either
 V = TypeVar("V")
 W = TypeVar("W")
 
-MAX_BINDINGS = 6
-"""A name that may hold more values than this holds an unknown one."""
-
 
 class Binding(Generic[V]):
     """A value and the condition under which it is the one. Immutable; written out, because so many are made."""

@@ -19,6 +19,8 @@ MAX_RESTARTS = 10
 MAX_EVENTS = 40_000
 MAX_VALUES = 6
 """A name that may hold more values than this holds an unknown one."""
+MAX_CHOICES = 16
+"""The same for classes, functions and objects of the program, one of which a setting picks."""
 LONG_FUNCTION = 30
 """A function that took more statements than this, and did nothing that rules ask about, is not followed again with
 arguments that it had before, and not more than twice with others."""

@@ -13,12 +13,12 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
 from gpudoctor.lint.flow.store import Layer, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp.limits import MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_VALUES
+from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_VALUES
 from gpudoctor.lint.program import World
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
-from gpudoctor.lint.values.function import Function
+from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.record import dataclass, field
 
@@ -127,7 +127,7 @@ class Machine:
         """The age of the oldest thing that was written to: a number that grows with each thing that is made."""
         self._ages: dict[Hashable, int] = {}
         self.reads: list[Hashable] = []
-        """The keys that were read, in order: what a long function has read decides whether it must be followed again."""
+        """The keys that were read, in order: what a long function has read decides whether it is followed again."""
         self.aborted = False
 
     # --- places and names --------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def widened(key: Hashable, values: Values) -> Values:
     if len(values.bindings) <= 2:
         return values
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
-    if len(unknown) == len(values.bindings) or len(values.bindings) > MAX_VALUES:
+    if len(unknown) == len(values.bindings) or len(values.bindings) > _most(values):
         depends, shards = Dependence.NONE, frozenset[Value]()
         for value in values:
             depends |= value.depends
@@ -439,6 +439,15 @@ def widened(key: Hashable, values: Values) -> Values:
         why = unknown[0].value.why if unknown and isinstance(unknown[0].value, Unknown) else "too many possible values"
         return ValueSet.of(Unknown(("widened", key, values), why, "", depends, config, shards))
     return values
+
+
+def _most(values: Values) -> int:
+    return MAX_CHOICES if values.all(_is_choice) else MAX_VALUES
+
+
+def _is_choice(value: Value) -> bool:
+    """What an `elif` chain over experiments picks one of, and None before it. Loops do not pile these up."""
+    return isinstance(value, (Class, Function, Partial, Library, Instance)) or value == NONE
 
 
 def one(value: Value, when: Condition = ALWAYS) -> Values:

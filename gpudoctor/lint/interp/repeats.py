@@ -89,7 +89,9 @@ class Watch:
         if all(isinstance(event, REPEATABLE) for event in m.log[self.events :]):
             dull = m.dull.setdefault(function.node, Dull())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.
-            read = {each: m.store.get(each) for each in dict.fromkeys(m.reads[self.reads :]) if m.age(each) < self.clock}
+            read = {
+                each: m.store.get(each) for each in dict.fromkeys(m.reads[self.reads :]) if m.age(each) < self.clock
+            }
             dull.calls[key] = Past(result, read)
             dull.followed += 1
             dull.cost = max(dull.cost, m.statements - self.statements)

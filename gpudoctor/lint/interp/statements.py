@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
-from gpudoctor.lint.flow.store import Layer
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
@@ -18,6 +17,7 @@ from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.flow.store import Layer
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
