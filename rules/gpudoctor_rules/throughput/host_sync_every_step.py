@@ -50,9 +50,9 @@ automatic fix.
 
 ## Silent when
 
-The call stands under a test on the step, or any other test than one on the rank; the tensor is on the CPU anyway; the
-loop does not train; a clock is read right after the call; each round is a whole epoch and the call belongs to its
-evaluation. One finding for each loop, at its first wait.
+The call stands under a test on the step, or any other test than one on the rank; the tensor or the model is on the CPU
+anyway; the loop does not train; a clock is read right after the call; each round is a whole epoch and the call belongs
+to its evaluation. One finding for each loop, at its first wait.
 
 ## Sources
 
@@ -67,13 +67,14 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import ClockRead, HostSync, Loop
+from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._loops import in_last_round, training_loop, when_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
 
 MOST_SHOWN = 3
 """Places besides the first one: who mends these finds the others."""
@@ -95,7 +96,7 @@ class HostSyncEveryStep(Rule):
             # Every hundredth step costs nothing that could be measured.
             if loop is None or not _waits_for_gpu(event) or event.order in timed:
                 continue
-            if _in_every_round(program, event, loop):
+            if _in_every_round(program, event, loop) and not _trains_on_cpu(program, loop):
                 found = waits.setdefault(loop.location, [])
                 # The body is followed twice, so each place comes up twice.
                 if all(event.location.line != other.location.line for other in found):
@@ -121,11 +122,21 @@ def _waits_for_gpu(event: HostSync) -> bool:
     # `torch.cuda.synchronize()` waits for all, whatever was computed.
     if tensor is None:
         return True
-    if not isinstance(tensor, Tensor) or (isinstance(tensor.device, Device) and tensor.device.is_cpu):
+    if not isinstance(tensor, Tensor) or (tensor.device is not None and _is_cpu(tensor.device)):
         return False
     on_gpu = isinstance(tensor.device, Device) and tensor.device.is_accelerator
     # What a model returned is on the GPU in any training that is worth this advice.
     return on_gpu or tensor.origin is TensorOrigin.OUTPUT
+
+
+def _trains_on_cpu(program: Program, loop: Loop) -> bool:
+    """Each model that is called in the loop was never moved: there is no GPU to wait for."""
+    devices = [call.device for call in program.during(loop, Forward)]
+    return bool(devices) and all(each is not None and each.all(_is_cpu) for each in devices)
+
+
+def _is_cpu(device: Value) -> bool:
+    return isinstance(device, Device) and device.is_cpu
 
 
 def _in_every_round(program: Program, event: HostSync, loop: Loop) -> bool:
