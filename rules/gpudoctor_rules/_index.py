@@ -517,8 +517,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.host_sync_every_step",
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
-        needs=("Backward", "ClockRead", "HostSync", "Iterate", "OptimizerStep", "TakeGradient"),
-        size=6909,
+        needs=("Backward", "ClockRead", "Forward", "HostSync", "Iterate", "OptimizerStep", "TakeGradient"),
+        size=7423,
     ),
     RuleCard(
         code="GPU805",
