@@ -58,6 +58,8 @@ class Program:
     """The text of these files."""
     parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
     """The modules that each module has taken in, on any path."""
+    worlds: frozenset[World] = frozenset()
+    """All the ways of launching for which the entry is read, this one among them."""
 
     @cached_property
     def _by_type(self) -> dict[type[Event], list[Event]]:

@@ -32,6 +32,12 @@ LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI
 
 def programs_of(entry: ModuleFile, project: Project, launch: str = "auto") -> list[Program]:
     """The entry executed in each world that it is written for."""
+    programs = _in_each_world(entry, project, launch)
+    worlds = frozenset(program.world for program in programs)
+    return [replace(program, worlds=worlds) for program in programs]
+
+
+def _in_each_world(entry: ModuleFile, project: Project, launch: str) -> list[Program]:
     forget_keys()
     if launch != "auto":
         program, _, _ = _execute(entry, project, World(launch), {})

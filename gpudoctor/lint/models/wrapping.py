@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.torch_distributed import group_exists
-from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise
+from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, Wrap
+from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, SyncNorm, Wrap
 from gpudoctor.lint.values.function import Class, Method
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.rank import Rank
 
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+SYNC_NORM = "torch.nn.SyncBatchNorm"
 BASES = {name: kind for kind, name in CALLABLES.items()}
 """Wrappers that a class of the project may extend; an object of such a class is a module with attributes of its own."""
 
@@ -51,9 +57,7 @@ def bare(given: Values) -> Values:
 
 def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
     place = call.place
-    if not isinstance(inner, (Module, Wrapper)):
-        # The wrapper is the fact that counts; what is inside may come from code that is not read.
-        inner = Module(("unseen", inner), place, getattr(inner, "label", "") or "the model", made_by="unknown")
+    inner = _seen(inner, place)
     ids = call.arg(1, "device_ids")
     _use_ids(call, ids)
     wrapper = Wrapper(
@@ -70,6 +74,13 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
         model_device=device_of(call.do, inner), group_exists=group_exists(call.do), ids=_items(call, ids),
     )  # fmt: skip
     return wrapper
+
+
+def _seen(value: Value, place: Location) -> Value:
+    """The value as a module, also where it comes from code that is not read: one value is always one module."""
+    if isinstance(value, (Module, Wrapper)):
+        return value
+    return Module(("unseen", value), place, getattr(value, "label", "") or "the model", made_by="unknown")
 
 
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
@@ -200,7 +211,37 @@ def _has_attribute(call: Call, core: Value, name: str) -> bool | None:
     return False if isinstance(cls, Class) and cls.complete else None
 
 
-@MODELS.callable("torch.nn.SyncBatchNorm.convert_sync_batchnorm", "apex.parallel.convert_syncbn_model")
+@MODELS.callable(SYNC_NORM)
+def _sync_layer(call: Call) -> Values:
+    layer = new_module(call, SYNC_NORM, [], ready=False)
+    call.emit(SyncNorm, module=layer)
+    return one(layer)
+
+
+@MODELS.callable(
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "apex.parallel.convert_syncbn_model",
+    "timm.layers.convert_sync_batchnorm",
+    "timm.models.layers.convert_sync_batchnorm",
+)
 def _sync_batchnorm(call: Call) -> Values:
-    # The model is changed in place but for a bare BatchNorm, where only the returned one is new.
-    return call.args[0] if call.args else call.keywords.get("module") or one(NONE)
+    given = call.arg(0, "module")
+    if given is None:
+        return one(NONE)
+    made = {value: _synced(call, value) for value in given}
+    return given.mapped(lambda value: made[value])
+
+
+def _synced(call: Call, value: Value) -> Value:
+    """The model is changed in place but for a bare BatchNorm, where only the returned one is new."""
+    bare = isinstance(value, Module) and value.cls is None and value.made_by.startswith("torch.nn.BatchNorm")
+    if not bare:
+        call.emit(SyncNorm, module=_seen(value, call.place), given=value)
+        return value
+    layer = new_module(call, SYNC_NORM, [], ready=False)
+    # It takes over the parameters, which stay where they are.
+    device = call.do.fact(value, "device")
+    if device is not None:
+        call.do.set_fact(layer, "device", device)
+    call.emit(SyncNorm, module=layer, given=value)
+    return layer

@@ -180,6 +180,15 @@ class Wrap(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SyncNorm(Event):
+    """The batch norm layers of `module` take their statistics over all ranks from here on: it was made so, or `given`
+    was converted to it. The two are one object but for a bare layer."""
+
+    module: Value
+    given: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Discard(Event):
     """A bare expression statement whose value is dropped; `call` is the method or callable that made it."""
 

@@ -251,6 +251,7 @@ def test_a_program_for_both_is_executed_in_each(paper):
     )
     kinds = {program.world: [event.kind for event in program.events(Wrap)] for program in found.programs}
     assert kinds == {World.TORCHRUN: [WrapperKind.DDP], World.SINGLE: [WrapperKind.DATA_PARALLEL]}
+    assert all(program.worlds == {World.TORCHRUN, World.SINGLE} for program in found.programs)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from gpudoctor.lint.values.event import (
     Save,
     SeedSet,
     StartLogger,
+    SyncNorm,
     Wrap,
 )
 
@@ -143,3 +144,25 @@ def test_a_group_begins_and_ends(paper):
 def test_files_loggers_and_seeds(paper, line: str, kind: type, call: str):
     found = paper(f"import torch, wandb\nfrom torch.utils.tensorboard import SummaryWriter\n{line}\n")
     assert found.event(kind).call == call
+
+
+def test_batch_norm_over_all_ranks(paper):
+    found = paper(
+        """
+        import torch, torch.nn as nn
+        from elsewhere import build
+        convert = nn.SyncBatchNorm.convert_sync_batchnorm
+        layer = nn.SyncBatchNorm(4)
+        bare = convert(nn.BatchNorm1d(4).cuda())
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+        reveal(convert(model) is model)  #: True
+        unseen = convert(module=build())
+        wrapped = nn.DataParallel(unseen)
+        """
+    )
+    made, new, in_place, unseen = found.events(SyncNorm)
+    assert (made.given, made.module.made_by) == (None, "torch.nn.SyncBatchNorm")
+    assert (new.given.made_by, new.module.made_by) == ("torch.nn.BatchNorm1d", "torch.nn.SyncBatchNorm")
+    assert in_place.given == in_place.module
+    # What was not read is the same module to the conversion and to the wrapper.
+    assert unseen.module == found.event(Wrap).inner

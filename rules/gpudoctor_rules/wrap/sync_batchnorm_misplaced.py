@@ -1,0 +1,177 @@
+"""Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late.
+
+## What goes wrong
+
+`SyncBatchNorm` computes its statistics over the processes of a process group. `DataParallel` has one process, so its
+replicas each normalise their own part of the batch, as plain BatchNorm would; older versions end with
+`AttributeError: SyncBatchNorm is only supported within torch.nn.parallel.DistributedDataParallel`. On the CPU the wrap
+in `DistributedDataParallel` ends with `ValueError: SyncBatchNorm layers only work with GPU modules`. Converted after
+the wrap, layers are replaced in a model that the wrapper has already taken stock of. And `convert_sync_batchnorm` of
+a single BatchNorm layer, unlike that of a model, changes nothing: only what it returns is new.
+
+## Bad
+
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.Flatten(), nn.Linear(64, 10))
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    model = nn.DataParallel(model.cuda())
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.Flatten(), nn.Linear(64, 10))
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model).cuda()
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+
+## Fix
+
+Build the model, convert it, move it, wrap it in `DistributedDataParallel`, in this order. Unsafe: batch norm then
+sees other statistics, which is the point.
+
+## Silent when
+
+Whether the layers are converted is the user's choice, and the same program can be launched with
+`DistributedDataParallel` too; the conversion stands in a branch that excludes the wrap.
+
+## Sources
+
+PatrickHua/SimSiam#24, HRNet/HRNet-Semantic-Segmentation#183, NVIDIA/apex#109, pytorch/pytorch#38940,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import NONE, Const, Value
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Discard, InitGroup, SyncNorm, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import name_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`, "
+
+
+class SyncBatchnormMisplaced(Rule):
+    """Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late."""
+
+    code = "GPU110"
+    name = "sync-batchnorm-misplaced"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for sync in program.events(SyncNorm):
+            found = self._dropped(program, sync) or self._wrapped(program, sync)
+            if found is not None and found.location not in told:
+                told.add(found.location)
+                yield found
+
+    def _dropped(self, program: Program, sync: SyncNorm) -> Finding | None:
+        if sync.given is None or sync.given == sync.module:
+            return None
+        if not any(event.value == sync.module for event in program.events(Discard)):
+            return None
+        return self.found(
+            sync.location,
+            f"{name_of(sync.given)} is a single BatchNorm layer: it is not changed, and the layer that is returned "
+            "for it is dropped here.",
+            remedy="Keep what is returned, or convert the model that holds the layer.",
+        )
+
+    def _wrapped(self, program: Program, sync: SyncNorm) -> Finding | None:
+        for wrap in program.events(Wrap):
+            if not _concerns(program, sync.module, wrap):
+                continue
+            if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap):
+                return self._in_one_process(sync, wrap)
+            if wrap.order < sync.order and sync.given is not None and sync.when.implies(wrap.when):
+                return self._too_late(sync, wrap) if _averages(wrap) else None
+            if sync.order < wrap.order and wrap.when.implies(sync.when) and _on_cpu(program, wrap):
+                return self._without_gpu(sync, wrap)
+        return None
+
+    def _in_one_process(self, sync: SyncNorm, wrap: Wrap) -> Finding:
+        return self.found(
+            sync.location,
+            "These layers synchronise processes, and `DataParallel` has only one: each GPU still normalises its own "
+            "part of the batch.",
+            remedy=FIRST + "and train it with `DistributedDataParallel`, one process for each GPU.",
+            because=[("the model is wrapped in `DataParallel` here", wrap.location)],
+        )
+
+    def _too_late(self, sync: SyncNorm, wrap: Wrap) -> Finding:
+        kind = wrap.kind
+        assert isinstance(kind, WrapperKind)
+        sharded = kind is WrapperKind.FSDP
+        return self.found(
+            sync.location,
+            f"The model is inside `{kind.value}` already when its BatchNorm layers are replaced: "
+            + (
+                "the new ones do not hold the sharded weights."
+                if sharded
+                else "the wrapper was set up for the old ones."
+            ),
+            remedy=FIRST + f"and only then wrap it in `{kind.value}`.",
+            because=[("it is wrapped here", wrap.location)],
+            # The new layers share weights and buffers with the old ones, so with DDP most of it still works.
+            severity=None if sharded else Severity.WARNING,
+        )
+
+    def _without_gpu(self, sync: SyncNorm, wrap: Wrap) -> Finding:
+        return self.found(
+            wrap.location,
+            "The model is on the CPU, where `SyncBatchNorm` does not work: every rank ends with an error at this wrap.",
+            remedy="Move the model to the GPU of its rank before the wrap, or convert it only where there are GPUs.",
+            because=[("its BatchNorm layers become `SyncBatchNorm` here", sync.location)],
+        )
+
+
+def _concerns(program: Program, module: Value, wrap: Wrap) -> bool:
+    """The layers are in the wrapped model, or the wrapped one is a part of the converted one."""
+    return core_of(module) in program.within(wrap.inner) or core_of(wrap.inner) in program.within(module)
+
+
+def _meet(program: Program, sync: SyncNorm, wrap: Wrap) -> bool:
+    """Both surely happen, or the user's switch for the one can lead nowhere else than to the other."""
+    first, second = sorted((sync, wrap), key=lambda event: event.order)
+    alone = program.worlds == {World.SINGLE} and not second.when.excludes(first.when)
+    return second.when.implies(first.when) or alone
+
+
+def _averages(wrap: Wrap) -> bool:
+    return wrap.kind in (WrapperKind.DDP, WrapperKind.FSDP)
+
+
+def _on_cpu(program: Program, wrap: Wrap) -> bool:
+    """DDP of a model on the CPU by choice: with `device_ids` or NCCL that is a mistake of its own."""
+    by_choice = any(
+        init.backend is not None and init.backend.only == Const("gloo") for init in program.events(InitGroup)
+    )
+    ids = wrap.device_ids is not None and wrap.device_ids.any(lambda value: value != NONE)
+    at = wrap.model_device
+    return by_choice and wrap.kind is WrapperKind.DDP and not ids and at is not None and at.all(_is_cpu)
+
+
+def _is_cpu(value: Value) -> bool:
+    return isinstance(value, Device) and value.is_cpu
