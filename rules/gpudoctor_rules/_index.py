@@ -116,6 +116,18 @@ CARDS: tuple[RuleCard, ...] = (
         size=4183,
     ),
     RuleCard(
+        code="GPU110",
+        name="sync-batchnorm-misplaced",
+        severity=Severity.ERROR,
+        family="wrap",
+        module="gpudoctor_rules.wrap.sync_batchnorm_misplaced",
+        summary="Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late.",
+        fix_safety=Safety.UNSAFE,
+        shows_in_run=True,
+        needs=("Backward", "ClearGradients", "Collective", "Discard", "Forward", "InitGroup", "OptimizerStep", "SyncNorm", "Wrap"),
+        size=7858,
+    ),
+    RuleCard(
         code="GPU201",
         name="batch-off-device",
         severity=Severity.ERROR,
