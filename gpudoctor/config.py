@@ -17,7 +17,7 @@ from gpudoctor.errors import ConfigError, nearest
 from gpudoctor.record import dataclass
 
 LAUNCHES = ("auto", "torchrun", "spawn", "single")
-FORMATS = ("full", "concise", "json")
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab")
 FAIL_ON = ("error", "warning", "perf", "info", "never")
 
 OWN_FILE = "gpudoctor.toml"

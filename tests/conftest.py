@@ -11,6 +11,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # What a launcher, a CI service or a terminal may have set, and what would change a program or an output.
 _FOREIGN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+# Where a service has put the repository.
+_SERVICES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 _FOREIGN_PREFIXES = ("TORCHELASTIC_", "SLURM_", "NCCL_", "GPUDOCTOR_")
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CUDA_VISIBLE_DEVICES")
 
@@ -18,7 +20,7 @@ _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "C
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name in _FOREIGN or name in _TERMINAL or name.startswith(_FOREIGN_PREFIXES):
+        if name in (*_FOREIGN, *_SERVICES, *_TERMINAL) or name.startswith(_FOREIGN_PREFIXES):
             monkeypatch.delenv(name)
 
 

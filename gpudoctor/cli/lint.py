@@ -9,12 +9,13 @@ from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.edge import report_bug
 from gpudoctor.cli.output import refuse_bad_target, write_file, write_out
 from gpudoctor.cli.progress import Progress
+from gpudoctor.cli.rendering import rendered
 from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES
-from gpudoctor.diagnostic import Problem, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
-from gpudoctor.report import concise, full
+from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
 
@@ -44,9 +45,10 @@ class Lint(Command):
         progress = Progress(sys.stderr, wanted=not settings.quiet)
         outcome = lint(settings.request, progress)
         progress.close()
-        _print(outcome, settings)
+        exit_code = _exit_code(outcome, settings.fail_on)
+        _print(outcome, settings, exit_code)
         _tell(outcome, settings, options.arguments)
-        return _exit_code(outcome, settings.fail_on)
+        return exit_code
 
 
 def _declare_input(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +93,7 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
     )
+    group.add_argument("--statistics", action="store_true", help="say how often each rule found something, too")
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print findings, and nothing on standard error")
     loudness.add_argument("-v", "--verbose", action="store_true", help="say what is read and by which rules")
@@ -98,26 +101,12 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-cache", action="store_true", help="for scripts; nothing is cached as yet")
 
 
-def _print(outcome: Outcome, settings: Settings) -> None:
+def _print(outcome: Outcome, settings: Settings, exit_code: int) -> None:
     if settings.output_file:
-        write_file(settings.output_file, _rendered(outcome, settings, Style(colour=settings.colour == "always")))
+        style = Style(colour=settings.colour == "always")
+        write_file(settings.output_file, rendered(outcome, settings, style, exit_code))
     else:
-        write_out(_rendered(outcome, settings, style_for(sys.stdout, settings.colour)))
-
-
-def _rendered(outcome: Outcome, settings: Settings, style: Style) -> str:
-    if settings.output_format == "json":
-        # Imported late: people read the other formats, and json costs milliseconds.
-        from gpudoctor.report import json
-
-        bugs = [Problem("", str(bug)) for bug in outcome.failures]
-        errors = (*outcome.problems, *outcome.unread, *bugs)
-        return json.render(outcome.findings, outcome.files, errors) + "\n"
-    if settings.output_format == "concise":
-        lines = concise.render(outcome.findings, style)
-    else:
-        lines = full.render(outcome.findings, outcome.lines, style)
-    return "".join(f"{line}\n" for line in lines)
+        write_out(rendered(outcome, settings, style_for(sys.stdout, settings.colour), exit_code))
 
 
 def _tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None:
@@ -128,6 +117,9 @@ def _tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> Non
         print(f"Configuration: {settings.config.origin or 'none'}", file=sys.stderr)
         print(f"Rules: {' '.join(card.code for card in settings.request.rules)}", file=sys.stderr)
         print(*(f"Read: {name}" for name in outcome.read), sep="\n", file=sys.stderr)
+    if settings.statistics and not settings.quiet and settings.output_format != "json":
+        for line in table(counts(outcome.findings)):
+            print(line, file=sys.stderr)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
         print(summary(outcome.findings, outcome.files), file=sys.stderr)

@@ -17,7 +17,7 @@ from gpudoctor.errors import GpudoctorError, UsageError, nearest
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.source.file import Unreadable, read_source
 from gpudoctor.lint.source.project import Project
-from gpudoctor.report.full import WORLDS
+from gpudoctor.report.story import WORLDS
 from gpudoctor.report.text import Style, wrap
 
 if TYPE_CHECKING:

@@ -31,6 +31,7 @@ class Settings:
     colour: str
     quiet: bool
     verbose: bool
+    statistics: bool
 
 
 def settings_for(options: argparse.Namespace) -> Settings:
@@ -46,6 +47,7 @@ def settings_for(options: argparse.Namespace) -> Settings:
         colour=options.color,
         quiet=options.quiet,
         verbose=options.verbose,
+        statistics=options.statistics,
     )
 
 

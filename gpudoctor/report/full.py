@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Related
 from gpudoctor.report.frame import Lines, frame
+from gpudoctor.report.story import story
 from gpudoctor.report.text import Style, wrap
 
-WORLDS = {
-    "torchrun": "torchrun starts one process per GPU",
-    "spawn": "mp.spawn starts one process per GPU",
-    "single": "one process sees several GPUs",
-}
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Finding, Related
+
 _INDENT = "  "
 
 
@@ -26,7 +25,7 @@ def render(findings: Iterable[Finding], lines: Lines, style: Style) -> Iterator[
 def _finding(finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
     severity = finding.severity.value
     yield f"{style.paint(str(finding.location), 'bold')}: {style.paint(severity, severity)}: {_label(finding, style)}"
-    yield from wrap(_story(finding), style.width, _INDENT)
+    yield from wrap("\n".join(story(finding)), style.width, _INDENT)
     yield from _framed(frame(finding.location, lines, style, severity))
     for related in finding.related:
         yield from _related(related, finding, lines, style)
@@ -40,16 +39,6 @@ def _finding(finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
 
 def _label(finding: Finding, style: Style) -> str:
     return f"{style.paint(finding.code, 'bold')} {finding.name}"
-
-
-def _story(finding: Finding) -> str:
-    story = finding.message
-    worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
-    if worlds:
-        story += f"\nThis happens when {' and also when '.join(worlds)}."
-    if finding.confidence is Confidence.LIKELY:
-        story += "\nIt happens on some of the ways through the program, not on all."
-    return story
 
 
 def _framed(lines: Iterable[str]) -> Iterator[str]:

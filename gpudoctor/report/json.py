@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from gpudoctor.report.statistics import counts
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Edit, Finding, Fix, Problem, Related
@@ -12,14 +14,19 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-def render(findings: Iterable[Finding], files: int, errors: Iterable[Problem]) -> str:
-    """One document: the findings, how many files were read, and what could not be done."""
-    document = {
+def render(findings: Sequence[Finding], files: int, errors: Iterable[Problem], *, with_statistics: bool = False) -> str:
+    """One document: the findings, how many files were read, what could not be done, and how often each rule found."""
+    document: dict[str, Any] = {
         "version": VERSION,
         "findings": [_finding(finding) for finding in findings],
         "files": files,
         "errors": [{"path": error.path, "message": error.message} for error in errors],
     }
+    if with_statistics:
+        document["statistics"] = [
+            {"code": each.code, "name": each.name, "severity": each.severity.value, "count": each.count}
+            for each in counts(findings)
+        ]
     return json.dumps(document, indent=2)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint import examine
 from gpudoctor.lint.program import Program, World
@@ -90,6 +91,22 @@ def seed_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RuleC
     yield card_of("seed_pack.seeds.seed_is_set", "seed_pack")
     for name in [name for name in sys.modules if name.startswith("seed_pack")]:
         del sys.modules[name]
+
+
+@pytest.fixture
+def lint(
+    seed_rule: RuleCard, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Calls the command; gives the exit code and what it printed."""
+    assert seed_rule.code == "GPU950"
+    monkeypatch.setattr(registry, "_installed_packs", lambda path: ["seed_pack"])
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["lint", *arguments])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
 
 
 @pytest.fixture

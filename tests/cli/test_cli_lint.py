@@ -9,35 +9,16 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor import cli, registry
 from gpudoctor.cli import progress
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
 
 pytestmark = pytest.mark.usefixtures("on_paper")
 
 MAIN = 'import torch\nif __name__ == "__main__":\n    seed()\n'
 Write = Callable[..., Path]
 Lint = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def lint(seed_rule: RuleCard, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lint:
-    """Calls the command; gives the exit code and what it printed."""
-    assert seed_rule.code == "GPU950"
-    monkeypatch.setattr(registry, "_installed_packs", lambda path: ["seed_pack"])
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["lint", *arguments])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
 
 
 def test_findings(write: Write, lint: Lint) -> None:

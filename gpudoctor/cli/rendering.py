@@ -1,0 +1,106 @@
+"""From what lint has found to the text of a format. Formats for machines are imported when they are asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Problem
+from gpudoctor.report import concise, full
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpudoctor.cli.settings import Settings
+    from gpudoctor.lint.task import Outcome
+    from gpudoctor.report.sarif import Described
+    from gpudoctor.report.text import Style
+
+
+def rendered(outcome: Outcome, settings: Settings, style: Style, exit_code: int) -> str:
+    """What goes to standard output or into the output file, all of it."""
+    match settings.output_format:
+        case "json":
+            return _json(outcome, with_statistics=settings.statistics)
+        case "sarif":
+            return _sarif(outcome, settings, exit_code)
+        case "github":
+            return _github(outcome)
+        case "gitlab":
+            return _gitlab(outcome)
+        case "concise":
+            return _text(concise.render(outcome.findings, style))
+    return _text(full.render(outcome.findings, outcome.lines, style))
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _json(outcome: Outcome, *, with_statistics: bool) -> str:
+    from gpudoctor.report import json
+
+    errors = (*outcome.problems, *outcome.unread, *_bugs(outcome))
+    return json.render(outcome.findings, outcome.files, errors, with_statistics=with_statistics) + "\n"
+
+
+def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
+    from gpudoctor import __version__
+    from gpudoctor.report import sarif
+
+    execution = sarif.Execution(
+        version=__version__,
+        folder=os.getcwd(),
+        exit_code=exit_code,
+        errors=(*outcome.problems, *_bugs(outcome)),
+        warnings=outcome.unread,
+    )
+    return sarif.render(outcome.findings, _described(outcome, settings), outcome.lines, execution, _root()) + "\n"
+
+
+def _described(outcome: Outcome, settings: Settings) -> dict[str, Described]:
+    """The rules that have found something, with their pages; those of all rules would be most of each log."""
+    from gpudoctor.cli.page import plain
+    from gpudoctor.registry import page_of
+    from gpudoctor.report.sarif import Described
+    from gpudoctor.report.text import Style
+
+    # Viewers wrap by themselves.
+    endless = Style(width=1 << 20)
+    codes = {finding.code for finding in outcome.findings}
+    cards = [card for card in settings.request.known if card.code in codes]
+    pages = {card.code: page_of(card) for card in cards}
+    return {
+        card.code: Described(
+            code=card.code,
+            name=card.name,
+            severity=card.severity,
+            family=card.family,
+            summary=card.summary,
+            text=plain(f"{card.code} {card.name}", pages[card.code], endless),
+            markdown=pages[card.code].strip() + "\n",
+        )
+        for card in cards
+    }
+
+
+def _github(outcome: Outcome) -> str:
+    from gpudoctor.report import github
+
+    errors = (*outcome.problems, *_bugs(outcome))
+    return _text(github.render(outcome.findings, errors, outcome.unread, _root()))
+
+
+def _gitlab(outcome: Outcome) -> str:
+    from gpudoctor.report import gitlab
+
+    return gitlab.render(outcome.findings, outcome.lines, _root()) + "\n"
+
+
+def _bugs(outcome: Outcome) -> list[Problem]:
+    return [Problem("", str(bug)) for bug in outcome.failures]
+
+
+def _root() -> str:
+    """The folder of the repository where a service says so; else paths count from the working directory."""
+    return os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR") or ""

@@ -1,0 +1,73 @@
+"""Workflow commands of GitHub Actions: one line each, which the runner turns into a note at the line of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.report.place import from_root
+from gpudoctor.report.story import story
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Problem
+
+_COMMANDS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.PERF: "notice",
+    Severity.INFO: "notice",
+}
+
+
+def render(
+    findings: Iterable[Finding], errors: Iterable[Problem], warnings: Iterable[Problem], root: str = ""
+) -> Iterator[str]:
+    """A command for each finding, then for what could not be done; `root` is the folder of the repository."""
+    for finding in findings:
+        place = _place(finding.location, root)
+        yield _command(_COMMANDS[finding.severity], _told_of(finding), **place, title=f"{finding.code} {finding.name}")
+    for name, problems in (("error", errors), ("warning", warnings)):
+        yield from (_command(name, _told(problem), title="gpudoctor") for problem in problems)
+
+
+def _told_of(finding: Finding) -> str:
+    # The runner's log shows no place, so it stands in the text as well.
+    message, *more = story(finding)
+    led_there = (f"{_line(related.location)}: {related.message}" for related in finding.related)
+    told = [f"{finding.location}: {message}", *more, *led_there, f"help: {finding.remedy}" if finding.remedy else ""]
+    return "\n".join(part for part in told if part)
+
+
+def _line(at: Location) -> str:
+    return f"{at.path}:{at.line}"
+
+
+def _told(problem: Problem) -> str:
+    return str(problem) if problem.path else problem.message
+
+
+def _place(at: Location, root: str) -> dict[str, str]:
+    end_line = at.end_line or at.line
+    place = {"file": from_root(at.path, root), "line": str(at.line), "endLine": str(end_line)}
+    # Columns over several lines make GitHub drop the note.
+    if end_line == at.line:
+        place |= {"col": str(at.column), "endColumn": str(max(at.end_column, at.column))}
+    return place
+
+
+def _command(name: str, message: str, **properties: str) -> str:
+    shown = ",".join(f"{key}={_escaped(value, _IN_PROPERTIES)}" for key, value in properties.items())
+    return f"::{name} {shown}::{_escaped(message, _EVERYWHERE)}"
+
+
+# The sign of the escape comes first, or it would escape the others once more.
+_EVERYWHERE: Sequence[tuple[str, str]] = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
+# These two end a property and the list of properties.
+_IN_PROPERTIES = (*_EVERYWHERE, (":", "%3A"), (",", "%2C"))
+
+
+def _escaped(text: str, escapes: Sequence[tuple[str, str]]) -> str:
+    for sign, escape in escapes:
+        text = text.replace(sign, escape)
+    return text

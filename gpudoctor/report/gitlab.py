@@ -1,0 +1,41 @@
+"""The code quality report of GitLab, which shows in a merge request what it adds and what it removes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.diagnostic import Severity
+from gpudoctor.report.fingerprint import Lines, fingerprints
+from gpudoctor.report.place import from_root
+from gpudoctor.report.story import story
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Finding
+
+_SEVERITIES = {
+    Severity.ERROR: "critical",
+    Severity.WARNING: "major",
+    Severity.PERF: "minor",
+    Severity.INFO: "info",
+}
+
+
+def render(findings: Sequence[Finding], lines: Lines, root: str = "") -> str:
+    """A list of issues; what could not be done has no place in it. `root` is the folder of the repository."""
+    known_by = fingerprints(findings, lines, root)
+    issues = [_issue(finding, known, root) for finding, known in zip(findings, known_by, strict=True)]
+    return json.dumps(issues, indent=2)
+
+
+def _issue(finding: Finding, fingerprint: str, root: str) -> dict[str, Any]:
+    at = finding.location
+    return {
+        # The page of the merge request shows little else than this text.
+        "description": " ".join(f"{finding.code} {finding.name}: {' '.join(story(finding))} {finding.remedy}".split()),
+        "check_name": finding.code,
+        "fingerprint": fingerprint,
+        "severity": _SEVERITIES[finding.severity],
+        "location": {"path": from_root(at.path, root), "lines": {"begin": at.line, "end": at.end_line or at.line}},
+    }

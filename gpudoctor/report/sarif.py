@@ -1,0 +1,192 @@
+"""SARIF 2.1.0, the log that code scanning services and editors read.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from gpudoctor.diagnostic import Finding, Problem, Severity
+from gpudoctor.record import dataclass
+from gpudoctor.report.fingerprint import Lines, fingerprints
+from gpudoctor.report.story import story
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Edit, Fix, Location, Related
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+BASE = "%SRCROOT%"
+FINGERPRINT = "gpudoctor/v1"
+"""Ours alone: `primaryLocationLineHash` is computed by GitHub's upload, which warns of any other value."""
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.PERF: "note", Severity.INFO: "note"}
+_PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
+_PLACEHOLDER = re.compile(r"\{(\d+)\}")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A rule as the log explains it: its page as plain `text` and as `markdown`."""
+
+    code: str
+    name: str
+    severity: Severity
+    family: str
+    summary: str
+    text: str
+    markdown: str
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the program that writes the log has run: in which folder, how it ends, and what it could not do."""
+
+    version: str
+    folder: str
+    exit_code: int
+    errors: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+def render(
+    findings: Sequence[Finding], rules: Mapping[str, Described], lines: Lines, execution: Execution, root: str = ""
+) -> str:
+    """A log of one run. `rules` describes the rules of the findings; `root` is the folder of the repository."""
+    described = [rules[code] for code in sorted({finding.code for finding in findings})]
+    at = {rule.code: index for index, rule in enumerate(described)}
+    known_by = fingerprints(findings, lines, root)
+    run = {
+        "tool": {"driver": _driver(described, execution.version)},
+        "invocations": [_invocation(execution)],
+        "originalUriBaseIds": {BASE: {"uri": _folder_uri(execution.folder)}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(each, at[each.code], known) for each, known in zip(findings, known_by, strict=True)],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _driver(rules: Iterable[Described], version: str) -> Json:
+    return {"name": "gpudoctor", "version": version, "rules": [_rule(rule) for rule in rules]}
+
+
+def _rule(rule: Described) -> Json:
+    return {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.summary},
+        "help": {"text": rule.text, "markdown": rule.markdown},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        # GitHub filters alerts by the one and sorts them by the other.
+        "properties": {"tags": [rule.family], "problem.severity": _PROBLEMS.get(rule.severity, "recommendation")},
+    }
+
+
+def _invocation(execution: Execution) -> Json:
+    told = [("error", problem) for problem in execution.errors] + [("warning", each) for each in execution.warnings]
+    return {
+        # Findings make the exit code 1, and are no failure of the tool.
+        "executionSuccessful": execution.exit_code < 2,
+        "exitCode": execution.exit_code,
+        "toolExecutionNotifications": [_notification(level, problem) for level, problem in told],
+    }
+
+
+def _notification(level: str, problem: Problem) -> Json:
+    notification: Json = {
+        "level": level,
+        "message": {"text": _plain(str(problem) if problem.path else problem.message)},
+    }
+    if problem.path:
+        notification["locations"] = [{"physicalLocation": {"artifactLocation": _artifact(problem.path)}}]
+    return notification
+
+
+def _result(finding: Finding, rule: int, fingerprint: str) -> Json:
+    result: Json = {
+        "ruleId": finding.code,
+        "ruleIndex": rule,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": _told_of(finding)},
+        "locations": [{"physicalLocation": _physical(finding.location)}],
+        "partialFingerprints": {FINGERPRINT: fingerprint},
+        "properties": {"confidence": finding.confidence.value, "seenIn": finding.seen_in.value, "world": finding.world},
+    }
+    if finding.related:
+        result["relatedLocations"] = [_related(number, each) for number, each in enumerate(finding.related, 1)]
+    if finding.fix:
+        result["fixes"] = [_fix(finding.fix)]
+    return result
+
+
+def _told_of(finding: Finding) -> str:
+    """What happens, what to do, and links to what led there: GitHub shows related places only where they are linked."""
+    told = [_plain(part) for part in (*story(finding), finding.remedy) if part]
+    links = [f"[{_in_link(related.message)}]({number})" for number, related in enumerate(finding.related, 1)]
+    return "\n".join([*told, *(["What led there: " + "; ".join(links) + "."] if links else [])])
+
+
+def _plain(text: str) -> str:
+    # Viewers leave other braces alone; doubling those as well, as the standard asks, would show them doubled.
+    return _PLACEHOLDER.sub(r"{{\1}}", text)
+
+
+def _in_link(text: str) -> str:
+    return _plain(re.sub(r"([\\\[\]])", r"\\\1", text))
+
+
+def _related(number: int, related: Related) -> Json:
+    return {
+        "id": number,
+        "message": {"text": _plain(related.message)},
+        "physicalLocation": _physical(related.location),
+    }
+
+
+def _fix(fix: Fix) -> Json:
+    changes: dict[str, list[Json]] = {}
+    for edit in fix.edits:
+        changes.setdefault(edit.location.path, []).append(_replacement(edit))
+    return {
+        "description": {"text": _plain(fix.title)},
+        "artifactChanges": [
+            {"artifactLocation": _artifact(path), "replacements": replacements}
+            for path, replacements in changes.items()
+        ],
+    }
+
+
+def _replacement(edit: Edit) -> Json:
+    return {"deletedRegion": _region(edit.location), "insertedContent": {"text": edit.text}}
+
+
+def _physical(at: Location) -> Json:
+    return {"artifactLocation": _artifact(at.path), "region": _region(at)}
+
+
+def _region(at: Location) -> Json:
+    region = {"startLine": at.line, "startColumn": at.column}
+    if at.end_line:
+        region |= {"endLine": at.end_line, "endColumn": at.end_column}
+    return region
+
+
+def _artifact(path: str) -> Json:
+    # What lies elsewhere is shown with its whole path, and has no base.
+    if PurePath(path).is_absolute():
+        return {"uri": PurePath(path).as_uri()}
+    # Quoted, so that a colon in the first part is not taken for a scheme.
+    return {"uri": quote(PurePath(path).as_posix()), "uriBaseId": BASE}
+
+
+def _folder_uri(folder: str) -> str:
+    # Without the last slash the folder would be taken for a file beside its content.
+    return PurePath(folder).as_uri().rstrip("/") + "/"
