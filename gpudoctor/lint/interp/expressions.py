@@ -98,6 +98,9 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
         return one(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
         return m.concatenate(left, right, node)
+    # `step % ACCUMULATE == 0` with ACCUMULATE = 1 holds in each round.
+    if isinstance(op, ast.Mod) and right == Const(1) and left.depends & Dependence.BATCH_INDEX:
+        return one(Const(0))
     return one(_mixed(op, left, right, m.text(node, 40)))
 
 

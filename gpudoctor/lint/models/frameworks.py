@@ -11,7 +11,7 @@ from gpudoctor.lint.values.base import NONE, TRUE, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Backward, Collective, Save, UseManaged, Wrap
+from gpudoctor.lint.values.event import Backward, Collective, GradientSync, Save, UseManaged, Wrap
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.group import Managed
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
@@ -290,9 +290,13 @@ def _unwrap(call: Call) -> Values:
     return one(only.core) if isinstance(only, Wrapper) else (call.args[0] if call.args else one(NONE))
 
 
-@MODELS.method(
-    Managed, "no_sync", "accumulate", "autocast", "main_process_first", "local_main_process_first", "rank_zero_first"
-)
+@MODELS.method(Managed, "no_sync", "accumulate", "no_backward_sync")
+def _syncs(call: Call) -> Values:
+    call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return _context(call)
+
+
+@MODELS.method(Managed, "autocast", "main_process_first", "local_main_process_first", "rank_zero_first")
 def _context(call: Call) -> Values:
     return one(Context(f"accelerate.{call.name}"))
 

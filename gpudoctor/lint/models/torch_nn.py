@@ -25,7 +25,6 @@ from gpudoctor.lint.values.event import (
     Move,
     Save,
 )
-from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -566,12 +565,6 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
                 return
         standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
-
-
-@MODELS.method(Wrapper, "no_sync", "join")
-def _no_sync(call: Call) -> Values:
-    # `join()` shadows collectives of ranks that ran out of batches; `no_sync()` skips the all-reduce.
-    return one(Context(f"torch.{call.name}", call.receiver))
 
 
 @MODELS.callable(

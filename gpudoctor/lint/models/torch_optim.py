@@ -41,8 +41,9 @@ def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool
 
 
 @MODELS.callable(
-    "torch.optim.*", "torch.distributed.optim.ZeroRedundancyOptimizer", "apex.optimizers.*", "bitsandbytes.optim.*"
-)
+    "torch.optim.*", "torch.distributed.optim.ZeroRedundancyOptimizer", "apex.optimizers.*", "bitsandbytes.optim.*",
+    "transformers.AdamW", "transformers.optimization.AdamW", "transformers.Adafactor",
+)  # fmt: skip
 def _optimizer(call: Call) -> Values:
     last = call.name.rpartition(".")[2]
     # `torch.optim.swa_utils.update_bn` and the like are functions.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.torch_distributed import group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
@@ -13,8 +13,8 @@ from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrap
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, SyncNorm, Wrap
-from gpudoctor.lint.values.function import Class, Method
+from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, GradientSync, SyncNorm, Wrap
+from gpudoctor.lint.values.function import Class, Context, Method
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.rank import Rank
 
@@ -189,6 +189,10 @@ def _attribute(call: Call) -> Values:
     # A compiled module passes unknown attributes through to the model.
     if own is None:
         return call.do.attribute(wrapper.inner, name, call.node)
+    # The wrapper of apex has two methods where torch's has `no_sync`.
+    if name in ("disable_allreduce", "enable_allreduce"):
+        call.emit(GradientSync, target=wrapper, call=name)
+        return _plain(call)
     # What `nn.Module` has, the wrapper has itself; all else is only on `.module`.
     if wrapper_has(wrapper, name):
         return one(Method(wrapper, name)) if name in MODULE_API or name in ("no_sync", "join") else _plain(call)
@@ -196,6 +200,28 @@ def _attribute(call: Call) -> Values:
     # AttributeError: 'DistributedDataParallel' object has no attribute …
     call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
     return call.do.attribute(wrapper.inner, name, call.node)
+
+
+@MODELS.method(Wrapper, "no_sync", "join")
+def _no_sync(call: Call) -> Values:
+    # `join()` shadows collectives of ranks that ran out of batches; `no_sync()` skips the all-reduce.
+    if call.name == "no_sync":
+        call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return one(Context(f"torch.{call.name}", call.receiver))
+
+
+@MODELS.method(Unknown, "no_sync")
+def _unknown_no_sync(call: Call) -> Values:
+    """`model.no_sync()` of a model that code made which was not read."""
+    call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return one(Context("torch.no_sync", call.receiver))
+
+
+@MODELS.setter(Wrapper)
+def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`model.require_backward_grad_sync = last_micro_step`: what `no_sync` does, by hand."""
+    if name == "require_backward_grad_sync":
+        do.emit(GradientSync, at=place, target=owner, call=name)
 
 
 def _plain(call: Call) -> Values:

@@ -334,6 +334,15 @@ class TakeGradient(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GradientSync(Event):
+    """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
+    the wrapper, or the framework."""
+
+    target: Value
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradientsSwitched(Event):
     """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
 

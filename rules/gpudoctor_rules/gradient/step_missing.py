@@ -61,7 +61,6 @@ from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
     Escape,
-    Event,
     Forward,
     Lost,
     MakeOptimizer,
@@ -71,7 +70,15 @@ from gpudoctor.lint.values.event import (
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import clears_all, feeds, is_followed, may_feed, name_of, repeating_loop
+from gpudoctor_rules.gradient._steps import (
+    clears_all,
+    feeds,
+    is_followed,
+    may_feed,
+    name_of,
+    repeating_loop,
+    same_round,
+)
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -158,7 +165,7 @@ class StepMissing(Rule):
         if cleared is None or backward is None:
             return None
         # The wording depends on it: cleared too late, or computed too late.
-        early = any(event.order < cleared.order and _together(event, step) for event in program.events(Backward))
+        early = any(event.order < cleared.order and same_round(event, step) for event in program.events(Backward))
         where = "after `backward()`" if early else "and `backward()` comes only behind it"
         return self.found(
             step.location,
@@ -184,7 +191,7 @@ def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optim
         if event.when.excludes(step.when):
             continue
         if isinstance(event, ClearGradients):
-            if clears_all(program, event, optimizer) and step.when.implies(event.when) and _together(event, step):
+            if clears_all(program, event, optimizer) and step.when.implies(event.when) and same_round(event, step):
                 return event
         # Unread code may run a backward of its own, so the search ends there without a result.
         elif not isinstance(event, Backward) or may_feed(program, event, optimizer):
@@ -196,8 +203,3 @@ def _takes_a_loss(event: Escape) -> bool:
     """Code that could not be read is handed a tensor, and may run `backward()` on it."""
     # As `scaler.scale(loss)` of an unknown scaler, or a trainer's `backward(loss)`.
     return any(isinstance(value, Tensor) for value in event.values)
-
-
-def _together(one: Event, other: Event) -> bool:
-    """Both happen in the same round of the same loops."""
-    return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]

@@ -9,7 +9,9 @@ from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
     Forward,
+    GradientSync,
     Iterate,
+    LeaveLoop,
     Load,
     MakeLoader,
     MakeSampler,
@@ -394,3 +396,66 @@ def test_a_checkpoint_in_a_helper_file(paper):
     assert [(place.path, place.line) for place in save.way.calls] == [("train.py", 5)]
     assert [entry for entry, _ in save.states] == ["model"]
     assert found.event(Load).location.path == "tools/checkpoint.py"
+
+
+SYNC_CONTROLS = {
+    "no_sync": "with model.no_sync(): pass",
+    "no_sync of one of two": "with (model.no_sync() if args.quiet else contextlib.nullcontext()): pass",
+    "require_backward_grad_sync": "model.require_backward_grad_sync = False",
+    "disable_allreduce": "model.disable_allreduce()",
+    "accumulate": "with accelerate.Accelerator().accumulate(model): pass",
+    "no_sync of unknown": "with company.make(model).no_sync(): pass",
+}
+
+
+@pytest.mark.parametrize("control", SYNC_CONTROLS.values(), ids=SYNC_CONTROLS)
+def test_who_says_when_gradients_are_averaged(paper, control: str):
+    found = paper(
+        f"""
+        import argparse, contextlib, accelerate, company, torch
+        args = argparse.ArgumentParser().parse_args()
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+        {control}
+        """
+    )
+    assert found.event(GradientSync).call in control
+
+
+def test_no_sync_around_the_end_of_the_data_is_no_such_thing(paper):
+    found = paper(
+        """
+        import torch
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+        with model.join():
+            model.static_graph = True
+        """
+    )
+    assert found.events(GradientSync) == []
+
+
+def test_leaving_a_loop_over_batches_by_its_counter(paper):
+    found = paper(
+        """
+        from torch.utils.data import DataLoader
+        for step, batch in enumerate(DataLoader([1])):
+            if step > 3:
+                break
+        for step in range(9):
+            if step > 3:
+                break
+        """
+    )
+    assert {event.location.line for event in found.events(LeaveLoop)} == {5}
+
+
+def test_every_count_is_a_multiple_of_one(paper):
+    paper(
+        """
+        steps, ACCUMULATE = 0, 1
+        for epoch in range(9):
+            steps += 1
+            reveal(steps % ACCUMULATE)  #: 0
+            reveal((epoch + 1) % ACCUMULATE == 0)  #: True
+            reveal(epoch % 2)  #: unknown
+        """
+    )

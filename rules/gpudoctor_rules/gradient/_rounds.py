@@ -1,0 +1,113 @@
+"""Accumulation: several backwards whose gradients add up to one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.event import Backward, ClearGradients, Escape, Event, LeaveLoop, Lost, OptimizerStep
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor_rules.gradient._steps import may_clear, may_feed, same_round
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+    from gpudoctor.lint.values.event import Loop
+    from gpudoctor.lint.values.module import Wrapper
+
+
+def is_step(program: Program, step: OptimizerStep) -> bool:
+    """An optimizer steps; what came from code that was not read is one if its gradients are cleared, too."""
+    if isinstance(step.optimizer, Optimizer):
+        return True
+    return any(event.target == step.optimizer for event in program.events(ClearGradients))
+
+
+def steps_less_often(program: Program, backward: Backward, step: OptimizerStep) -> bool:
+    """The loop comes by the backward more often than by the step behind it."""
+    if step.order < backward.order or backward.when.excludes(step.when):
+        return False
+    if same_round(backward, step):
+        return _every_few_rounds(program, backward, step.when.without(backward.when))
+    return _inner_loop(program, backward, step) is not None
+
+
+def _every_few_rounds(program: Program, backward: Backward, extra: Condition) -> bool:
+    """What the step asks beyond the backward is answered by the counter of this loop, and the loop goes on without."""
+    loop = backward.loops[-1] if backward.loops else None
+    # In the first round all counters are new: only a later one tells whose they are.
+    if loop is None or loop.pass_ == 0:
+        return False
+    counted = {literal for literal in extra if literal.atom.depends & Dependence.BATCH_INDEX}
+    if not counted:
+        return False
+    first = [event for event in program.log[loop.entered : backward.order] if _in_first_round(event, loop)]
+    leaves = [event for event in program.during(loop, LeaveLoop) if event.how != "continue"]
+    return any(
+        # `if epoch > 3` has one answer for all rounds; `if step == last: break` leaves the loop.
+        not any(literal in event.when or literal.negated() in event.when for event in first)
+        and not any(literal.negated() in event.when for event in leaves)
+        for literal in counted
+    )
+
+
+def _in_first_round(event: Event, loop: Loop) -> bool:
+    return any(each.identity == loop.identity and each.pass_ == 0 for each in event.loops)
+
+
+def _inner_loop(program: Program, backward: Backward, step: OptimizerStep) -> Loop | None:
+    """The loop that repeats the backward, with the forward that it follows, before the step."""
+    outside = {(loop.identity, loop.pass_) for loop in step.loops}
+    inner = [loop for loop in backward.loops if (loop.identity, loop.pass_) not in outside]
+    if len(inner) + len(step.loops) != len(backward.loops) or any(loop.entered > step.order for loop in inner):
+        return None
+    repeats = [loop for loop in inner if loop.times is None or loop.times > 1]
+    if not repeats or not step.loops:
+        return None
+    forwards = [program.forwards[each] for each in backward.forwards if each in program.forwards]
+    # Several losses of one forward are not several batches.
+    if any(all(loop.identity != repeats[0].identity for loop in call.loops) for call in forwards):
+        return None
+    return repeats[0]
+
+
+def adds_up(program: Program, backward: Backward, step: OptimizerStep, wrapper: Wrapper | None) -> bool:
+    """The gradients stay until the step: none steps or clears in between, in each round."""
+    optimizer = step.optimizer
+    if isinstance(optimizer, Optimizer) and not may_feed(program, backward, optimizer):
+        return False
+    around = backward.loops[-1]
+    for other in program.during(around, OptimizerStep):
+        follows = other.order > backward.order and _always(other, backward)
+        # A step in the inner loop, too, may be the one of the round before: `if i > 0: optimizer.step()`.
+        if (follows or not same_round(backward, step)) and _may_be(other.optimizer, optimizer):
+            return False
+    for clear in program.during(around, ClearGradients):
+        between = backward.order < clear.order < step.order
+        if (between or _always(clear, backward)) and _may_reach(program, clear, optimizer):
+            return False
+    return not any(_gets_at(event, wrapper) for event in program.during(around, Escape, Lost))
+
+
+def _always(event: Event, backward: Backward) -> bool:
+    """It happens in each round in which the backward happens."""
+    return same_round(event, backward) and backward.when.implies(event.when)
+
+
+def _may_reach(program: Program, clear: ClearGradients, optimizer: Value) -> bool:
+    return not isinstance(optimizer, Optimizer) or may_clear(program, clear, optimizer)
+
+
+def _may_be(one: Value, other: Value) -> bool:
+    return one == other or not (isinstance(one, Optimizer) and isinstance(other, Optimizer))
+
+
+def _gets_at(event: Event, wrapper: Wrapper | None) -> bool:
+    """Code that could not be read gets at the model, and may open `no_sync`."""
+    if isinstance(event, Lost):
+        return event.limit
+    if not isinstance(event, Escape) or wrapper is None:
+        return False
+    return any(core_of(value) == wrapper.core for value in event.values)

@@ -1,0 +1,155 @@
+"""Gradients are summed over several batches, and sent to all ranks after each of them.
+
+## What goes wrong
+
+`DistributedDataParallel` averages the gradients over all ranks in each `backward()`. A loop that steps only every few
+batches needs that once for each step; here all the other transfers are made for nothing. The result is right, but the
+network carries several times the traffic, and with slow links accumulation gains nothing.
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    for step, (x, y) in enumerate(loader, 1):
+        loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
+        loss.backward()
+        if step % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Good
+
+    import os
+    from contextlib import nullcontext
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    for step, (x, y) in enumerate(loader, 1):
+        with nullcontext() if step % 4 == 0 else model.no_sync():
+            loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
+            loss.backward()
+        if step % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Fix
+
+Run all batches of a step but the last under `with model.no_sync():`, the forward too: without it `no_sync` has no
+effect. With accelerate, `with accelerator.accumulate(model):` around the step does it. No automatic fix.
+
+## Silent when
+
+Some optimizer of the model steps after each backward, or its gradients are cleared before the next; the step is left
+out only where the loop ends; the program controls the reduction itself anywhere (`no_sync`, `accumulate`,
+`require_backward_grad_sync`); the model is sharded, where `no_sync` costs memory; the loop hands the model to code that
+could not be read; an engine such as DeepSpeed or Lightning does the step.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html,
+pytorch/pytorch#43201.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._rounds import adds_up, is_step, steps_less_often
+from gpudoctor_rules.gradient._steps import name_of
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+
+class SyncOnEveryMicrobatch(Rule):
+    """Gradients are summed over several batches, and sent to all ranks after each of them."""
+
+    code = "GPU701"
+    name = "sync-on-every-microbatch"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            if backward.location in told or not _reduces(program, backward):
+                continue
+            step = next((each for each in program.events(OptimizerStep) if _sums_for(program, backward, each)), None)
+            if step is not None:
+                told.add(backward.location)
+                yield self._finding(program, backward, step)
+
+    def _finding(self, program: Program, backward: Backward, step: OptimizerStep) -> Finding:
+        wrapper = _wrapper(program, backward)
+        if wrapper is None or backward.managed:
+            remedy = "Put the batch under `with accelerator.accumulate(model):`, and give the number of batches to "
+            remedy += "`Accelerator(gradient_accumulation_steps=...)`."
+        else:
+            remedy = f"Run all batches of a step but the last, forward and backward, under `{wrapper.label}.no_sync()`."
+        return self.found(
+            backward.location,
+            f"Each of these backwards averages the gradients over all ranks, though {name_of(step.optimizer)} steps "
+            "only after several of them.",
+            remedy=remedy,
+            because=[
+                ("the optimizer steps here", step.location),
+                ("the model is wrapped here", wrapper.place if wrapper is not None else None),
+            ],
+        )
+
+
+def _reduces(program: Program, backward: Backward) -> bool:
+    """Its gradients are sent to the other ranks, and nothing in the program says when that happens."""
+    wrapper = _wrapper(program, backward)
+    if wrapper is None and backward.managed != "accelerate":
+        return False
+    return not any(
+        wrapper is None or not isinstance(event.target, Wrapper) or core_of(event.target) == wrapper.core
+        for event in program.events(GradientSync)
+    )
+
+
+def _wrapper(program: Program, backward: Backward) -> Wrapper | None:
+    """The wrapper in the graph of the loss that averages gradients."""
+    calls = (program.forwards.get(identity) for identity in backward.forwards)
+    wrappers = (call.module for call in calls if call is not None and isinstance(call.module, Wrapper))
+    # A sharded model keeps whole gradients under `no_sync`, which many cannot afford.
+    return next((each for each in wrappers if each.has(WrapperKind.DDP) and not each.has(WrapperKind.FSDP)), None)
+
+
+def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool:
+    return (
+        is_step(program, step)
+        and steps_less_often(program, backward, step)
+        and adds_up(program, backward, step, _wrapper(program, backward))
+    )
