@@ -20,6 +20,7 @@ unknown = company.thing
 args = argparse.ArgumentParser().parse_args()
 model = nn.Linear(2, 2)
 rank = dist.get_rank()
+class Plain: pass
 """
 ARGUMENTS = (
     "",
@@ -56,6 +57,8 @@ KINDS = {
     "Text": "f'a{rank}'",
     "Unknown": "unknown",
     "Rank": "rank",
+    "Context": "torch.no_grad()",
+    "Instance": "Plain()",
 }
 
 
