@@ -487,6 +487,16 @@ CARDS: tuple[RuleCard, ...] = (
         size=3417,
     ),
     RuleCard(
+        code="GPU701",
+        name="sync-on-every-microbatch",
+        severity=Severity.PERF,
+        family="gradient",
+        module="gpudoctor_rules.gradient.sync_on_every_microbatch",
+        summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
+        shows_in_run=True,
+        size=6718,
+    ),
+    RuleCard(
         code="GPU709",
         name="gradients-never-cleared",
         severity=Severity.ERROR,
@@ -519,7 +529,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=9462,
+        size=9268,
     ),
     RuleCard(
         code="GPU801",
