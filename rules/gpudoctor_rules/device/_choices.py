@@ -41,8 +41,22 @@ def may_have_chosen(program: Program, event: Event) -> bool:
     if any(escape.order < event.order for escape in program.events(Escape)):
         return True
     # Wherever it stands: the order of calls in other files is not always known.
-    chosen = any(used.purpose in ("set_device", "context") for used in program.events(DeviceUsed))
-    return chosen or any(init.device_id is not None for init in program.events(InitGroup))
+    return bool(choices(program)) or any(init.device_id is not None for init in program.events(InitGroup))
+
+
+def choices(program: Program) -> list[DeviceUsed]:
+    """The calls that make a GPU the current one."""
+    return [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
+
+
+def may_have_chosen_before(program: Program, event: Event) -> bool:
+    """As above, at the moment of the event: a choice that comes later does not count."""
+    # What the parent of the ranks does leaves their own choice open.
+    unread = (escape for escape in program.events(Escape) if not program.by_one_process(escape))
+    if any(escape.order < event.order for escape in unread):
+        return True
+    before = any(used.order < event.order and not used.when.excludes(event.when) for used in choices(program))
+    return before or any(init.device_id is not None for init in program.events(InitGroup))
 
 
 def one_visible(program: Program) -> bool:

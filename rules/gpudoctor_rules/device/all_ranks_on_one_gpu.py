@@ -86,7 +86,7 @@ class AllRanksOnOneGpu(Rule):
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
         if not program.distributed or managed(program) or one_visible(program):
             return
-        found = _first_choice(program)
+        found = first_choice(program)
         if found is None:
             return
         event, device = found
@@ -106,7 +106,7 @@ class AllRanksOnOneGpu(Rule):
         )
 
 
-def _first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
+def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
     """The first thing that puts every rank on one GPU, and which."""
     # `set_device` comes first: it decides where all that says `cuda` goes, so the rest would be a consequence.
     for used in program.events(DeviceUsed):

@@ -1,0 +1,148 @@
+"""A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank.
+
+## What goes wrong
+
+Until a process calls `torch.cuda.set_device`, its current GPU is `cuda:0`. Whatever does not name a GPU goes there, on
+all ranks: a tensor on plain `cuda`, and the bytes of `all_gather_object` or `broadcast_object_list`. NCCL then ends
+with `Duplicate GPU detected : rank 0 and rank 1 both on CUDA device`, or each rank leaves half a gigabyte on GPU 0.
+A `barrier` has no tensor at all: NCCL guesses the GPU from the rank, warns that `This can potentially cause a hang if
+this rank to GPU mapping is incorrect`, and older versions take GPU 0.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    names = [None] * dist.get_world_size()
+    dist.all_gather_object(names, os.uname().nodename)
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    names = [None] * dist.get_world_size()
+    dist.all_gather_object(names, os.uname().nodename)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+
+## Fix
+
+`torch.cuda.set_device(local_rank)` as soon as the local rank is known, before anything touches a GPU. Unsafe: it
+changes which GPUs are used, which is the point.
+
+## Silent when
+
+Models or batches themselves go to one GPU on all ranks, which is GPU204; a rank may have chosen its GPU before, by a
+`with`, by `device_id=` of `init_process_group`, by `CUDA_VISIBLE_DEVICES` or in code that cannot be read; the barrier
+names its `device_ids`, or another collective has shown NCCL the GPU; the backend is not NCCL; a framework chooses.
+
+## Sources
+
+NVIDIA/apex#222, pytorch/pytorch#60752, pytorch/pytorch#124714,
+https://docs.pytorch.org/docs/stable/distributed.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import Const, Unknown, Value
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Collective, DeviceUsed, Event, InitGroup, Wrap
+from gpudoctor.rule import Rule
+from gpudoctor_rules.device._choices import by_all, choices, may_have_chosen_before, one_visible
+from gpudoctor_rules.device._places import current_gpu, managed
+from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+OBJECTS = frozenset({"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"})
+"""Collectives that pack their objects into a tensor on the current GPU."""
+
+
+class DeviceNeverSet(Rule):
+    """A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank."""
+
+    code = "GPU206"
+    name = "device-never-set"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or managed(program) or one_visible(program) or first_choice(program) is not None:
+            return
+        event = next((event for event in _uses(program) if _unchosen(program, event)), None)
+        if event is None:
+            return
+        later = next((used for used in choices(program) if used.order > event.order), None)
+        choice = "no rank has chosen its own yet" if later else "no rank ever chooses its own"
+        yield self.found(
+            at=event.location,
+            message=f"{_what(event)}, and {choice}: {_harm(event)}",
+            remedy="Choose the GPU first: `torch.cuda.set_device(local_rank)`, as soon as the local rank is known.",
+            because=[("the GPU of the rank is chosen only here", later.location if later else None)],
+        )
+
+
+def _uses(program: Program) -> Iterator[Event]:
+    """What goes to the current GPU without naming it, in order."""
+    nccl, shown = _over_nccl(program), False
+    for event in program.events(Collective, DeviceUsed, Wrap):
+        if isinstance(event, DeviceUsed):
+            if event.certain and isinstance(event.device, Device) and current_gpu(event.device):
+                yield event
+        elif isinstance(event, Collective) and event.group is None and _without_tensor(event, shown):
+            if nccl:
+                yield event
+        else:
+            # NCCL remembers the GPU of the first tensor that it was given; a wrapper compares the models over it.
+            shown = shown or not isinstance(event, Collective) or event.call not in ("barrier", "new_group")
+
+
+def _without_tensor(event: Collective, shown: bool) -> bool:
+    """NCCL has to find a GPU for it by itself; for a barrier it takes one that it was shown before."""
+    if event.call == "barrier":
+        return not shown and "device_ids" not in event.arguments
+    return event.call in OBJECTS
+
+
+def _unchosen(program: Program, event: Event) -> bool:
+    return by_all(program, event) and not may_have_chosen_before(program, event)
+
+
+def _over_nccl(program: Program) -> bool:
+    """Collectives run on GPUs: by NCCL, or by what the user chooses for training on them."""
+    backends = [init.backend for init in program.events(InitGroup)]
+    return bool(backends) and all(values is not None and values.all(_may_be_nccl) for values in backends)
+
+
+def _may_be_nccl(value: Value) -> bool:
+    return value == Const("nccl") or (isinstance(value, Unknown) and value.config)
+
+
+def _what(event: Event) -> str:
+    if not isinstance(event, Collective):
+        return "This goes to the current GPU"
+    return "This barrier is for GPUs" if event.call == "barrier" else f"`{event.call}` sends through the current GPU"
+
+
+def _harm(event: Event) -> str:
+    if isinstance(event, Collective) and event.call == "barrier":
+        return "NCCL guesses which one from the number of the rank, and may hang where that is wrong."
+    return "all ranks use GPU 0 for it."
