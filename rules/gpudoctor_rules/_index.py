@@ -169,7 +169,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank uses the same GPU, the first one, and the others stay idle.",
         fix_safety=Safety.UNSAFE,
         needs=("DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
-        size=6323,
+        size=6321,
     ),
     RuleCard(
         code="GPU205",
@@ -181,6 +181,17 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"),
         size=6091,
+    ),
+    RuleCard(
+        code="GPU206",
+        name="device-never-set",
+        severity=Severity.WARNING,
+        family="device",
+        module="gpudoctor_rules.device.device_never_set",
+        summary='A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank.',
+        fix_safety=Safety.UNSAFE,
+        needs=("Collective", "DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
+        size=6382,
     ),
     RuleCard(
         code="GPU207",
