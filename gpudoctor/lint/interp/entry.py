@@ -103,8 +103,14 @@ def _mentioned(tree: ast.Module) -> frozenset[str]:
         each.attr if isinstance(each, ast.Attribute) else each.id
         for each in functions
         # `torch.save` does not call a method `save` of this file.
-        if isinstance(each, ast.Name) or (isinstance(each, ast.Attribute) and _root(each) not in modules)
+        if isinstance(each, ast.Name)
+        or (isinstance(each, ast.Attribute) and _root(each) not in modules and not _of_a_module(each))
     )
+
+
+def _of_a_module(function: ast.Attribute) -> bool:
+    """`self.model.train()`: every module has that method, so it is not the `train` of the class around it."""
+    return function.attr in ("train", "eval") and isinstance(function.value, ast.Attribute)
 
 
 def _root(node: ast.expr) -> str:

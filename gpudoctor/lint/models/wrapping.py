@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.devices import note_text
-from gpudoctor.lint.models.torch_distributed import group_exists
+from gpudoctor.lint.models.torch_distributed import DISTRIBUTED, group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
-from gpudoctor.lint.values.base import FALSE, NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, GradientSync, SyncNorm, Wrap
@@ -73,6 +73,9 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
         model_device=device_of(call.do, inner), group_exists=group_exists(call.do), ids=_items(call, ids),
     )  # fmt: skip
+    # Who gets past that constructor has a process group, also where another file made it.
+    if kind is not WrapperKind.DATA_PARALLEL:
+        call.do.set_fact(DISTRIBUTED, "group", one(TRUE))
     return wrapper
 
 

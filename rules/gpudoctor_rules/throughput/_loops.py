@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import batch_loop
-from gpudoctor.lint.values.event import Backward, Event, Iterate, Loop, OptimizerStep, TakeGradient
+from gpudoctor.lint.values.event import Backward, Event, Forward, Iterate, Loop, OptimizerStep, TakeGradient
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
@@ -44,5 +45,16 @@ def when_of(program: Program, loop: Loop) -> Condition:
     """What had to hold for the loop to begin."""
     begun = [event for event in program.events(Iterate) if event.loop is not None and event.loop == loop]
     # A loop that counts steps has no such event: then it is what all its steps have in common.
-    known: list[Event] = [*begun] or [*program.during(loop, Backward), *program.during(loop, OptimizerStep)]
+    known: list[Event] = [*begun] or [*program.during(loop, Backward, OptimizerStep)]
+    known = known or [*program.during(loop, Forward)]
     return reduce(lambda one, other: one.shared(other), (event.when for event in known))
+
+
+def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
+    """No test inside the loop leads here, but for tests on the rank: those are the same in every round."""
+    # `if step % 10 == 0:` holds in the first round, where the counter is known to be 0.
+    if not in_last_round(program, event, loop):
+        return False
+    # What stands under a test of numbers or settings is rare, or asked for.
+    outside = when_of(program, loop)
+    return all(literal.atom.depends is Dependence.RANK for literal in event.when.without(outside))

@@ -1,0 +1,179 @@
+"""A barrier makes all ranks wait for the slowest one in every step.
+
+## What goes wrong
+
+All ranks stop at `dist.barrier()` until the last one has come. With NCCL it is an `all_reduce` behind everything that
+is queued on the GPU, and Python waits for it: the GPU runs dry while the next step is prepared, and every hiccup of one
+rank's data loading is paid by all. Nothing is gained: `backward()` of DDP and collectives such as `all_reduce` match
+the ranks up themselves. Each barrier is also one more place at which the job hangs if a rank has left the loop.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        dist.barrier()
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+    dist.barrier()
+
+## Fix
+
+Remove it. Where it protects something that one rank does (a file that others read), put both under a test on the step,
+or behind the loop. No automatic fix.
+
+## Silent when
+
+It stands under a test on the step or a setting, next to a clock (timing needs it), on some ranks only, in a loop that
+writes a file in each round, or is for a group of its own.
+
+## Sources
+
+Project-MONAI/tutorials#1933, dmlc/dgl#1892, hpcaitech/Open-Sora#527,
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.values.event import (
+    Backward,
+    ClockRead,
+    Collective,
+    Discard,
+    Forward,
+    HostSync,
+    Iterate,
+    Loop,
+    OptimizerStep,
+    Save,
+)
+from gpudoctor.rule import Rule
+from gpudoctor_rules.throughput._loops import in_every_round, in_last_round, training_loop, trains
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
+
+
+class BarrierEveryStep(Rule):
+    """A barrier makes all ranks wait for the slowest one in every step."""
+
+    code = "GPU511"
+    name = "barrier-every-step"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        timed = _before_a_clock(program)
+        found: dict[Loop, list[Collective]] = {}
+        for event in program.events(Collective):
+            if event.call not in BARRIERS or event.group is not None or event.order in timed:
+                continue
+            loop = _step_loop(program, event)
+            if loop is None or event.rank_guards or not _in_every_step(program, event, loop):
+                continue
+            here = found.setdefault(loop, [])
+            if not _protects_files(program, loop) and all(event.location != each.location for each in here):
+                here.append(event)
+        told: set[Location] = set()
+        for loop, barriers in found.items():
+            if barriers and loop.location not in told:
+                told.add(loop.location)
+                yield self._finding(loop, *barriers)
+
+    def _finding(self, loop: Loop, first: Collective, *others: Collective) -> Finding:
+        again = f", and {len(others)} more {'time' if len(others) == 1 else 'times'}" if others else ""
+        return self.found(
+            first.location,
+            f"All ranks stop at `{first.call}()` in every step of this loop{again}: each step takes as long as on the "
+            "slowest rank, and the GPU idles until Python goes on.",
+            remedy="Remove it: `backward()` of the wrapped model and collectives match the ranks up by themselves.",
+            because=[
+                ("in every round of this loop", loop.location),
+                *(("called from here", call) for call in first.way.calls[-2:]),
+                *((f"`{each.call}()` stops them, too", each.location) for each in others),
+            ],
+        )
+
+
+def _step_loop(program: Program, event: Collective) -> Loop | None:
+    """The loop around a barrier that takes one batch a round, to train with or to evaluate."""
+    loop = batch_loop(event)
+    if loop is None:
+        return training_loop(program, event) or _evaluating_loop(program, event)
+    return loop if any(program.during(loop, Forward, Backward)) else None
+
+
+def _evaluating_loop(program: Program, event: Collective) -> Loop | None:
+    """The loop right around a barrier that asks the model in each round and trains nothing."""
+    loop = event.loops[-1] if event.loops else None
+    if loop is None or loop.times == 1 or trains(program, loop) or any(program.during(loop, Iterate)):
+        return None
+    direct = (call for call in program.during(loop, Forward) if call.loops[-1].identity == loop.identity)
+    return loop if any(call.way.evaluating for call in direct) else None
+
+
+def _in_every_step(program: Program, event: Collective, loop: Loop) -> bool:
+    """The barrier comes in each round, or wherever the optimizer steps: with accumulation that is not each round."""
+    if in_every_round(program, event, loop):
+        return True
+    steps = program.during(loop, OptimizerStep)
+    return in_last_round(program, event, loop) and any(step.when.implies(event.when) for step in steps)
+
+
+def _before_a_clock(program: Program) -> set[int]:
+    """The places in the log of what comes right before a clock is read, but for waits."""
+    log = [event for event in program.log if not isinstance(event, (HostSync, Discard))]
+    return {event.order for event, after in pairwise(log) if isinstance(after, ClockRead)}
+
+
+def _protects_files(program: Program, loop: Loop) -> bool:
+    """A file is written in each round: others may wait for it."""
+    return any(in_every_round(program, save, loop) for save in program.during(loop, Save))
