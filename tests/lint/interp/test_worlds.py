@@ -288,3 +288,19 @@ def test_a_file_without_an_entry_is_read_function_by_function(paper):
     assert not found.program.whole
     assert found.event(Wrap).kind is WrapperKind.DDP
     assert not found.program.by_every_rank(found.event(Save))
+
+
+def test_a_trainer_in_a_file_of_its_own_is_read_in_full(paper):
+    """Its `train` is not hidden by `self.model.train()`, and who has a DDP model has a process group."""
+    paper(
+        """
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        class Trainer:
+            def __init__(self, model):
+                self.model = DDP(model)
+            def train(self):
+                self.model.train()
+                reveal(dist.is_initialized())  #: True
+        """
+    )
