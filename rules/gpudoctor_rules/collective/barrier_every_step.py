@@ -78,7 +78,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.program import batch_loop, in_every_round, in_last_round, training_loop, trains
 from gpudoctor.lint.values.event import (
     Backward,
     ClockRead,
@@ -92,7 +92,6 @@ from gpudoctor.lint.values.event import (
     Save,
 )
 from gpudoctor.rule import Rule
-from gpudoctor_rules.throughput._loops import in_every_round, in_last_round, training_loop, trains
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

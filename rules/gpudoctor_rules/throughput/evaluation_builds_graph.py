@@ -59,12 +59,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.program import batch_loop, trains
 from gpudoctor.lint.values.event import Backward, Escape, Forward, GradientsSwitched, Loop, TakeGradient
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
-from gpudoctor_rules.throughput._loops import trains
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

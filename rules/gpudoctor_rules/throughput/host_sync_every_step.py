@@ -66,11 +66,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import in_last_round, training_loop, when_of
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
-from gpudoctor_rules.throughput._loops import in_last_round, training_loop, when_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
