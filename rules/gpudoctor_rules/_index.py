@@ -462,6 +462,16 @@ CARDS: tuple[RuleCard, ...] = (
         size=3644,
     ),
     RuleCard(
+        code="GPU511",
+        name="barrier-every-step",
+        severity=Severity.PERF,
+        family="collective",
+        module="gpudoctor_rules.collective.barrier_every_step",
+        summary="A barrier makes all ranks wait for the slowest one in every step.",
+        shows_in_run=True,
+        size=7239,
+    ),
+    RuleCard(
         code="GPU601",
         name="save-on-every-rank",
         severity=Severity.ERROR,
@@ -550,8 +560,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.host_sync_every_step",
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
-        needs=("Backward", "ClockRead", "Forward", "HostSync", "Iterate", "OptimizerStep", "TakeGradient"),
-        size=7423,
+        needs=("ClockRead", "Forward", "HostSync"),
+        size=7412,
     ),
     RuleCard(
         code="GPU805",
@@ -562,7 +572,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Validation builds graphs for a backward that never comes, or runs in training mode.",
         fix_safety=Safety.SAFE,
         shows_in_run=True,
-        needs=("Backward", "Escape", "Forward", "GradientsSwitched", "Iterate", "OptimizerStep", "TakeGradient"),
-        size=6443,
+        needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"),
+        size=6398,
     ),
 )
