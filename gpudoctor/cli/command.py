@@ -18,6 +18,7 @@ COMMANDS = {
     "rules": "List the rules.",
     "plan": "Show what was understood of a training program.",
     "env": "Show what a report about a training run should say of the machine.",
+    "completion": "Print what makes a shell complete commands, options and rules.",
 }
 """Each lives in the module of its name, as the class of its name."""
 

@@ -26,6 +26,7 @@ OPTIONS = {
     "rules": "--color --help --output-format",
     "plan": "--color --help --launch --output-format",
     "env": "--help --output-format",
+    "completion": "--help",
 }
 
 SLOW = {
@@ -59,7 +60,7 @@ def test_the_module_is_the_program() -> None:
 
 
 def test_commands() -> None:
-    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "env"]
+    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "env", "completion"]
     for name, summary in COMMANDS.items():
         assert (command_named(name).__doc__ or "").startswith(summary)
 
