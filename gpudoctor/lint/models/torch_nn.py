@@ -9,6 +9,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen
+from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
@@ -350,8 +351,9 @@ def _returns_itself(call: Call) -> Values:
         mode = call.constant(0, "mode") if call.args or call.keywords else True
         training = False if call.name == "eval" else (mode if isinstance(mode, bool) else None)
         call.emit(ModeChange, module=module, training=training)
-        if training is not None:
-            call.do.set_fact(core_of(module), "training", one(TRUE if training else FALSE))
+        # `model.train(flag)`: what was known before does not hold any more.
+        known = Unknown(("mode", call.identity()), "a mode that is not known") if training is None else None
+        call.do.set_fact(core_of(module), "training", one(known or (TRUE if training else FALSE)))
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
         call.emit(Move, subject=module, device=None, call=call.name, dtype=True)
@@ -450,6 +452,9 @@ def _grow(call: Call) -> Values:
     assert call.receiver is not None
     for value in flat(call.do, call.all_values()):
         _take_in(call.do, call.receiver, value)
+        # Nothing but modules goes into a `ModuleList`, however little is known of it.
+        if isinstance(value, Unknown):
+            call.do.set_fact(call.receiver, "unseen part", one(TRUE))
     return one(call.receiver)
 
 
@@ -520,8 +525,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     for tensor in tensors:
         depends |= tensor.depends
         shards |= tensor.shards
-    mode = call.do.fact(core, "training")
-    training = None if mode is None else (True if mode.only == TRUE else (False if mode.only == FALSE else None))
+    training = in_training_mode(call.do, core)
     # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
     asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
     graph = asked and not call.do.evaluating

@@ -232,7 +232,7 @@ class Forward(Event):
     device: Values | None = None
     graph: bool = True
     training: bool | None = None
-    """After `train()` (True), after `eval()` (False), or neither was seen (None)."""
+    """In training mode: True, False, or None where that is not known."""
     output: Value | None = None
     buffers: bool | None = None
     """The model has buffers; None where that is not known."""

@@ -130,7 +130,7 @@ def _carries(value: object, call: Forward) -> bool:
 def _learns(program: Program, call: Forward) -> bool:
     """The model is in training mode, where that changes its buffers, and it is a model that this program trains."""
     # Without running statistics nothing is learnt; dropout alone may be wanted, as for sampling.
-    if call.training is False or call.buffers is not True:
+    if call.training is not True or call.buffers is not True:
         return False
     core = core_of(call.module)
     forwards = program.forwards
