@@ -77,7 +77,8 @@ class Rule:
             code=self.code,
             name=self.name,
             severity=severity or self.severity,
-            message=message,
+            # A sentence may begin with "the model", where the program has no name for it.
+            message=message[:1].upper() + message[1:],
             location=at,
             remedy=remedy,
             related=related,

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.errors import GpudoctorError, InternalError, UsageError, internal_error
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -31,8 +31,19 @@ def at_the_edge(work: Callable[[], int], arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and not _has_working_directory():
+            print("gpudoctor: the working directory does not exist any more: change to another one", file=sys.stderr)
+            return UsageError.exit_code
         return report_bug(internal_error("unexpected", error), arguments)
     return code
+
+
+def _has_working_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def report_bug(bug: InternalError, arguments: Sequence[str]) -> int:

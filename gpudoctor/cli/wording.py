@@ -32,7 +32,8 @@ def shown(value: Value | ValueSet[Value] | None) -> str:
         case Library():
             return value.name
         case Unknown() | Made():
-            return f"`{value.label}`" if value.label else "something unknown"
+            # Some labels are words of ours, such as "the model".
+            return value.label if " " in value.label else f"`{value.label}`" if value.label else "something unknown"
     return type(value).__name__.lower()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.program import World
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.record import dataclass, field, replace
@@ -64,7 +65,7 @@ def examine(path: str, request: Request, sources: Sources) -> Examined:
     programs: list[Program] = []
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
-    findings = tuple(finding for program in programs for finding in _found(program, request.rules, failures))
+    findings = _with_worlds([list(_found(program, request.rules, failures)) for program in programs])
     return Examined(
         shown,
         findings=findings,
@@ -72,6 +73,20 @@ def examine(path: str, request: Request, sources: Sources) -> Examined:
         unreadable=tuple(project.unreadable),
         failures=tuple(failures.seen),
         partly=bool(failures.seen) or any(program.cut_short for program in programs),
+    )
+
+
+def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
+    """The findings of all worlds. What happens however the program is launched names no world."""
+    places = [{(each.code, each.location) for each in findings} for findings in found]
+    everywhere = set.intersection(*places) if places else set()
+    # A program for several processes alone says so of all its findings: whoever reads them thinks in ranks.
+    if len(found) == 1 and all(each.world != World.SINGLE.value for each in found[0]):
+        everywhere = set()
+    return tuple(
+        replace(each, world="") if (each.code, each.location) in everywhere else each
+        for findings in found
+        for each in findings
     )
 
 

@@ -76,6 +76,9 @@ def wanted(
 def _joined(one: Finding, other: Finding) -> Finding:
     # The first message stands: rules tell the same story in each world.
     worlds = {*one.world.split(", "), *other.world.split(", ")}
+    # No world named: it happens however the program is launched.
+    if "" in worlds:
+        return replace(one, world="")
     return replace(one, world=", ".join(world.value for world in World if world.value in worlds))
 
 

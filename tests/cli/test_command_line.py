@@ -135,6 +135,16 @@ class TestEdge:
         assert self.ending(ConfigError("unknown key")) == 2
         assert capsys.readouterr().err == "gpudoctor: no such thing\ngpudoctor: unknown key\n"
 
+    def test_a_working_directory_that_is_gone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        assert cli.main(["lint", "train.py"]) == 2
+        assert "working directory does not exist" in capsys.readouterr().err
+
     def test_interrupted(self) -> None:
         assert self.ending(KeyboardInterrupt()) == 130
 

@@ -72,9 +72,15 @@ def test_a_finding_in_a_file_that_was_not_asked_for(write: Write, lint: Callable
     assert outcome.files == 1
 
 
-def test_worlds_are_merged(write: Write, lint: Callable[..., Outcome]) -> None:
-    write(train=f"# world single\n# world torchrun\n{MAIN}")
-    assert [finding.world for finding in lint().findings] == ["torchrun, single"]
+@pytest.mark.parametrize(
+    ("worlds", "told"),
+    [(("torchrun",), "torchrun"), (("single", "torchrun"), ""), (("single",), ""), (("spawn", "single"), "")],
+)
+def test_what_happens_however_it_is_launched_names_no_world(
+    write: Write, lint: Callable[..., Outcome], worlds: tuple[str, ...], told: str
+) -> None:
+    write(train="".join(f"# world {world}\n" for world in worlds) + MAIN)
+    assert [finding.world for finding in lint().findings] == [told]
 
 
 def test_files_without_a_word_about_training_are_not_parsed(write: Write, lint: Callable[..., Outcome]) -> None:

@@ -172,8 +172,9 @@ def library_call(
     receiver: Value | None,
 ) -> Call:
     """A call as a library model sees it."""
-    label = m.hints.get(id(node)) or m.text(node.func if isinstance(node, ast.Call) else node, 40)
-    call = Call(m, name, args, keywords, m.place(node), node, label, receiver=receiver)
+    given = m.hints.get(id(node))
+    label = given or m.text(node.func if isinstance(node, ast.Call) else node, 40)
+    call = Call(m, name, args, keywords, m.place(node), node, label, receiver=receiver, named=given is not None)
     if isinstance(node, ast.Call):
         call.open_ended = m.open_ended
         call.argument_places = m.argument_places(node)

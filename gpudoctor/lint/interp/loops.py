@@ -16,6 +16,7 @@ from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import Enumerated, Range, TupleOf
 from gpudoctor.lint.values.data import Loader, LoaderIterator
 from gpudoctor.lint.values.event import Iterate, Loop
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -151,7 +152,19 @@ def _binder(m: Interpreter, target: ast.expr, values: Values) -> Callable[[], No
 
 
 def _item_binder(m: Interpreter, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> Callable[[], None]:
-    return lambda: assign(m, node.target, m.items_of(iterable, node.iter))
+    def bind() -> None:
+        values = m.items_of(iterable, node.iter)
+        if isinstance(node.target, ast.Name):
+            name = node.target.id
+            # Readers know the counter of `for epoch in range(10)` by its name.
+            values = values.mapped(lambda value: replace(value, label=name) if _is_counter(value) else value)
+        assign(m, node.target, values)
+
+    return bind
+
+
+def _is_counter(value: Value) -> bool:
+    return isinstance(value, Unknown) and bool(value.dependence & Dependence.BATCH_INDEX)
 
 
 def find_loaders(iterable: Values) -> list[Value]:

@@ -56,6 +56,9 @@ def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:
     """Calls whose result goes to a target name what they make after it."""
     if isinstance(target, (ast.Name, ast.Attribute)):
         hint_as(m, ast.unparse(target) if isinstance(target, ast.Attribute) else target.id, value)
+    elif isinstance(target, ast.Subscript):
+        # `models[i] = DDP(models[i])`.
+        hint_as(m, m.text(target, 30), value)
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         for one_target, one_value in zip(target.elts, value.elts, strict=True):
             hint(m, one_target, one_value)

@@ -77,7 +77,8 @@ class Interpreter(Protocol):
 class Call:
     """A call of a library callable. `label` is the name that the program gives to the result, or how it is called.
 
-    `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be there that is not seen.
+    `named` where it is such a name; `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be
+    there that is not seen.
     """
 
     do: Interpreter
@@ -90,6 +91,7 @@ class Call:
     open_ended: bool = False
     receiver: Value | None = None
     argument_places: dict[str, Location] = field(default_factory=dict)
+    named: bool = False
 
     def arg(self, index: int, name: str) -> Values | None:
         """The argument at this position or of this name, None where it was left out."""

@@ -63,7 +63,8 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
     wrapper = Wrapper(
         call.identity(),
         place,
-        call.label,
+        # `train(DDP(model))` gives it no name.
+        call.label if call.named else "the model",
         kind,
         inner,
         ids,

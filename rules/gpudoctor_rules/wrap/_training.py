@@ -85,7 +85,7 @@ def name_of(value: Value) -> str:
     """How the program calls a module, for a message."""
     label = getattr(value, "label", "") or "the model"
     # A label may also be a phrase of ours, such as "the model", which is no code.
-    return f"`{label}`" if label.isidentifier() or "." in label else label
+    return f"`{label}`" if label.isidentifier() or any(mark in label for mark in ".[") else label
 
 
 def begin_alike(one: Location, other: Location) -> bool:
