@@ -157,14 +157,15 @@ def _item_binder(m: Interpreter, node: ast.For | ast.AsyncFor, iterable: Values,
         if isinstance(node.target, ast.Name):
             name = node.target.id
             # Readers know the counter of `for epoch in range(10)` by its name.
-            values = values.mapped(lambda value: replace(value, label=name) if _is_counter(value) else value)
+            values = values.mapped(lambda value: _called(value, name))
         assign(m, node.target, values)
 
     return bind
 
 
-def _is_counter(value: Value) -> bool:
-    return isinstance(value, Unknown) and bool(value.dependence & Dependence.BATCH_INDEX)
+def _called(value: Value, name: str) -> Value:
+    counts = isinstance(value, Unknown) and value.dependence & Dependence.BATCH_INDEX
+    return replace(value, label=name) if isinstance(value, Unknown) and counts else value
 
 
 def find_loaders(iterable: Values) -> list[Value]:
