@@ -210,7 +210,7 @@ def _sampler_shards(loader: Loader) -> bool:
     for values in (loader.sampler, loader.batch_sampler):
         for value in values or ():
             # A BatchSampler is as distributed as the sampler inside it.
-            if isinstance(value, Sampler) and value.base.distributed:
+            if isinstance(value, Sampler) and value.base.shares:
                 return True
     return False
 

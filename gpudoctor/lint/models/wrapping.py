@@ -190,6 +190,9 @@ def _attribute(call: Call) -> Values:
         return one(wrapper.inner)
     if name == "module" and not isinstance(wrapper.inner, Wrapper):
         return one(wrapper.inner)
+    # An engine has attributes of its own: what the wrapper inside lacks, it may have.
+    if wrapper.kind is WrapperKind.PREPARED:
+        return call.do.attribute(core_of(wrapper), name, call.node)
     # A compiled module passes unknown attributes through to the model.
     if own is None:
         return call.do.attribute(wrapper.inner, name, call.node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.values.base import Made, Value, Values
+from gpudoctor.lint.values.base import Const, Made, Value, Values
 from gpudoctor.record import dataclass
 
 
@@ -51,6 +51,11 @@ class Sampler(Made):
     def base(self) -> Sampler:
         """The sampler that picks indices: the innermost one."""
         return self.inner.base if isinstance(self.inner, Sampler) else self
+
+    @property
+    def shares(self) -> bool:
+        """Each rank gets a share of its own, and not all of the data as the only replica."""
+        return bool(self.distributed) and (self.replicas is None or self.replicas.only != Const(1))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

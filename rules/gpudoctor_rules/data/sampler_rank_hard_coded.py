@@ -3,10 +3,11 @@
 ## What goes wrong
 
 A `DistributedSampler` cuts the data into `num_replicas` shares, and each rank (each process, one for each GPU) takes
-the one with its number. With `rank=0` for everybody all ranks read the first share and nobody reads the others. The
-local rank counts anew on each node, so with two nodes half of the shares are read twice. With `num_replicas` and
-`rank` the wrong way round the shares make no sense at all. With a `seed` that differs between ranks each one shuffles
-differently, and shares overlap. All of this is silent, except for a number that is too large:
+the one with its number. With `rank=0` for everybody all ranks read the first share and nobody reads the others, and
+with `num_replicas=1` as well, each rank reads everything. The local rank counts anew on each node, so with two nodes
+half of the shares are read twice. With `num_replicas` and `rank` the wrong way round the shares make no sense at all.
+With a `seed` that differs between ranks each one shuffles differently, and shares overlap. All of this is silent,
+except for a number that is too large:
 `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
 
 ## Bad
@@ -65,7 +66,8 @@ data; that is the point. Give all ranks the same `seed`.
 ## Silent when
 
 The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` on one node, where
-the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read the same data; one replica.
+the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read the same data; one replica for an
+evaluation, which then sees all of the data; numbers for both in a test, which plays several ranks in one process.
 
 ## Sources
 
@@ -83,9 +85,10 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import World
 from gpudoctor.lint.values.base import FALSE, Const, Value, Values
 from gpudoctor.lint.values.data import Sampler
-from gpudoctor.lint.values.event import MakeSampler
+from gpudoctor.lint.values.event import InitGroup, MakeSampler
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -114,7 +117,7 @@ class SamplerRankHardCoded(Rule):
     def _of(self, program: Program, sampler: Sampler) -> Iterator[Finding]:
         rank, replicas = _only(sampler.rank), _only(sampler.replicas)
         # Asked first: swapped arguments would otherwise be taken for a wrong rank.
-        if isinstance(replicas, Rank) and isinstance(rank, (Size, Const)):
+        if isinstance(replicas, Rank) and _is_size(program, rank):
             yield self.found(
                 at=sampler.place,
                 message=f"`{sampler.label}` gets the rank as `num_replicas` and the number of ranks as `rank`: the two "
@@ -122,7 +125,14 @@ class SamplerRankHardCoded(Rule):
                 remedy=FROM_GROUP,
             )
         # With one replica, 0 is the right and only rank.
-        elif _number(rank) is not None and replicas != Const(1):
+        elif replicas == Const(1) and rank == Const(0) and _feeds_training(program, sampler):
+            yield self.found(
+                at=sampler.place,
+                message=f"`{sampler.label}` is told that there is one process: every rank reads all of the data, so "
+                "more GPUs do not shorten the epoch.",
+                remedy=FROM_GROUP,
+            )
+        elif _number(rank) is not None and replicas != Const(1) and not _plays_ranks(program, replicas):
             yield self.found(
                 at=sampler.place,
                 message=f"The rank of `{sampler.label}` is written as a number: every process reads share "
@@ -157,6 +167,26 @@ def _number(rank: Value | None) -> int | None:
     """The rank where it is written as a number."""
     # `True` is an int in Python, and no rank.
     return rank.value if isinstance(rank, Const) and type(rank.value) is int else None
+
+
+def _is_size(program: Program, rank: Value | None) -> bool:
+    """What is given as the rank is the number of processes, or a number that is written there."""
+    if isinstance(rank, (Size, Const)):
+        return True
+    # `mp.spawn(worker, args=(args.gpus,))`: the same setting is the group's `world_size`.
+    sizes = (event.world_size for event in program.events(InitGroup))
+    return rank is not None and any(size is not None and size.only == rank for size in sizes)
+
+
+def _feeds_training(program: Program, sampler: Sampler) -> bool:
+    """Several processes learn from what it picks: an evaluation may well be meant to see all of the data."""
+    passes = trained_with(program) if program.distributed and program.whole else {}
+    return any(sampler in (samplers_of(loader, each.when) or ()) for loader, each in passes.items())
+
+
+def _plays_ranks(program: Program, replicas: Value | None) -> bool:
+    """A test makes the samplers of several ranks in one process."""
+    return isinstance(replicas, Const) and not (program.whole and program.distributed)
 
 
 def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -> bool:
