@@ -307,8 +307,8 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.",
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        needs=("MakeSampler",),
-        size=7904,
+        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler"),
+        size=9642,
     ),
     RuleCard(
         code="GPU306",
@@ -573,6 +573,6 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"),
-        size=6398,
+        size=6401,
     ),
 )
