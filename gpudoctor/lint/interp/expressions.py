@@ -11,7 +11,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.containers import note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
-from gpudoctor.lint.interp.operators import conjunction, fold, negate, rank_arithmetic
+from gpudoctor.lint.interp.operators import conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.tensors import agreed
@@ -109,8 +109,9 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
     shards = frozenset().union(*(v.shards for v in (left, right) if isinstance(v, (Unknown, Tensor))))
     return Unknown(
-        (type(op).__name__, left, right), "computed", label, left.depends | right.depends, config, frozenset(shards)
-    )
+        (type(op).__name__, left, right), "computed", label, left.depends | right.depends, config, frozenset(shards),
+        times=scaled_by(op, left, right),
+    )  # fmt: skip
 
 
 def _is_text(value: Value) -> bool:

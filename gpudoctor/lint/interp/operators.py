@@ -103,8 +103,20 @@ def _size_product(left: Value, right: Value) -> Value | None:
             return Size(SizeKind.WORLD, place=size.place)
         if isinstance(other, Unknown) and other.config:
             # `args.nr * gpus`: becomes a rank once the local one is added.
-            return Unknown(("node product", size, other), label=other.label, config=True)
+            return Unknown(("node product", size, other), label=other.label, config=True, times=size)
     return None
+
+
+def scaled_by(op: ast.operator, left: Value, right: Value) -> Value | None:
+    """The size that a product has as a factor, which sums do not keep and divisions only where they leave it alone."""
+    if isinstance(op, ast.Mult):
+        return next((size for value in (left, right) if (size := _factor(value)) is not None), None)
+    plain = isinstance(right, (Const, Unknown)) and _factor(right) is None
+    return _factor(left) if isinstance(op, (ast.Div, ast.FloorDiv)) and isinstance(left, Unknown) and plain else None
+
+
+def _factor(value: Value) -> Value | None:
+    return value if isinstance(value, Size) else value.times if isinstance(value, Unknown) else None
 
 
 def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:

@@ -64,6 +64,8 @@ class Unknown(Value):
     shards: frozenset[Value] = field(default=frozenset(), compare=False)
     escaped_from: str = field(default="", compare=False)
     """The dotted name of the library callable that made it, where one did."""
+    times: Value | None = field(default=None, compare=False)
+    """The number of processes or devices that it was multiplied by: `args.batch_size * world_size`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", interned(self.key))

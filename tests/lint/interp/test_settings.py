@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import ArgumentDeclared, EnvironmentRead, EnvironmentWrite, SettingRead
+from gpudoctor.lint.values.event import ArgumentDeclared, EnvironmentRead, EnvironmentWrite, MakeLoader, SettingRead
 
 SETTINGS = {
     "argparse": """
@@ -178,3 +178,26 @@ def test_the_environment_is_read_and_written(paper):
     read = found.event(EnvironmentRead)
     assert read.name == "RANK"
     assert repr(read.default) == "'0'"
+
+
+@pytest.mark.parametrize(
+    ("size", "factor"),
+    [
+        ("32 * dist.get_world_size()", "Size(world size)"),
+        ("args.batch * torch.cuda.device_count()", "Size(device count)"),
+        ("int(args.batch * dist.get_world_size() * 2 / args.steps)", "Size(world size)"),
+        ("args.batch * dist.get_world_size() // dist.get_world_size()", "None"),
+        ("args.batch // dist.get_world_size()", "None"),
+        ("args.batch + dist.get_world_size()", "None"),
+    ],
+)
+def test_a_product_remembers_the_number_of_processes(paper, size: str, factor: str):
+    found = paper(
+        f"""
+        import argparse, torch, torch.distributed as dist
+        from torch.utils.data import DataLoader
+        args = argparse.ArgumentParser().parse_args()
+        loader = DataLoader([], batch_size={size})
+        """
+    )
+    assert repr(found.event(MakeLoader).loader.batch_size.only.times) == factor

@@ -1,0 +1,139 @@
+"""Each rank of a DistributedDataParallel training is given the batch of all ranks together.
+
+## What goes wrong
+
+`DataParallel` takes one batch for all GPUs and splits it. `DistributedDataParallel` splits nothing: each process, a
+rank, reads its own batches, and the step is made from all of them. A batch size that is multiplied by the number of
+GPUs, as for `DataParallel`, is then multiplied twice. No error is raised: with 8 GPUs a step sees 64 times the batch
+of one GPU instead of 8 times, so there are fewer steps in an epoch than the learning rate was chosen for, or the
+ranks run out of memory.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32 * dist.get_world_size(), sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Give the loader of each rank the batch of one GPU. No automatic fix: whether the learning rate was chosen for the
+larger batch is not known.
+
+## Silent when
+
+The loader is not trained with, is not sharded by a distributed sampler over all ranks, or belongs to a framework; the
+product is divided again, or only logged; the number it is multiplied by comes from the user.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#3706, Lightning-AI/pytorch-lightning#4878, facebookresearch/moco#98.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import NONE, Unknown, Value
+from gpudoctor.lint.values.rank import Size, SizeKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, is_name, samplers_of, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.data import Sampler
+
+
+class BatchMultipliedForDdp(Rule):
+    """Each rank of a DistributedDataParallel training is given the batch of all ranks together."""
+
+    code = "GPU313"
+    name = "batch-multiplied-for-ddp"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or program.managed_by:
+            return
+        for loader, found in trained_with(program).items():
+            size = _multiplied_by(found)
+            if size is None or not _sharded(found):
+                continue
+            label = f"`{loader.label}`" if is_name(loader.label) else "The training loader"
+            yield self.found(
+                at=loader.place,
+                message=f"{label} gives each rank a batch that is multiplied by the {size.kind.value}, beside a "
+                "sampler that divides the data among them: a step takes that number squared.",
+                remedy="Leave the factor out: `batch_size` is the batch of one GPU, and all ranks together take as "
+                "many times more as there are ranks.",
+                because=[
+                    ("this number is the factor", size.place),
+                    ("a model is trained with it here", found.start.location),
+                ],
+            )
+
+
+def _multiplied_by(found: Pass) -> Size | None:
+    """The number of processes that is a factor of the batch size, on every path."""
+    given = found.loader.batch_size
+    factors = [_factor(value) for value in given.given(found.when)] if given is not None else []
+    return factors[0] if factors and all(factors) else None
+
+
+def _factor(value: Value) -> Size | None:
+    times = value.times if isinstance(value, Unknown) else None
+    return times if isinstance(times, Size) and times.kind is not SizeKind.NODES else None
+
+
+def _sharded(found: Pass) -> bool:
+    samplers = samplers_of(found.loader, found.when) or []
+    return bool(samplers) and all(sampler.distributed and _over_all(sampler) for sampler in samplers)
+
+
+def _over_all(sampler: Sampler) -> bool:
+    """It divides the data among as many as there are processes."""
+    replicas = sampler.replicas
+    return replicas is None or replicas.all(lambda value: value == NONE or isinstance(value, Size))
