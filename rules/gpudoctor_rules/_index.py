@@ -345,6 +345,17 @@ CARDS: tuple[RuleCard, ...] = (
         size=6698,
     ),
     RuleCard(
+        code="GPU313",
+        name="batch-multiplied-for-ddp",
+        severity=Severity.WARNING,
+        family="data",
+        module="gpudoctor_rules.data.batch_multiplied_for_ddp",
+        summary="Each rank of a DistributedDataParallel training is given the batch of all ranks together.",
+        shows_in_run=True,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler"),
+        size=5700,
+    ),
+    RuleCard(
         code="GPU401",
         name="process-group-missing",
         severity=Severity.ERROR,
