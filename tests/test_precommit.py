@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -115,15 +116,35 @@ def test_right_program_passes(hook: Path, project: Path) -> None:
     assert "Passed" in run.stdout
 
 
+def test_configuration_of_the_readme_works(hook: Path, project: Path, repository: Path) -> None:
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"^### pre-commit\n.*?```yaml\n(.*?)```", readme, re.DOTALL | re.MULTILINE)
+    revision = _git(hook, "rev-parse", "HEAD").strip()
+    config = re.sub(r"repo: \S+", f"repo: {hook}", re.sub(r"rev: \S+", f"rev: {revision}", config))
+    (project / ".pre-commit-config.yaml").write_text(config, encoding="utf-8")
+    # As somebody would meet it: the files that are about to be committed, right ones and wrong ones.
+    run = _pre_commit(project, "run", "gpudoctor", "--color=never", "--files", "train_wrong.py", "train_right.py")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "gpudoctor lint" in run.stdout
+    assert run.stdout.count(": error: GPU301") == 1
+
+
 def _try_hook(hook: Path, project: Path, *files: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hook), "gpudoctor", "--color=never", "--files"]
+    return _pre_commit(project, "try-repo", str(hook), "gpudoctor", "--color=never", "--files", *files)
+
+
+def _pre_commit(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pre_commit", *arguments]
     home = outside(PRE_COMMIT_HOME=str(project.parent / "pre-commit"), GIT_CONFIG_GLOBAL="/dev/null")
-    return subprocess.run(
-        [*command, *files], cwd=project, capture_output=True, text=True, check=False, timeout=600, env=home
-    )
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=600, env=home)
 
 
 def _commit_all(folder: Path) -> None:
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.invalid", "-c", "commit.gpgsign=false"]
     for arguments in (["init", "--quiet"], ["add", "--all"], [*identity, "commit", "--quiet", "--message", "start"]):
-        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, timeout=120)
+        _git(folder, *arguments)
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    run = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=120)
+    return run.stdout
