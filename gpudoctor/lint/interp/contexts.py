@@ -12,6 +12,7 @@ from gpudoctor.lint.interp.machine import NONE_SET, one
 from gpudoctor.lint.models.devices import TORCH, default_device
 from gpudoctor.lint.values.base import Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import DebugFlag
 from gpudoctor.lint.values.function import Context, Function, Generator
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ GRADIENT_FREE = frozenset(
 EXPECTS_AN_ERROR = "pytest.raises"
 
 
+ANOMALY = ("set_detect_anomaly", "detect_anomaly")
+
+
 def context_name(dotted: str) -> str:
     """How an open context of a library is called in the log; empty for one that means nothing."""
     # Compared by its last part as well: Fabric and others offer it under their own name.
@@ -36,7 +40,7 @@ def context_name(dotted: str) -> str:
     if last == "set_grad_enabled":
         return "set_grad_enabled"
     # All else changes nothing about when gradients are reduced.
-    return last if last in ("no_sync", "autocast", "set_detect_anomaly", "join", "Join", "accumulate") else ""
+    return last if last in ("no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate") else ""
 
 
 def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
@@ -53,7 +57,10 @@ def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
     elif isinstance(only, Context) and only.name == EXPECTS_AN_ERROR:
         _enter_a_trial(m, inside)
     elif isinstance(only, Context):
-        _inside(m, context_name(only.name), inside, one(only.owner) if only.owner is not None else NONE_SET)
+        name = context_name(only.name)
+        _inside(m, name, inside, one(only.owner) if only.owner is not None else NONE_SET)
+        if name in ANOMALY:
+            m.emit(DebugFlag, at=m.place(node), flag="anomaly", on=False)
     # `with torch.device("cuda"):` makes new tensors and layers there (torch 2.0).
     elif isinstance(only, Device):
         before = default_device(m)

@@ -11,7 +11,7 @@ from gpudoctor.lint.values.base import NONE, TRUE, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Backward, Collective, GradientSync, Save, UseManaged, Wrap
+from gpudoctor.lint.values.event import Backward, Collective, DebugFlag, GradientSync, Save, UseManaged, Wrap
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.group import Managed
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
@@ -124,6 +124,9 @@ def _take_charge(call: Call) -> Values:
         # What is handed over may be moved, wrapped and stepped out of sight.
         call.do.note_escape(call.name, (*call.args, *call.keywords.values()), call.node)
         _group_exists(call)
+    # Lightning has a setting for it.
+    if call.is_true(-1, "detect_anomaly"):
+        call.emit(DebugFlag, flag="anomaly")
     if last in ("Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"):
         return one(Managed(call.identity(), call.place, call.label, framework, call.name))
     if last == "initialize" and framework == "deepspeed":

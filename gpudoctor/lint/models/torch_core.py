@@ -9,7 +9,7 @@ from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, as_loss, combined,
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import DebugFlag, GradientsSwitched, SeedSet, TakeGradient
-from gpudoctor.lint.values.function import Context
+from gpudoctor.lint.values.function import Context, Library
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -152,13 +152,23 @@ def _grad_enabled(call: Call) -> Values:
 
 
 @MODELS.callable(
-    "torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly", "torch.autograd.set_detect_anomaly"
+    "torch.autograd.set_detect_anomaly",
+    "torch.autograd.detect_anomaly",
+    "torch.autograd.anomaly_mode.set_detect_anomaly",
+    "torch.autograd.anomaly_mode.detect_anomaly",
 )
 def _anomaly(call: Call) -> Values:
-    # `set_detect_anomaly(args.debug)` is a switch that users turn off.
-    if (not call.args and not call.keywords) or call.is_true(0, "mode"):
-        call.emit(DebugFlag, flag=call.name)
+    # `set_detect_anomaly(args.debug)` is a switch that users turn off; `detect_anomaly()` is on by itself.
+    mode = call.constant(0, "mode") if call.name.endswith(".set_detect_anomaly") else True
+    call.emit(DebugFlag, flag="anomaly", on=mode if isinstance(mode, bool) else None)
     return one(Context(call.name))
+
+
+@MODELS.callable("torch.distributed.set_debug_level")
+def _debug_level(call: Call) -> Values:
+    level = call.one(0, "level", Library)
+    call.emit(DebugFlag, flag="collectives", on=level.name.endswith(".DETAIL") if level is not None else None)
+    return one(NONE)
 
 
 @MODELS.callable("torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize")

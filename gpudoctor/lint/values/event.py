@@ -410,9 +410,11 @@ class SeedSet(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebugFlag(Event):
-    """A debugging aid that slows training is switched on: `torch.autograd.set_detect_anomaly(True)`."""
+    """A debugging aid that slows training is switched on, or off again: `torch.autograd.set_detect_anomaly(True)`.
+    `on` is None where the user decides it."""
 
     flag: str
+    on: bool | None = True
 
 
 # --- collectives -----------------------------------------------------------------------------------------------

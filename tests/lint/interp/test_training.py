@@ -8,6 +8,7 @@ from gpudoctor.lint.program import batch_loop, epoch_loop
 from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
+    DebugFlag,
     Forward,
     GradientSync,
     Iterate,
@@ -459,3 +460,26 @@ def test_every_count_is_a_multiple_of_one(paper):
             reveal(epoch % 2)  #: unknown
         """
     )
+
+
+DEBUG_FLAGS = {
+    "torch.autograd.set_detect_anomaly(True)": [True],
+    "torch.autograd.set_detect_anomaly(mode=False)": [False],
+    "torch.autograd.set_detect_anomaly(args.debug)": [None],
+    "with torch.autograd.detect_anomaly(check_nan=False): pass": [True, False],
+    "torch.distributed.set_debug_level(torch.distributed.DebugLevel.DETAIL)": [True],
+    "torch.distributed.set_debug_level(torch.distributed.DebugLevel.INFO)": [False],
+    "lightning.Trainer(detect_anomaly=True)": [True],
+}
+
+
+@pytest.mark.parametrize("statement", DEBUG_FLAGS)
+def test_debugging_aids_are_switched_on_and_off(paper, statement: str):
+    found = paper(
+        f"""
+        import argparse, lightning, torch
+        args = argparse.ArgumentParser().parse_args()
+        {statement}
+        """
+    )
+    assert [event.on for event in found.events(DebugFlag)] == DEBUG_FLAGS[statement]

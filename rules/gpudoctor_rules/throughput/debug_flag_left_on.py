@@ -1,0 +1,162 @@
+"""A switch that is meant for finding a bug is on while the model trains.
+
+## What goes wrong
+
+Anomaly detection checks the gradients of every operation for `nan` and keeps a stack trace of each forward call.
+`CUDA_LAUNCH_BLOCKING=1` makes Python wait for each kernel, so that nothing is prepared ahead.
+`TORCH_DISTRIBUTED_DEBUG=DETAIL` compares every collective over all ranks before it starts. `NCCL_P2P_DISABLE=1` and
+`NCCL_IB_DISABLE=1` send what GPUs exchange the slow way round. Each of them helped somebody for an hour, and costs
+speed for as long as it stays: the training runs, only slower.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.autograd.set_detect_anomaly(True)
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import argparse
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--debug", action="store_true")
+    torch.autograd.set_detect_anomaly(parser.parse_args().debug)
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+
+## Fix
+
+Take the line out, or put it behind an option. Unsafe where a machine needs the variable: some GPUs without NVLink hang
+until `NCCL_P2P_DISABLE=1` is set.
+
+## Silent when
+
+The user switches it on, by an option or in the shell; only some batches run under it, or only a part of the program
+that does not train; it is switched off again before; nothing trains. `NCCL_DEBUG=INFO` only prints.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#disable-debugging-apis,
+https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications,
+https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-p2p-disable, pytorch/pytorch#23074.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.values.base import Const
+from gpudoctor.lint.values.event import Backward, DebugFlag, EnvironmentWrite, Event
+from gpudoctor.record import dataclass
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+ANOMALY = "each backward checks all gradients for `nan`, and each operation keeps a stack trace"
+COLLECTIVES = "every collective is first compared over all ranks"
+EFFECTS = {
+    ("anomaly", ""): ("Anomaly detection", ANOMALY),
+    ("collectives", ""): ("The debug level DETAIL", COLLECTIVES),
+    ("CUDA_LAUNCH_BLOCKING", "1"): ("", "Python waits for each kernel, and prepares nothing ahead"),
+    ("TORCH_DISTRIBUTED_DEBUG", "DETAIL"): ("", COLLECTIVES),
+    ("NCCL_P2P_DISABLE", "1"): ("", "what GPUs of a machine exchange goes through the memory of the host"),
+    ("NCCL_IB_DISABLE", "1"): ("", "nodes talk over ordinary Ethernet instead of InfiniBand"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A flag or a variable, and what it is set to here; an empty `value` where a flag is on."""
+
+    event: Event
+    flag: str
+    value: str
+
+    @property
+    def effect(self) -> tuple[str, str] | None:
+        """What to call it, and what it does to the training; None where it does no harm."""
+        found = EFFECTS.get((self.flag, self.value))
+        return (found[0] or f"`{self.flag}={self.value}`", found[1]) if found is not None else None
+
+
+class DebugFlagLeftOn(Rule):
+    """A switch that is meant for finding a bug is on while the model trains."""
+
+    code = "GPU802"
+    name = "debug-flag-left-on"
+    severity = Severity.PERF
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole:
+            return
+        told: set[Location] = set()
+        switches = list(_switches(program))
+        for switch in switches:
+            if switch.effect is None or switch.event.location in told or not _matters(program, switch):
+                continue
+            if not _trains_under(program, switch, switches):
+                continue
+            told.add(switch.event.location)
+            name, effect = switch.effect
+            needed = switch.flag.startswith("NCCL_")
+            yield self.found(
+                switch.event.location,
+                f"{name} is on while the model trains: {effect}.",
+                remedy="Take it out, unless this machine hangs without it."
+                if needed
+                else "Take it out, or put it behind an option such as `--debug`.",
+                confidence=Confidence.LIKELY if needed else Confidence.DEFINITE,
+            )
+
+
+def _switches(program: Program) -> Iterator[Switch]:
+    for event in program.events(DebugFlag, EnvironmentWrite):
+        if isinstance(event, DebugFlag):
+            yield Switch(event, event.flag, "" if event.on else "off")
+        elif isinstance(event, EnvironmentWrite):
+            only = event.value.only
+            yield Switch(event, event.name, str(only.value) if isinstance(only, Const) else "unknown")
+
+
+def _matters(program: Program, switch: Switch) -> bool:
+    """What slows exchanges matters only where processes exchange something."""
+    alone = switch.flag in ("anomaly", "CUDA_LAUNCH_BLOCKING")
+    return alone or program.launched_in_several
+
+
+def _trains_under(program: Program, switch: Switch, switches: list[Switch]) -> bool:
+    """Wherever the program trains, the switch is on."""
+    backwards = [event for event in program.events(Backward) if event.order > switch.event.order]
+    if not backwards:
+        # Trainers of frameworks run the backward out of sight.
+        return bool(program.managed_by) and not program.has(Backward) and not switch.event.when
+    later = [each for each in switches if each.flag == switch.flag and each.event.order > switch.event.order]
+    if any(each.value != switch.value and each.event.order < backwards[0].order for each in later):
+        return False
+    # `if args.debug:` or `if step % 1000 == 0:` is no condition of all training.
+    return all(backward.when.implies(switch.event.when) for backward in backwards)
