@@ -114,14 +114,15 @@ class DebugFlagLeftOn(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole:
             return
-        told: set[Location] = set()
+        seen: set[Location] = set()
         switches = list(_switches(program))
         for switch in switches:
-            if switch.effect is None or switch.event.location in told or not _matters(program, switch):
+            # The first time says what training comes after it; behind the last round of a loop there is less.
+            if switch.effect is None or switch.event.location in seen:
                 continue
-            if not _trains_under(program, switch, switches):
+            seen.add(switch.event.location)
+            if not _matters(program, switch) or not _trains_under(program, switch, switches):
                 continue
-            told.add(switch.event.location)
             name, effect = switch.effect
             needed = switch.flag.startswith("NCCL_")
             yield self.found(
