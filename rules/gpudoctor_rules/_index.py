@@ -575,6 +575,18 @@ CARDS: tuple[RuleCard, ...] = (
         size=7412,
     ),
     RuleCard(
+        code="GPU802",
+        name="debug-flag-left-on",
+        severity=Severity.PERF,
+        family="throughput",
+        module="gpudoctor_rules.throughput.debug_flag_left_on",
+        summary="A switch that is meant for finding a bug is on while the model trains.",
+        fix_safety=Safety.UNSAFE,
+        shows_in_run=True,
+        needs=("Backward", "DebugFlag", "EnvironmentWrite"),
+        size=7006,
+    ),
+    RuleCard(
         code="GPU805",
         name="evaluation-builds-graph",
         severity=Severity.PERF,
