@@ -48,7 +48,8 @@ than `torchrun` may not set that variable.
 ## Silent when
 
 The rank is taken modulo the number of GPUs; it is the index that `mp.spawn` hands out; the program meets at
-`localhost`, so that it runs on one node anyway; the file is no program, and whoever imports it may see to that.
+`localhost`, or sets `LOCAL_RANK` to the rank, so that it runs on one node anyway; the file is no program, and whoever
+imports it may see to that.
 
 ## Sources
 
@@ -128,10 +129,19 @@ def _source(rank: Rank) -> str:
 
 
 def _one_node(program: Program) -> bool:
-    """The processes meet at an address that only this node has."""
+    """The processes meet at an address that only this node has, or the program makes the rank its local rank."""
+    writes = [write for write in program.events(EnvironmentWrite) if write.name == "LOCAL_RANK"]
+    # `os.environ["LOCAL_RANK"] = str(rank)`.
+    texts = [value for write in writes for value in write.value]
+    if any(_is_global(part) for value in texts for part in (value.parts if isinstance(value, Text) else (value,))):
+        return True
     written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
     methods = [init.init_method for init in program.events(InitGroup) if init.init_method is not None]
     return any(_is_here(values) for values in (*written, *methods))
+
+
+def _is_global(value: Value) -> bool:
+    return isinstance(value, Rank) and value.kind is RankKind.GLOBAL
 
 
 def _is_here(values: Values) -> bool:
