@@ -180,7 +180,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The global rank is used as the number of a GPU, which only works on the first node.",
         fix_safety=Safety.UNSAFE,
         needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"),
-        size=6091,
+        size=6624,
     ),
     RuleCard(
         code="GPU206",
