@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-ALWAYS = ("builtin", "standard", "tensors", "environment", "arguments")
+ALWAYS = ("builtin", "containers", "reflection", "standard", "tensors", "environment", "arguments")
 BY_WORD = {
     "torch": (
         "torch_core",
