@@ -98,7 +98,9 @@ class Machine:
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
         self.project = project
-        self.world = world
+        self._world = world
+        self.world_matters = False
+        """Something has asked how the program is launched: in another world it might go another way."""
         self.assumed = assumed
         self.learnt: dict[Hashable, bool] = {}
         self.store: Store[Value] = Store()
@@ -198,6 +200,12 @@ class Machine:
         if isinstance(owner, Made):
             return self._ages.get(owner.identity, 0)
         return self._ages.get(owner, 0)
+
+    @property
+    def world(self) -> World:
+        """How the program is launched. Who asks makes the execution one of this world alone."""
+        self.world_matters = True
+        return self._world
 
     @property
     def several_processes(self) -> bool:

@@ -43,14 +43,17 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str) -> list[Pro
         program, _, _ = _execute(entry, project, World(launch), {})
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, _ = _execute(entry, project, World.TORCHRUN, {})
+    program, switches, m = _execute(entry, project, World.TORCHRUN, {})
     # It called `mp.spawn`: under torchrun that would start processes of processes.
     if program is None:
-        program, switches, _ = _execute(entry, project, World.SPAWN, {})
+        program, switches, m = _execute(entry, project, World.SPAWN, {})
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
     if not _is_distributed(program):
+        # Nothing of it asked: what one process does is known already.
+        if not m.world_matters:
+            return [replace(program, world=World.SINGLE)]
         alone, _, _ = _execute(entry, project, World.SINGLE, {})
         return [alone] if alone is not None else []
     programs = [program]

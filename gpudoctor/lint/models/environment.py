@@ -81,7 +81,7 @@ def _is_set(do: Interpreter, name: str) -> bool | None:
     if written is not None:
         return True
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
-    if do.launched_by == "torchrun" and name in SET_BY_TORCHRUN:
+    if name in SET_BY_TORCHRUN and do.launched_by == "torchrun":
         return True
     if name in RANKS or name in SIZES or name in SET_BY_TORCHRUN:
         return False
