@@ -1,6 +1,8 @@
 """Memory in layers: a branch writes into a layer of its own, and a join merges the layers that lived.
 
-A key is anything hashable: a name in a frame, an attribute of an object, a fact about it.
+A key is anything hashable: a name in a frame, an attribute of an object, a fact about it. What was made inside a branch
+is known to nobody outside, so what is written about it there is told apart from nothing: it stays, and no join has to
+carry it out of the branch. Most writes of a program are about such things.
 """
 
 from __future__ import annotations
@@ -19,10 +21,19 @@ Layer = dict[Hashable, ValueSet[V]]
 
 
 class Store(Generic[V]):
-    """What every name, attribute and fact holds now."""
+    """What every name, attribute and fact holds now.
 
-    def __init__(self) -> None:
+    `age_of` tells by the `clock` when the owner of a key was made; the owners of most keys of a flat test never were.
+    """
+
+    def __init__(
+        self, age_of: Callable[[Hashable], int] = lambda key: -1, clock: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._age_of = age_of
+        self._clock = clock
         self._layers: list[Layer[V]] = [{}]
+        # For each layer the time since when what is made is known to nobody outside of it.
+        self._opened: list[int] = [0]
         # What all layers say together, and for each layer what that was before the layer wrote: reading is far more
         # frequent than opening and closing a layer.
         self._now: Layer[V] = {}
@@ -33,14 +44,16 @@ class Store(Generic[V]):
         """What the key holds, or None where nothing was written."""
         return self._now.get(key)
 
-    def set(self, key: Hashable, values: ValueSet[V]) -> None:
-        self._put(key, values)
+    def set(self, key: Hashable, values: ValueSet[V], age: int | None = None) -> None:
+        self._put(key, values, self._age_of(key) if age is None else age)
         if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
             self._names.setdefault(key[0], {})[key[1]] = None
 
-    def _put(self, key: Hashable, values: ValueSet[V]) -> None:
-        self._before[-1].setdefault(key, self._now.get(key))
-        self._layers[-1][key] = self._now[key] = values
+    def _put(self, key: Hashable, values: ValueSet[V], age: int) -> None:
+        if age < self._opened[-1]:
+            self._before[-1].setdefault(key, self._now.get(key))
+            self._layers[-1][key] = values
+        self._now[key] = values
 
     @property
     def depth(self) -> int:
@@ -53,9 +66,11 @@ class Store(Generic[V]):
         fresh: Layer[V] = {}
         self._layers.append(fresh)
         self._before.append({})
+        self._opened.append(self._clock())
         try:
             yield fresh
         finally:
+            self._opened.pop()
             self._layers.pop()
             self._restore(self._before.pop())
 
@@ -69,8 +84,8 @@ class Store(Generic[V]):
     @contextmanager
     def at_bottom(self) -> Iterator[None]:
         """Writes go where every path sees them, as those of a module that is imported late must."""
-        above = self._layers[1:]
-        del self._layers[1:]
+        above, opened = self._layers[1:], self._opened[1:]
+        del self._layers[1:], self._opened[1:]
         # What the branches wrote must not be seen by the module that is imported meanwhile.
         while len(self._before) > 1:
             self._restore(self._before.pop())
@@ -81,14 +96,22 @@ class Store(Generic[V]):
                 self._layers.append(layer)
                 self._before.append({key: self._now.get(key) for key in layer})
                 self._now.update(layer)
+            self._opened += opened
 
     def names(self, scope: Hashable) -> list[str]:
         """The names that were ever bound in a scope, for keys that are pairs of a scope and a name."""
         return list(self._names.get(scope, ()))
 
+    def forget(self, scope: Hashable) -> None:
+        """The names of a scope that has ended, which nothing can ask for any more."""
+        for name in self._names.pop(scope, ()):
+            self._now.pop((scope, name), None)
+
     def written_since(self, depth: int) -> Layer[V]:
-        """All writes above `depth` layers, in one layer."""
+        """All writes above `depth` layers, in one layer: what holds on a path that leaves here."""
         merged: Layer[V] = {}
+        # The path takes along what was made so far, so what the others write about it must be told apart from now on.
+        self._opened[depth:] = [self._clock()] * (len(self._opened) - depth)
         for layer in self._layers[depth:]:
             merged.update(layer)
         return merged
@@ -107,7 +130,7 @@ class Store(Generic[V]):
         # Only one side came out, so what it wrote holds without a condition.
         if len(sides) == 1:
             for key, values in sides[0][1].items():
-                self._put(key, values)
+                self._put(key, values, self._age_of(key))
             return
         for key in {key: None for _, layer in sides for key in layer}:
             old = self.get(key) or missing
@@ -116,4 +139,4 @@ class Store(Generic[V]):
                 joined = parts[0]
             else:
                 joined = union(part.under(when) for part, (when, _) in zip(parts, sides, strict=True))
-            self._put(key, widen(key, joined))
+            self._put(key, widen(key, joined), self._age_of(key))

@@ -228,6 +228,7 @@ def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, V
     loops = len(m.open_loops)
     with m.store.layer() as layer:
         frame.base_depth = m.store.depth - 1
+        m.begin_scope(frame.scope)
         for name, values in bound.items():
             m.write((frame.scope, name), values)
         body = function.node.body
@@ -243,6 +244,7 @@ def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, V
     if not _captures(function.node):
         for side in sides:
             side.writes = _without(side.writes, frame.scope)
+        m.store.forget(frame.scope)
     m.join(base, sides)
     return union(side.value.under(side.path.without(m.path)) for side in sides) if sides else NONE_SET
 

@@ -58,7 +58,7 @@ def run_over_generator(
             m.execute(node.body)
             live = [] if m.dead else [Exit(layer, m.path)]
         m.open_loops.remove(loop)
-        before = m.store.written_since(start)
+        before = m.store.written_since(start) if loop.breaks else {}
         breaks.extend(Exit({**before, **gone.writes}, gone.path) for gone in loop.breaks)
         m.dead = False
         m.join(here, live + loop.continues)

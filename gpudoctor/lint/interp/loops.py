@@ -84,15 +84,19 @@ def _run(
             # An epoch begins once for each time the loop is entered.
             for loader in loaders if index == 0 else ():
                 m.emit(Iterate, at=m.place(node.iter), loader=loader, loop=event)  # type: ignore[union-attr]
+            begun = m.clock
             with m.store.layer() as inner:
                 bind()
                 m.execute(node.body)
                 live = [] if m.dead else [Exit(inner, m.path)]
             m.open_loops.pop()
-            # After a `break` the `else` of the loop is left out.
-            ends.extend(Exit({**outer, **gone.writes}, gone.path) for gone in loop.breaks)
+            if loop.breaks:
+                before_round = m.store.written_since(outer_depth - 1)
+                # After a `break` the `else` of the loop is left out.
+                ends.extend(Exit({**before_round, **gone.writes}, gone.path) for gone in loop.breaks)
             m.dead = False
-            before = {key: m.read(key) for key in inner}
+            # What the round has made has no earlier round.
+            before = {key: m.read(key) for key in inner if m.age(key) < begun}
             _join_round(m, base, live + loop.continues)
             fresh = _forget_counters(m, before, identity) - counted
             counted |= fresh

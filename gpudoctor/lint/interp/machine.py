@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.repeats import Dull
 
 NEVER = 1 << 62
+OLD = -1
+"""The age of what was there from the beginning."""
 NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
 UNBOUND: Values = ValueSet.of(Unknown("unbound", "never assigned on this path"))
@@ -103,7 +105,7 @@ class Machine:
         """Something has asked how the program is launched: in another world it might go another way."""
         self.assumed = assumed
         self.learnt: dict[Hashable, bool] = {}
-        self.store: Store[Value] = Store()
+        self.store: Store[Value] = Store(self.age, lambda: self.clock)
         self.path: Condition = ALWAYS
         self.dead = False
         self.frames: list[Frame] = []
@@ -171,7 +173,8 @@ class Machine:
         self._visits[place] += 1
         # By place and visit, so that a restart gives the same things the same names.
         made = place.path, place.line, place.column, place.end_column, self._visits[place]
-        self._ages[made] = self.clock
+        # Made again on another path, it is known outside of both.
+        self._ages[made] = OLD if made in self._ages else self.clock
         return made
 
     def visits(self) -> Counter[Location]:
@@ -194,12 +197,16 @@ class Machine:
         self._ages[scope] = self.clock
         return scope
 
+    def begin_scope(self, scope: Hashable) -> None:
+        """From here on the names of a new call are written: those of its own layer are nobody else's."""
+        self._ages[scope] = self.clock
+        # A layer that is opened next is younger.
+        self.frame_count += 1
+
     def age(self, key: Hashable) -> int:
-        """When the owner of a key was made; 0 for what was there from the start."""
+        """When the owner of a key was made, by the clock; `OLD` for what was there from the start."""
         owner = key[0] if isinstance(key, tuple) else key
-        if isinstance(owner, Made):
-            return self._ages.get(owner.identity, 0)
-        return self._ages.get(owner, 0)
+        return self._ages.get(owner.identity if isinstance(owner, Made) else owner, OLD)
 
     @property
     def world(self) -> World:
@@ -312,8 +319,9 @@ class Machine:
 
     def write(self, key: Hashable, values: Values) -> None:
         """Bind a key; too many values become an unknown one."""
-        self.oldest_write = min(self.oldest_write, self.age(key))
-        self.store.set(key, widened(key, values))
+        born = self.age(key)
+        self.oldest_write = min(self.oldest_write, born)
+        self.store.set(key, widened(key, values), born)
 
     def fact(self, owner: Value, name: str) -> Values | None:
         """What is known about an object now."""

@@ -169,3 +169,52 @@ def test_a_condition_outlives_the_keys_it_was_made_of():
     assert condition.implies(all_of(A))
     assert condition.answer(A) is True
     assert ALWAYS.both(condition) is condition
+
+
+class Aged:
+    """A store that knows when things were made: keys are pairs of a thing and a name."""
+
+    def __init__(self) -> None:
+        self.born: dict[object, int] = {}
+        self.store: Store[str] = Store(lambda key: self.born.get(key[0], -1), lambda: len(self.born))
+
+    def make(self, thing: str) -> str:
+        self.born[thing] = len(self.born)
+        return thing
+
+
+def test_what_a_branch_made_needs_no_join():
+    aged = Aged()
+    with aged.store.layer() as layer:
+        aged.store.set((aged.make("model"), "device"), X)
+    assert layer == {}
+    assert aged.store.get(("model", "device")) == X
+
+
+def test_what_was_made_before_a_branch_is_told_apart():
+    aged = Aged()
+    key = aged.make("model"), "device"
+    aged.store.set(key, X)
+    with aged.store.layer() as layer:
+        aged.store.set(key, Y)
+    assert layer == {key: Y}
+    assert aged.store.get(key) == X
+
+
+def test_a_path_that_leaves_takes_its_own_state_along():
+    aged = Aged()
+    with aged.store.layer() as layer:
+        key = aged.make("model"), "device"
+        aged.store.set(key, X)
+        gone = aged.store.written_since(1)
+        aged.store.set(key, Y)
+    aged.store.merge([(all_of(A), gone), (all_of(A.negated()), layer)], MISSING, unchanged)
+    assert set(aged.store.get(key) or ()) == {"x", "y"}
+
+
+def test_a_scope_that_has_ended_is_forgotten():
+    store: Store[str] = Store()
+    store.set(("frame", "x"), X)
+    store.forget("frame")
+    assert store.get(("frame", "x")) is None
+    assert store.names("frame") == []

@@ -27,6 +27,51 @@ BRANCHES = {
         y = x + 1
         reveal(y)  #: 3 if args.big | 2 if not (args.big)
         """,
+    "an object that was made on one side has its attributes wherever it is": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Box:
+            def __init__(self, size):
+                self.size = size
+        box = None
+        if args.big:
+            box = Box(2)
+        if box is not None:
+            reveal(box.size)  #: 2
+            if args.more:
+                box.size = 3
+            reveal(box.size)  #: 3 if args.more | 2 if not (args.more)
+        """,
+    "a path that returned early keeps what it returned": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Box:
+            def __init__(self, size):
+                self.size = size
+        def make():
+            box = Box(1)
+            if args.small:
+                return box
+            box.size = 2
+            return box
+        box = make()
+        reveal(box.size)  #: 1 if args.small | 2 if not (args.small)
+        def first():
+            for n in (1, 2):
+                box = Box(n)
+                if args.small:
+                    break
+                box.size = 5
+            return box
+        reveal(first().size)  #: 1 if args.small | 5 | 2 if args.small
+        def late():
+            x = 1
+            if args.small:
+                return lambda: x
+            x = 2
+            return lambda: x
+        reveal(late()())  #: 1 if args.small | 2 if not (args.small)
+        """,
     "comparisons of the same setting": """
         import argparse
         args = argparse.ArgumentParser().parse_args()
