@@ -27,12 +27,16 @@ def _own(device: Value) -> bool:
 
 def passes_through(program: Program) -> bool:
     """The models end up on a GPU of each rank after all."""
-    return any(
-        # DDP needs the model on the GPU of its rank at this moment, so this is where it lives for good.
-        wrap.model_device is not None and wrap.model_device.all(_own)
-        for wrap in program.events(Wrap)
-        if wrap.kind is not WrapperKind.DATA_PARALLEL
-    )
+    # DDP needs the model on the GPU of its rank at this moment, so this is where it lives for good.
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is not WrapperKind.DATA_PARALLEL)
+    return any(_lives_on_own(wrap) for wrap in wraps)
+
+
+def _lives_on_own(wrap: Wrap) -> bool:
+    if wrap.model_device is not None:
+        return wrap.model_device.all(_own)
+    # Where it is not known, `device_ids` says where it must be.
+    return any(each.all(_own) for each in wrap.ids or () if len(each))
 
 
 def may_have_chosen(program: Program, event: Event) -> bool:
