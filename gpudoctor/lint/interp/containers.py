@@ -237,7 +237,7 @@ def _item_at(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Valu
     if isinstance(value, DictOf):
         return entry(m, value, only, node)
     if isinstance(value, Tensor):
-        return m.part(value, node)
+        return m.part(value, node, only.value if isinstance(only, Const) else None)
     return m.library_item(value, index, node)
 
 
@@ -331,7 +331,7 @@ def _parts(m: Interpreter, value: Value, count: int, star: int | None, node: ast
         middle = new_list(m, list(known[star:tail]), node)
         return [*known[:star], middle, *known[tail:]]
     if isinstance(value, Tensor):
-        return [m.part(value, node) for _ in range(count)]
+        return [m.part(value, node, index if star is None else None) for index in range(count)]
     if isinstance(value, Unknown):
         return [one(_nth(value, index)) for index in range(count)]
     if isinstance(value, Text):

@@ -270,8 +270,8 @@ class Interpreter(Machine):
     def batch(self, loader: Loader, node: ast.AST) -> Values:
         return library.batch(self, loader, node)
 
-    def part(self, tensor: Tensor, node: ast.AST) -> Values:
-        return library.part(self, tensor, node)
+    def part(self, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
+        return library.part(self, tensor, node, key)
 
     def combine(self, values: list[Value], node: ast.AST) -> Values:
         return library.combine(self, values, node)

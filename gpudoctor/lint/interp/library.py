@@ -11,6 +11,7 @@ from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
 from gpudoctor.lint.models.names import canonical, computes, gives_settings, is_harmless, shows
+from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
@@ -289,11 +290,11 @@ def _look_at_items(m: Interpreter, dataset: Value, node: ast.AST) -> None:
         m.set_fact(dataset, "moves items", one(TRUE))
 
 
-def part(m: Interpreter, tensor: Tensor, node: ast.AST) -> Values:
+def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
     """An item of a tensor, or of a batch whose shape is not known."""
     whole = tensors.as_reduced(m, tensor)
     label = m.text(node, 40) if isinstance(node, ast.Subscript) else ""
-    return one(tensors.part_of(m, whole, m.identity(m.place(node)), m.place(node), label))
+    return one(tensors.part_of(m, whole, m.identity(m.place(node)), m.place(node), label, key))
 
 
 def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
@@ -302,7 +303,10 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
         if isinstance(value, Work):
             return MODELS.methods[Work, "__operate__"](library_call(m, "__operate__", (), {}, node, value))
     result = tensors.combined(m, values, m.place(node), m.text(node, 40))
-    return one(tensors.without_graph(result) if isinstance(node, ast.Compare) else result)
+    if isinstance(node, ast.Compare):
+        return one(tensors.without_graph(result))
+    arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
+    return one(of_extent(result, extent_of_sum(values)) if arithmetic else result)
 
 
 def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.AST) -> None:

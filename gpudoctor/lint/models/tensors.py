@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, leaves, one
 from gpudoctor.lint.models.devices import moved_to, use
+from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
@@ -15,7 +16,7 @@ from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import Accumulated, Backward, ClearGradients, HostSync, Mixed, Move, Report
 from gpudoctor.lint.values.function import Method
 from gpudoctor.lint.values.group import Work
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.values.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -242,7 +243,9 @@ def _reads_on_cpu(do: Interpreter, dataset: Dataset) -> bool:
     return moved is None
 
 
-def part_of(do: Interpreter, tensor: Tensor, identity: Hashable, place: Location, label: str = "") -> Tensor:
+def part_of(
+    do: Interpreter, tensor: Tensor, identity: Hashable, place: Location, label: str = "", key: object = None
+) -> Tensor:
     """An item, an attribute or a slice of a tensor or of a batch."""
     # `batch = {k: v.to(device) …}` or `batch["x"] = x.cuda()`: entries are no longer on the CPU for sure.
     changed = tensor.origin is TensorOrigin.BATCH and do.fact(tensor, "rewritten") is not None
@@ -250,8 +253,9 @@ def part_of(do: Interpreter, tensor: Tensor, identity: Hashable, place: Location
     # A model may return masks or counters beside what has a graph.
     doubtful = tensor.doubtful or tensor.origin is TensorOrigin.OUTPUT
     return replace(
-        tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful, device=device
-    )
+        tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
+        device=device, extent=extent_of_part(do, tensor, key),
+    )  # fmt: skip
 
 
 def as_reduced(do: Interpreter, tensor: Tensor) -> Tensor:
@@ -268,12 +272,14 @@ NOT_DIFFERENTIABLE = frozenset(
 """Operations whose result has no graph: answers and places."""
 
 
-def as_loss(value: Value, made_by: str) -> Value:
-    """What a loss function returns surely has a graph: nobody gives it anything else."""
+def as_loss(value: Value, made_by: str, reduced: bool = False) -> Value:
+    """What a loss function returns surely has a graph: nobody gives it anything else. It is a number if `reduced`."""
     last = made_by.rpartition(".")[2].lower()
     # `nll_loss`, `CrossEntropyLoss`, `F.kl_div`: torch's names for losses have no other word in common.
     is_loss = "loss" in last or "cross_entropy" in last or last == "kl_div"
-    return replace(value, doubtful=False) if is_loss and isinstance(value, Tensor) else value
+    if not is_loss or not isinstance(value, Tensor):
+        return value
+    return replace(value, doubtful=False, extent=Extent.NUMBER if reduced else None)
 
 
 def without_graph(value: Value) -> Value:
@@ -384,7 +390,7 @@ def _attribute(call: Call) -> Values:
     # In-place methods all end so; models of newer torch need no entry here.
     if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
         return one(Method(tensor, name))
-    return one(part_of(call.do, as_reduced(call.do, tensor), call.identity(), call.place))
+    return one(part_of(call.do, as_reduced(call.do, tensor), call.identity(), call.place, key=name))
 
 
 def _without_graph(call: Call, tensor: Tensor) -> Tensor:
@@ -443,7 +449,9 @@ def _to_host(call: Call) -> Values:
 def _backward(call: Call) -> Values:
     tensor = call.receiver
     assert isinstance(tensor, Tensor)
-    call.emit(Backward, loss=tensor, forwards=tensor.forwards, complete=tensor.graph is not None)
+    # A vector goes backward too, if it is told with which weights.
+    loss = replace(tensor, extent=None) if call.args or call.keywords.keys() & {"gradient"} else tensor
+    call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None)
     # torch raises unless there was a graph, so from here on there surely was one.
     call.do.set_fact(tensor, "differentiated", one(TRUE))
     return one(NONE)
@@ -510,6 +518,7 @@ def _method(call: Call) -> Values:
     # In-place: the same object, so later reads see what is known of it.
     if call.name.endswith("_") and not call.name.endswith("__"):
         return one(tensor)
+    result = of_extent(result, extent_by(call, call.name))
     return one(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
+from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces
 from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, as_loss, combined, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
@@ -79,7 +80,10 @@ def _operation(call: Call) -> Values:
     if any(isinstance(value, Tensor) for value in given):
         result = combined(call.do, given, call.place, call.label, call.sure_values())
         last = call.name.rpartition(".")[2]
-        return one(without_graph(result) if last in NOT_DIFFERENTIABLE else as_loss(result, last))
+        if last in NOT_DIFFERENTIABLE:
+            return one(without_graph(result))
+        whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
+        return one(as_loss(of_extent(result, extent_by(call, last)), last, whole))
     depends = Dependence.NONE
     for value in given:
         depends |= value.depends

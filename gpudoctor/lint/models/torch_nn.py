@@ -11,6 +11,7 @@ from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
+from gpudoctor.lint.models.replicas import gathered, reduces
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
@@ -105,7 +106,10 @@ def _layer(call: Call) -> Values:
         "get_weight",
     ):
         return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
-    return one(new_module(call, call.name, list(children), ready))
+    module = new_module(call, call.name, list(children), ready)
+    if "reduction" in call.keywords:
+        call.do.set_fact(module, "reduction", call.keywords["reduction"])
+    return one(module)
 
 
 def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> Module:
@@ -506,7 +510,8 @@ def forward(call: Call, module: Value | None) -> Values:
             return call.do.call(own, call.args, call.keywords, call.node)
         if not tensors:
             return _no_tensors(call)
-        return one(as_loss(combined(call.do, [*tensors], call.place, call.label, call.sure_values()), core.made_by))
+        result = combined(call.do, [*tensors], call.place, call.label, call.sure_values())
+        return one(as_loss(result, core.made_by, reduces(call.do.fact(core, "reduction"))))
     return _forward_of_model(call, module, core, tensors)
 
 
@@ -542,7 +547,8 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
     )  # fmt: skip
-    return one(output)
+    parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
+    return one(gathered(call, core, output) if parallel else output)
 
 
 def _moves_inputs(module: Value) -> bool:

@@ -25,6 +25,14 @@ class TensorOrigin(enum.Enum):
     OTHER = "other"
 
 
+class Extent(enum.Enum):
+    """How many numbers a tensor surely holds."""
+
+    NUMBER = "a single number"
+    EACH_GPU = "one number for each GPU"
+    """What `DataParallel` gathers where the forward returned a single number."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tensor(Made):
     """A tensor.
@@ -48,6 +56,7 @@ class Tensor(Made):
     """An entry of what a loader yields, not the whole of it."""
     doubtful: bool = False
     """A part of what a model returned, or made from such: it has the graph only if that part was computed by it."""
+    extent: Extent | None = None
 
     @property
     def depends(self) -> Dependence:

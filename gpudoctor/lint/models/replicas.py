@@ -1,0 +1,103 @@
+"""What `DataParallel` makes of a forward: it runs on a copy of the model for each GPU, and the results are gathered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.api import Call, Interpreter, one
+from gpudoctor.lint.values.base import NONE, Const, Value, Values
+from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.values.module import Module
+from gpudoctor.lint.values.tensor import Extent, Tensor
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.values.event import Event
+
+ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
+"""Methods that change values, not how many there are."""
+NUMBERS = "numbers of each GPU"
+"""The fact that holds the keys of those parts of an output that were single numbers on each GPU."""
+
+
+def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
+    """The output of a forward as `DataParallel` hands it on: single numbers have become one for each GPU."""
+    if not isinstance(core, Module):
+        return output
+    own = call.do.find_method(core, "forward")
+    if own is None:
+        # transformers returns the loss, first and by name, where it is given labels.
+        labels = call.keywords.get("labels")
+        known = core.made_by.startswith("transformers.") and labels is not None and labels.only != NONE
+        return _with_numbers(call, output, (0, "loss") if known else ())
+    whole, parts, _ = _rehearsed(call, own)
+    return replace(output, extent=Extent.EACH_GPU) if whole else _with_numbers(call, output, parts)
+
+
+def _rehearsed(call: Call, forward: Values) -> tuple[bool, tuple[object, ...], list[Event]]:
+    """Whether a forward returns a single number, which of its parts are some, and what it would log."""
+    found: list[tuple[bool, tuple[object, ...]]] = []
+
+    def act() -> Values:
+        returned = call.do.call(forward, call.args, call.keywords, call.node)
+        # What dictionaries hold is forgotten with the rehearsal.
+        found.append((_is_number(returned), _numbers_in(call.do, returned)))
+        return returned
+
+    _, events = call.do.rehearse(act)
+    return (*found[0], events)
+
+
+def _numbers_in(do: Interpreter, returned: Values) -> tuple[object, ...]:
+    only = returned.only
+    if isinstance(only, DictOf):
+        pairs = [(key.only, item) for key, item in do.pairs(only) or ()]
+        return tuple(key.value for key, item in pairs if isinstance(key, Const) and _is_number(item))
+    items = do.known_items(only) if isinstance(only, (TupleOf, ListOf)) else None
+    return tuple(index for index, item in enumerate(items or ()) if _is_number(item))
+
+
+def _is_number(values: Values) -> bool:
+    return values.all(lambda value: isinstance(value, Tensor) and value.extent is Extent.NUMBER)
+
+
+def _with_numbers(call: Call, output: Tensor, keys: tuple[object, ...]) -> Tensor:
+    if keys:
+        call.do.set_fact(output, NUMBERS, one(TupleOf(tuple(one(Const(key)) for key in keys))))
+    return output
+
+
+def extent_of_part(do: Interpreter, tensor: Tensor, key: object) -> Extent | None:
+    """What is known about the part of an output under a key."""
+    known = do.fact(tensor, NUMBERS) if key is not None else None
+    keys = known.only if known is not None else None
+    here = isinstance(keys, TupleOf) and any(item.only == Const(key) for item in keys.items)
+    return Extent.EACH_GPU if here else None
+
+
+def of_extent(value: Value, extent: Extent | None) -> Value:
+    """The result of an operation, with what is known of its extent."""
+    return replace(value, extent=extent) if extent is not None and isinstance(value, Tensor) else value
+
+
+def extent_of_sum(values: list[Value]) -> Extent | None:
+    """The extent of what an arithmetic operator makes of these."""
+    extents = [value.extent for value in values if isinstance(value, Tensor)]
+    if Extent.EACH_GPU in extents:
+        return Extent.EACH_GPU
+    plain = all(isinstance(value, (Tensor, Const)) or getattr(value, "config", False) for value in values)
+    return Extent.NUMBER if plain and extents and all(each is Extent.NUMBER for each in extents) else None
+
+
+def extent_by(call: Call, name: str) -> Extent | None:
+    """The extent of what an operation on a tensor returns: a number where it takes the mean or sum of everything."""
+    if isinstance(call.receiver, Tensor) and name in ELEMENTWISE:
+        return call.receiver.extent
+    more = call.args[1:] if call.receiver is None else call.args
+    whole = name in ("mean", "sum") and not more and not call.keywords.keys() - {"dtype"}
+    return Extent.NUMBER if whole else None
+
+
+def reduces(given: Values | None) -> bool:
+    """This `reduction` of a loss leaves one number for the batch; so does the default."""
+    return given is None or given.all(lambda value: value in (Const("mean"), Const("sum"), Const("batchmean")))

@@ -1,0 +1,117 @@
+"""A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU.
+
+## What goes wrong
+
+`DataParallel` runs `forward` once on each GPU and gathers what comes back. A model that returns its loss, a single
+number, then gives a vector with one loss for each GPU; PyTorch warns `Was asked to gather along dimension 0, but all
+input tensors were scalars; will instead unsqueeze and return a vector.` `backward()` of it ends with `RuntimeError:
+grad can be implicitly created only for scalar outputs`. On a single GPU the same program works.
+
+## Bad
+
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+
+        def forward(self, x, y):
+            return nn.functional.cross_entropy(self.layer(x), y)
+
+    model = nn.DataParallel(Net().cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = model(torch.randn(64, 8).cuda(), torch.randint(0, 2, (64,)).cuda())
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+
+        def forward(self, x, y):
+            return nn.functional.cross_entropy(self.layer(x), y)
+
+    model = nn.DataParallel(Net().cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = model(torch.randn(64, 8).cuda(), torch.randint(0, 2, (64,)).cuda())
+        loss.mean().backward()
+        optimizer.step()
+
+## Fix
+
+`loss = loss.mean()` before `backward()`. Safe: on one GPU, the mean of a single number is that number.
+
+## Silent when
+
+The loss is computed from gathered outputs, outside of the model; it is reduced on the path with several GPUs, as by
+`if n_gpu > 1: loss = loss.mean()`; `backward` is given the gradient; whether the model returns a single number is not
+known; `device_ids` names one GPU.
+
+## Sources
+
+pytorch/pytorch#9811, Lightning-AI/pytorch-lightning#249, airsplay/lxmert#17, ifzhang/FairMOT#278.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import Backward, Forward, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.values.tensor import Extent, Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import calls_in, is_wrapper_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class DataParallelLossNotReduced(Rule):
+    """A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU."""
+
+    code = "GPU108"
+    name = "data-parallel-loss-not-reduced"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            loss = backward.loss
+            if not isinstance(loss, Tensor) or loss.extent is not Extent.EACH_GPU or backward.location in told:
+                continue
+            call, wrap = _gathered_by(program, backward)
+            if wrap is None or call is None:
+                continue
+            told.add(backward.location)
+            yield self.found(
+                backward.location,
+                f"`{loss.label}` holds one loss for each GPU here, because `DataParallel` gathers what `forward` "
+                "returns: `grad can be implicitly created only for scalar outputs`.",
+                remedy="Take the mean over the GPUs first: `loss = loss.mean()`; on a single one it changes nothing.",
+                because=[("the model returns its loss here", call.location), ("it is wrapped here", wrap.location)],
+            )
+
+
+def _gathered_by(program: Program, backward: Backward) -> tuple[Forward | None, Wrap | None]:
+    """The call whose results were gathered, and the wrapper that did it."""
+    for call in calls_in(program, backward):
+        for wrap in program.events(Wrap):
+            alone = wrap.ids is not None and len(wrap.ids) == 1
+            if wrap.kind is WrapperKind.DATA_PARALLEL and not alone and is_wrapper_of(call.module, wrap):
+                return call, wrap
+    return None, None
