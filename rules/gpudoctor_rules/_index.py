@@ -116,6 +116,17 @@ CARDS: tuple[RuleCard, ...] = (
         size=4183,
     ),
     RuleCard(
+        code="GPU108",
+        name="data-parallel-loss-not-reduced",
+        severity=Severity.ERROR,
+        family="wrap",
+        module="gpudoctor_rules.wrap.data_parallel_loss_not_reduced",
+        summary="A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU.",
+        fix_safety=Safety.SAFE,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
+        size=4522,
+    ),
+    RuleCard(
         code="GPU110",
         name="sync-batchnorm-misplaced",
         severity=Severity.ERROR,
