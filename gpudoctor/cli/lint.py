@@ -117,6 +117,9 @@ def _tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> Non
         print(f"Configuration: {settings.config.origin or 'none'}", file=sys.stderr)
         print(f"Rules: {' '.join(card.code for card in settings.request.rules)}", file=sys.stderr)
         print(*(f"Read: {name}" for name in outcome.read), sep="\n", file=sys.stderr)
+    if not settings.quiet:
+        for problem in outcome.partly:
+            print(f"gpudoctor: {problem}", file=sys.stderr)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         for line in table(counts(outcome.findings)):
             print(line, file=sys.stderr)

@@ -40,7 +40,7 @@ def _text(lines: Iterable[str]) -> str:
 def _json(outcome: Outcome, *, with_statistics: bool) -> str:
     from gpudoctor.report import json
 
-    errors = (*outcome.problems, *outcome.unread, *_bugs(outcome))
+    errors = (*outcome.problems, *outcome.unread, *outcome.partly, *_bugs(outcome))
     return json.render(outcome.findings, outcome.files, errors, with_statistics=with_statistics) + "\n"
 
 
@@ -53,7 +53,7 @@ def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
         folder=os.getcwd(),
         exit_code=exit_code,
         errors=(*outcome.problems, *_bugs(outcome)),
-        warnings=outcome.unread,
+        warnings=(*outcome.unread, *outcome.partly),
     )
     return sarif.render(outcome.findings, _described(outcome, settings), outcome.lines, execution, _root()) + "\n"
 
@@ -88,7 +88,7 @@ def _github(outcome: Outcome) -> str:
     from gpudoctor.report import github
 
     errors = (*outcome.problems, *_bugs(outcome))
-    return _text(github.render(outcome.findings, errors, outcome.unread, _root()))
+    return _text(github.render(outcome.findings, errors, (*outcome.unread, *outcome.partly), _root()))
 
 
 def _gitlab(outcome: Outcome) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
 
 from gpudoctor.diagnostic import Finding, Problem
 from gpudoctor.lint.entries import Start
@@ -12,6 +13,7 @@ from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, want
 from gpudoctor.lint.importers import importers_of
 from gpudoctor.lint.listing import Listed, list_files
 from gpudoctor.lint.source.file import SourceFile, Unreadable
+from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import replace
@@ -40,6 +42,7 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({*listed.judged}.union(*(each.files for each in examined)))),
         unread=() if card else tuple(Problem(file.shown, file.message) for file in unreadable),
+        partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
         lines=lambda path: _lines(path, sources),
     )
 
@@ -138,6 +141,10 @@ def _unreadable(listed: Listed, examined: Sequence[Examined]) -> list[Unreadable
     return list(files.values())
 
 
+def _in_part(limits: Sequence[str]) -> str:
+    return f"not followed to its end ({'; '.join(limits)}): what was seen until then was judged, there may be more"
+
+
 def _seen_whole(examined: Sequence[Examined], request: Request) -> frozenset[str]:
     """The files of which every line was followed in every world, as far as lint can."""
     # With one world asked for, what silences a finding of another looks unused.
@@ -148,17 +155,19 @@ def _seen_whole(examined: Sequence[Examined], request: Request) -> frozenset[str
 
 def _source_of(sources: Sources) -> Callable[[str], SourceFile | None]:
     def source_of(path: str) -> SourceFile | None:
-        source = sources.read(os.path.realpath(path))
+        source = sources.shown(path)
         return source if isinstance(source, SourceFile) else None
 
     return source_of
 
 
 def _lines(path: str, sources: Sources) -> Sequence[str]:
-    source = sources.read(os.path.realpath(path))
+    source = sources.shown(path)
     if isinstance(source, SourceFile):
         return source.lines
-    if not os.path.isfile(path):
+    try:
+        with open(source.path, encoding="utf-8", errors="replace") if source.path.is_file() else StringIO() as file:
+            return file.read(MAX_FILE_BYTES).splitlines()
+    # That it cannot be read is said already.
+    except OSError:
         return ()
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read().splitlines()

@@ -36,12 +36,15 @@ def _is_main_guard(statement: ast.stmt) -> bool:
 
 def _at_top(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that an import executes, without those of functions and classes."""
-    for statement in body:
+    # Without recursion: a chain of `elif` is as deep as it is long.
+    todo = list(body)
+    while todo:
+        statement = todo.pop()
         yield statement
         if isinstance(statement, ast.If):
-            yield from _at_top((*statement.body, *statement.orelse))
+            todo += (*statement.body, *statement.orelse)
         elif isinstance(statement, ast.Try):
-            yield from _at_top((*statement.body, *statement.orelse, *statement.finalbody))
+            todo += (*statement.body, *statement.orelse, *statement.finalbody)
 
 
 def _acts(statement: ast.stmt) -> bool:

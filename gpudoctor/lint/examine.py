@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
 from gpudoctor.lint.source.file import Unreadable, shown_path
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
     from gpudoctor.rule import Rule, RuleCard
 
 _COLLECT_EVERY = 8
+_LIMITS = (OutOfBudget, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)
 class Examined:
     """What came out of one entry, `shown` as users know it. `files` are the shown paths that were read for it,
-    `partly` where a limit or a bug kept something from being seen."""
+    `partly` where a limit or a bug kept something from being seen; `limits` says which limits."""
 
     shown: str
     findings: tuple[Finding, ...] = ()
@@ -37,6 +40,7 @@ class Examined:
     unreadable: tuple[Unreadable, ...] = ()
     failures: tuple[InternalError, ...] = ()
     partly: bool = False
+    limits: tuple[str, ...] = ()
 
 
 def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Iterator[Examined]:
@@ -66,13 +70,16 @@ def examine(path: str, request: Request, sources: Sources) -> Examined:
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
     findings = _with_worlds([list(_found(program, request.rules, failures)) for program in programs])
+    cut = (lost.why for program in programs for lost in program.lost if lost.limit)
+    limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return Examined(
         shown,
         findings=findings,
         files=frozenset().union(*(program.files for program in programs)),
         unreadable=tuple(project.unreadable),
         failures=tuple(failures.seen),
-        partly=bool(failures.seen) or any(program.cut_short for program in programs),
+        partly=bool(failures.seen or limits),
+        limits=limits,
     )
 
 
@@ -91,30 +98,34 @@ def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
 
 
 def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> Iterator[Finding]:
+    # Limits hold for rules too: the program decides how much there is to compare.
+    budget = Budget(MAX_RULES_SECONDS)
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.whole else ""
     for card in cards:
         # Asked before the rule is loaded: importing a file costs more than most rules do.
         if not card.needs or not happened.isdisjoint(card.needs):
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
-                for finding in _asked(load(card), program):
+                for finding in _asked(load(card), program, budget):
                     yield finding if finding.world else replace(finding, world=world)
 
 
-def _asked(rule: Rule, program: Program) -> list[Finding]:
+def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:
     # A list, so that a bug in a rule shows inside the guard above.
-    return list(rule.in_code(program))
+    with budget:
+        return list(rule.in_code(program))
 
 
 @dataclass
 class _Failures:
-    """Bugs of ours that were met, so that one of them does not hide what else is found."""
+    """Bugs of ours and limits that were met, so that one of them does not hide what else is found."""
 
     seen: list[InternalError] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
 
     def of(self, what: str) -> _Guard:
         """Remember what goes wrong inside, and say that it was `what` that was being done."""
-        return _Guard(what, self.seen)
+        return _Guard(what, self)
 
 
 @dataclass
@@ -122,7 +133,7 @@ class _Guard:
     """Turns an exception that nobody expected into a failure. What users are meant to read passes."""
 
     what: str
-    seen: list[InternalError]
+    met: _Failures
 
     def __enter__(self) -> None:
         """Nothing to prepare."""
@@ -130,5 +141,8 @@ class _Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
         if not isinstance(error, Exception) or isinstance(error, GpudoctorError):
             return False
-        self.seen.append(internal_error(self.what, error))
+        if isinstance(error, _LIMITS):
+            self.met.limits.append(f"{self.what}: {error or type(error).__name__}")
+        else:
+            self.met.seen.append(internal_error(self.what, error))
         return True

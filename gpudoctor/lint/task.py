@@ -41,8 +41,8 @@ class Outcome:
 
     `files` counts the files that were asked for and are there, `problems` what could not be done, `failures` our own
     bugs: what else was found is true in spite of them. `read` are the shown paths of all files that were looked into,
-    also those that were only imported; `unread` says which could not be read, where no rule says so. `lines` gives
-    the lines of a file by its shown path.
+    also those that were only imported; `unread` says which could not be read, where no rule says so, and `partly`
+    which programs a limit has cut short. `lines` gives the lines of a file by its shown path.
     """
 
     findings: tuple[Finding, ...]
@@ -51,4 +51,5 @@ class Outcome:
     failures: tuple[InternalError, ...]
     read: tuple[str, ...]
     unread: tuple[Problem, ...]
+    partly: tuple[Problem, ...]
     lines: Callable[[str], Sequence[str]]

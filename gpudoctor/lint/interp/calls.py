@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import ancestry, find_in_class, library_call
+from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
 from gpudoctor.lint.interp.repeats import Watch
@@ -79,8 +80,11 @@ def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict
         if isinstance(each, ast.Starred):
             values = m.evaluate(each.value)
             known = m.known_items(values.only) if values.only is not None else None
-            open_ended = open_ended or known is None
-            args.extend(known or ())
+            # `f(*args, *args)` doubles with each call.
+            if known is None or len(args) + len(known) > MAX_TUPLE:
+                open_ended = True
+            else:
+                args.extend(known)
         else:
             args.append(m.evaluate(each))
     for keyword in node.keywords:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 MAX_ITEMS = 64
+MAX_TUPLE = 256
+MAX_ENTRIES = 500
 
 # The contents of a list or dictionary stand in the store under (object, name):
 #   "items"  a TupleOf with the items, as far as they are known one by one
@@ -43,49 +45,48 @@ def new_list(m: Interpreter, items: list[Values], node: ast.AST, exact: bool = T
     return one(made)
 
 
+def new_tuple(m: Interpreter, items: list[Values], node: ast.AST) -> Values:
+    """A tuple with these items, as long as they are few: `x = (*x, *x)` doubles with each line."""
+    return one(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(m, items, node, kind="tuple")
+
+
 def new_dict(m: Interpreter, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
     """A dictionary; an entry without a key is another dictionary merged in."""
     place = m.place(node)
     made = DictOf(m.identity(place), place, m.hints.get(id(node), "a dictionary"))
-    keys: list[Values] = []
-    values: list[Values] = []
+    # As in Python, later entries win, in the place of the first.
+    known: dict[Values, Values] = {}
     more: list[Values] = []
     for key, value in entries:
         only = key.only if key is not None else None
         if key is None:
-            _merge(m, value, keys, values, more)
+            _merge(m, value, known, more)
         # A key that is computed may replace any of the others.
         elif isinstance(only, Const) and exact:
-            _put(keys, values, key, value)
+            known[key] = value
         else:
             more.append(value)
-    m.set_fact(made, "keys", one(TupleOf(tuple(keys))))
-    m.set_fact(made, "entries", one(TupleOf(tuple(values))))
+    _set_entries(m, made, known)
     if more:
         m.set_fact(made, "more", union(more))
     return one(made)
 
 
-def _merge(m: Interpreter, other: Values, keys: list[Values], values: list[Values], more: list[Values]) -> None:
+def _merge(m: Interpreter, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
     only = other.only
-    known = pairs(m, only) if isinstance(only, DictOf) else None
-    if known is None or not isinstance(only, DictOf):
+    entries = pairs(m, only) if isinstance(only, DictOf) else None
+    if entries is None or not isinstance(only, DictOf):
         more.append(one(Unknown(("merged", only), "entries of another dictionary")))
         return
-    for key, value in known:
-        _put(keys, values, key, value)
+    known.update(entries)
     extra = m.fact(only, "more")
     if extra is not None:
         more.append(extra)
 
 
-def _put(keys: list[Values], values: list[Values], key: Values, value: Values) -> None:
-    # Later entries win, in the place of the first, as in Python.
-    if key in keys:
-        values[keys.index(key)] = value
-    else:
-        keys.append(key)
-        values.append(value)
+def _set_entries(m: Interpreter, made: DictOf, known: dict[Values, Values]) -> None:
+    m.set_fact(made, "keys", one(TupleOf(tuple(known))))
+    m.set_fact(made, "entries", one(TupleOf(tuple(known.values()))))
 
 
 def pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]] | None:
@@ -260,11 +261,9 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
     only = index.given(m.path).only
     if isinstance(value, DictOf):
         known = pairs(m, value) or []
-        if isinstance(only, Const):
-            keys, entries = [key for key, _ in known], [found for _, found in known]
-            _put(keys, entries, one(only), new)
-            m.set_fact(value, "keys", one(TupleOf(tuple(keys))))
-            m.set_fact(value, "entries", one(TupleOf(tuple(entries))))
+        # Each entry that is put in makes the table anew.
+        if isinstance(only, Const) and len(known) < MAX_ENTRIES:
+            _set_entries(m, value, {**dict(known), one(only): new})
         else:
             _add_more(m, value, new)
     elif isinstance(value, ListOf):
@@ -307,7 +306,7 @@ def concatenate(m: Interpreter, left: Value, right: Value, node: ast.AST) -> Val
     first, second = known_items(m, left), known_items(m, right)
     if first is not None and second is not None:
         if isinstance(left, TupleOf):
-            return one(TupleOf((*first, *second)))
+            return new_tuple(m, [*first, *second], node)
         return new_list(m, [*first, *second], node)
     return new_list(m, [_item_of(m, left, node), _item_of(m, right, node)], node, exact=False)
 

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
     from gpudoctor.lint.source.project import ModuleFile
 
-DEFINITIONS = (
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Import,
-    ast.ImportFrom,
-    ast.Assign,
-    ast.AnnAssign,
-)
-
 
 def is_entry(tree: ast.Module) -> bool:
     """The file does something when it is started: a main guard, a loop, a call at its top level."""
@@ -38,17 +28,23 @@ def is_entry(tree: ast.Module) -> bool:
 
 
 def _acts(statement: ast.stmt) -> bool:
-    if isinstance(statement, (DEFINITIONS, ast.Pass, ast.Global, ast.Delete, ast.Assert)):
-        return False
-    # A docstring at the top is an expression too.
-    if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Call) and not _is_setup(statement.value)
-    # `if torch.cuda.is_available(): device = …` at the top of a helper only sets names.
-    if isinstance(statement, ast.If):
-        return any(_acts(inner) for inner in (*statement.body, *statement.orelse)) or _is_main_guard(statement.test)
-    if isinstance(statement, (ast.Try, ast.With)):
-        return any(_acts(inner) for inner in statement.body)
-    return isinstance(statement, (ast.For, ast.While))
+    # Without recursion: a chain of `elif` is as deep as it is long.
+    todo = [statement]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, (ast.For, ast.While)):
+            return True
+        # A docstring at the top is an expression too.
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and not _is_setup(each.value):
+            return True
+        # `if torch.cuda.is_available(): device = …` at the top of a helper only sets names.
+        if isinstance(each, ast.If):
+            if _is_main_guard(each.test):
+                return True
+            todo += (*each.body, *each.orelse)
+        elif isinstance(each, (ast.Try, ast.With)):
+            todo += each.body
+    return False
 
 
 def _is_main_guard(test: ast.expr) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.containers import note_rank_decides
+from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
-from gpudoctor.lint.interp.operators import conjunction, fold, negate, rank_arithmetic, scaled_by
+from gpudoctor.lint.interp.operators import MAX_BITS, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.tensors import agreed
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 def evaluate(m: Interpreter, node: ast.expr) -> Values:
     """The values of an expression on this path."""
+    m.tick_evaluation()
     evaluator = EVALUATORS.get(type(node))
     # Newer syntax must not end the execution.
     if evaluator is None:
@@ -35,6 +36,9 @@ def evaluate(m: Interpreter, node: ast.expr) -> Values:
 
 
 def _constant(m: Interpreter, node: ast.Constant) -> Values:
+    # Python itself refuses to print an integer of so many digits.
+    if isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
+        return m.unknown(node, "a very large number")
     return one(Const(node.value))
 
 
@@ -68,7 +72,7 @@ def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: 
             if not first.when.excludes(second.when):
                 value = _operate(m, op, first.value, second.value, node)
                 results.append(value.under(first.when.both(second.when)))
-    return union(results)
+    return m.few(union(results), node)
 
 
 def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
@@ -210,7 +214,7 @@ def _tuple(m: Interpreter, node: ast.Tuple) -> Values:
             items.extend(known)
         else:
             items.append(m.evaluate(element))
-    return one(TupleOf(tuple(items)))
+    return new_tuple(m, items, node)
 
 
 def _list(m: Interpreter, node: ast.List | ast.Set) -> Values:
@@ -258,8 +262,13 @@ def _collect(m: Interpreter, node: ast.expr, element: ast.expr, keys: list[Value
 
 
 def _follow(
-    m: Interpreter, generators: list[ast.comprehension], filters: list[Literal], then: Callable[[], None]
+    m: Interpreter,
+    generators: list[ast.comprehension],
+    filters: list[Literal],
+    then: Callable[[], None],
+    room: int = MAX_ITEMS,
 ) -> bool:
+    """Evaluate the element, item by item where no more than `room` come together, each `for` multiplying them."""
     if not generators:
         then()
         return True
@@ -267,14 +276,15 @@ def _follow(
     iterable = m.evaluate(first.iter)
     known = m.known_items(iterable.only) if iterable.only is not None else None
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
-    exact = known is not None and len(known) <= 16 and not first.ifs
-    rounds = known if known is not None and len(known) <= 16 else (m.items_of(iterable, first.iter),)
+    one_by_one = known is not None and len(known) <= min(16, room)
+    exact = one_by_one and not first.ifs
+    rounds = known if known is not None and one_by_one else (m.items_of(iterable, first.iter),)
     for values in rounds:
         assign(m, first.target, values)
         answers = [m.test(test) for test in first.ifs]
         filters += [answer for answer in answers if isinstance(answer, Literal)]
         if False not in answers:
-            exact = _follow(m, rest, filters, then) and exact
+            exact = _follow(m, rest, filters, then, room // max(1, len(rounds))) and exact
     return exact
 
 

@@ -10,8 +10,12 @@ SHORT_FUNCTION = 40
 """Lines. A longer function that calls itself, as one that walks a tree, is not followed into itself."""
 MAX_STATEMENTS = 15_000
 """Statements that one program may execute in one world."""
+MAX_EVALUATIONS = 1_000_000
+"""Expressions, each part of one counted too, that it may evaluate."""
 MAX_SECONDS = 8.0
 """Processor time that one execution may take, whatever its statements: a hook must come back."""
+MAX_RULES_SECONDS = 10.0
+"""Processor time that all rules together may take over one program."""
 MAX_UNROLLED = 6
 """A loop over so many known items is followed item by item; over more, the body is followed twice."""
 MAX_RESTARTS = 10
@@ -21,6 +25,8 @@ MAX_VALUES = 6
 """A name that may hold more values than this holds an unknown one."""
 MAX_CHOICES = 16
 """The same for classes, functions and objects of the program, one of which a setting picks."""
+MAX_TOGETHER = 32
+"""An expression that may have more values than this, before a name holds it, is unknown too."""
 LONG_FUNCTION = 30
 """A function that took more statements than this, and did nothing that rules ask about, is not followed again with
 arguments that it had before, and not more than twice with others."""

@@ -6,14 +6,22 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from time import process_time
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
 from gpudoctor.lint.flow.store import Layer, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_VALUES
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.interp.limits import (
+    MAX_CHOICES,
+    MAX_EVALUATIONS,
+    MAX_EVENTS,
+    MAX_SECONDS,
+    MAX_STATEMENTS,
+    MAX_TOGETHER,
+    MAX_VALUES,
+)
 from gpudoctor.lint.program import World
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
@@ -28,6 +36,8 @@ if TYPE_CHECKING:
 NEVER = 1 << 62
 OLD = -1
 """The age of what was there from the beginning."""
+_MAX_LINES, _MAX_COLUMNS = 40, 1_000
+"""Longer expressions are not written out anew."""
 NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
 UNBOUND: Values = ValueSet.of(Unknown("unbound", "never assigned on this path"))
@@ -43,10 +53,6 @@ class Restart(Exception):
 
 class WrongWorld(Exception):
     """The program launches its processes itself: it must be executed in another world."""
-
-
-class OutOfBudget(Exception):
-    """A limit on the whole execution was reached."""
 
 
 @dataclass(slots=True)
@@ -116,7 +122,8 @@ class Machine:
         self.log: list[Event] = []
         self.parts: dict[Value, set[Value]] = {}
         self.statements = 0
-        self.deadline = process_time() + MAX_SECONDS
+        self.evaluations = 0
+        self.budget = Budget(MAX_SECONDS)
         self.muted = 0
         self._visits: Counter[Location] = Counter()
         self._logged: set[Hashable] = set()
@@ -165,8 +172,15 @@ class Machine:
         written = self._texts.get(id(node))
         if written is None:
             # Unparsing costs more than most evaluations, and loops come by twice.
-            written = self._texts[id(node)] = ast.unparse(node)
+            written = self._texts[id(node)] = self._written(node)
         return written if len(written) <= limit else written[: limit - 3] + "..."
+
+    def _written(self, node: ast.AST) -> str:
+        # Of a table over hundreds of lines the beginning is enough, and all that is shown.
+        if isinstance(node, ast.expr) and _is_long(node):
+            line = self.frame.file.source.lines[node.lineno - 1].encode("utf-8", "replace")[node.col_offset :]
+            return line[:_MAX_COLUMNS].decode("utf-8", "replace").rstrip() + " ..."
+        return ast.unparse(node)
 
     def identity(self, place: Location) -> Hashable:
         """A fresh identity for something made here."""
@@ -338,8 +352,16 @@ class Machine:
         if self.statements > MAX_STATEMENTS:
             raise OutOfBudget(f"more than {MAX_STATEMENTS} statements")
         # Asking for the time costs as much as a short statement.
-        if self.statements % 64 == 0 and process_time() > self.deadline:
-            raise OutOfBudget(f"more than {MAX_SECONDS:.0f} seconds of execution")
+        if self.statements % 64 == 0:
+            self.budget.check()
+
+    def tick_evaluation(self) -> None:
+        """Count an expression: a single statement can hold as many as a program."""
+        self.evaluations += 1
+        if self.evaluations % 256 == 0:
+            self.budget.check()
+            if self.evaluations > MAX_EVALUATIONS:
+                raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
 
     def split(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
         """Follow both outcomes of a test, then join what lives."""
@@ -414,7 +436,11 @@ class Machine:
                     results.append(result.under(binding.when))
                     sides.append(Exit(layer, self.path))
         self.join(base, sides)
-        return union(results)
+        return self.few(union(results), node)
+
+    def few(self, values: Values, node: ast.AST) -> Values:
+        """The values, or one unknown where they are so many that each further step would multiply them."""
+        return values if len(values.bindings) <= MAX_TOGETHER else widened(("one of", self.place(node)), values)
 
     @contextmanager
     def back_in(self, depth: int, calls: list[Location]) -> Iterator[None]:
@@ -437,6 +463,11 @@ class Machine:
             yield
         finally:
             self.muted -= 1
+
+
+def _is_long(node: ast.expr) -> bool:
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    return lines > _MAX_LINES or (lines == 0 and (node.end_col_offset or 0) - node.col_offset > _MAX_COLUMNS)
 
 
 def widened(key: Hashable, values: Values) -> Values:

@@ -18,6 +18,7 @@ from gpudoctor.lint.values.tensor import Tensor
 # Folding runs on what a stranger wrote: `"x" * 10**9` must cost nothing.
 MAX_TEXT = 2_000
 MAX_NUMBER = 10**12
+MAX_BITS = 4_096
 
 ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,

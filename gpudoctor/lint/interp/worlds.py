@@ -6,10 +6,11 @@ from collections.abc import Hashable
 
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.entry import is_entry, run_as_library
 from gpudoctor.lint.interp.interpreter import Interpreter
-from gpudoctor.lint.interp.limits import MAX_RESTARTS
-from gpudoctor.lint.interp.machine import OutOfBudget, Restart, WrongWorld
+from gpudoctor.lint.interp.limits import MAX_RESTARTS, MAX_SECONDS
+from gpudoctor.lint.interp.machine import Restart, WrongWorld
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.data import Sampler
@@ -97,8 +98,11 @@ def _execute(
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world, begun again whenever a switch was learnt."""
     known = dict(assumed)
+    # One for all attempts: whoever waits does not care how often it was begun.
+    budget = Budget(MAX_SECONDS)
     for _ in range(MAX_RESTARTS):
         m = Interpreter(project, world, known)
+        m.budget = budget
         try:
             whole = _run(m, entry)
         # What ran before the switch was known saw both of its sides: the log of it is void.
@@ -117,14 +121,17 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     m.main_scope = scope
     whole = is_entry(entry.source.tree)
     try:
-        m.run_module(scope, entry)
-        if not whole:
-            run_as_library(m, scope, entry)
+        with m.budget:
+            m.run_module(scope, entry)
+            if not whole:
+                run_as_library(m, scope, entry)
     except OutOfBudget as limit:
         _note(m, entry, str(limit))
     # What was seen until then stands, as after any other limit.
     except RecursionError:
         _note(m, entry, "the program is nested too deeply to follow")
+    except MemoryError:
+        _note(m, entry, "more memory than there is")
     return whole
 
 

@@ -53,11 +53,17 @@ def _number(call: Call) -> Values:
     return given.mapped(convert)
 
 
+MAX_DIGITS = 300
+
+
 def _converted(name: str, value: Const) -> Value:
     # Only these three are computed: no code of the program is ever run.
     kinds = {"builtins.int": int, "builtins.float": float, "builtins.bool": bool}
     try:
-        return Const(kinds[name](value.value))
+        # Digits by the million take minutes.
+        if not isinstance(value.value, (str, bytes)) or len(value.value) <= MAX_DIGITS:
+            return Const(kinds[name](value.value))
+        return Unknown(("converted", name, value), "a number")
     except (TypeError, ValueError, OverflowError):
         return Unknown(("converted", name, value), "a number")
 
@@ -104,7 +110,14 @@ def _iterating(call: Call) -> Values:
     kind = call.name.rpartition(".")[2]
     # The second argument of `enumerate` and `islice` is a number, not a source of items.
     items = call.args if kind in ("zip", "chain") else call.args[:1]
-    return one(Enumerated(kind, items))
+    # `x = zip(x, x)` doubles with each line.
+    return unknown(call, "iterators of iterators") if _is_nested(items, 4) else one(Enumerated(kind, items))
+
+
+def _is_nested(items: tuple[Values, ...], levels: int) -> bool:
+    """Iterators go over iterators, more than so many levels deep."""
+    inner = [value for values in items for value in values if isinstance(value, Enumerated)]
+    return any(levels == 0 or _is_nested(value.items, levels - 1) for value in inner)
 
 
 # Progress bars hand on the items as they are: the loader behind one is still iterated.
@@ -114,7 +127,7 @@ def _progress(call: Call) -> Values:
     given = call.arg(0, "iterable") or call.arg(0, "sequence")
     if given is None:
         return one(Unknown(("tqdm", call.identity()), "a progress bar", call.label, escaped_from="tqdm.tqdm"))
-    return one(Enumerated("tqdm", (given,)))
+    return unknown(call, "iterators of iterators") if _is_nested((given,), 4) else one(Enumerated("tqdm", (given,)))
 
 
 @MODELS.callable("tqdm.trange", "tqdm.auto.trange")

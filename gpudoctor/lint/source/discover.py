@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpudoctor.lint.source.file import shown_path
+from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 # Names of build output that a real package may have as well; that one has an `__init__.py`.
@@ -35,7 +36,7 @@ def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Pa
     """The files to read, each once, and a message for each path that leads nowhere.
 
     A file that is named is taken whatever it is called. Folders are searched for `*.py`, in sorted order, without
-    following links to folders, and without hidden, installed, generated and excluded ones. Globs in `exclude` are
+    following links to folders or out of the project, and without hidden, installed, generated and excluded ones. Globs in `exclude` are
     relative to the working directory; one without a slash matches a file or folder of that name anywhere.
     """
     found: dict[str, Path] = {}
@@ -79,6 +80,7 @@ class _Exclusion:
 
 def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[str]:
     pending = [folder]
+    project, _ = project_root(os.path.realpath(folder))
     while pending:
         try:
             with os.scandir(pending.pop()) as listing:
@@ -92,8 +94,10 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
             if entry.is_dir(follow_symlinks=False):
                 if not _is_skipped(entry) and not excluded(entry.path):
                     folders.append(entry.path)
-            elif entry.name.endswith(".py") and entry.is_file() and not excluded(entry.path):
-                yield entry.path
+            elif entry.name.endswith(".py") and is_file(entry) and not excluded(entry.path):
+                # A link may lead to any file of the machine, and a finding shows lines of it.
+                if not entry.is_symlink() or is_inside(os.path.realpath(entry.path), project):
+                    yield entry.path
         # Taken from the end, so that a folder's own folders come before its neighbours.
         pending += reversed(folders)
 

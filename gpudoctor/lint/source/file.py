@@ -139,8 +139,10 @@ def shown_path(path: Path) -> str:
 
 
 def _printable(text: str) -> str:
-    # File names need not be valid text; Python stands surrogates in, which no output stream accepts.
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # File names need not be valid text, for which Python stands surrogates in, and can hold what steers a terminal.
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -37,6 +37,9 @@ def _unmarked_root(folder: str) -> str:
 def _is_marker(path: str) -> bool:
     if os.path.basename(path) != "setup.py":
         return os.path.exists(path)
+    # Opening a pipe would wait for ever.
+    if not os.path.isfile(path):
+        return False
     # Training programs like to keep their own set-up in a file of this name.
     try:
         with open(path, "rb") as file:
@@ -81,14 +84,14 @@ def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
 
 def plain_folders(folder: str) -> tuple[str, ...]:
     """The folders directly below that are no packages, sorted, as far as the scan limit allows."""
-    found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and entry.is_dir()]
+    found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and _is_folder(entry)]
     return tuple(sorted(path for path in found if not is_package(path)))
 
 
 def holds_python(folder: str) -> bool:
     """The folder, or one directly below it, holds Python files; otherwise it is data and no package."""
     entries = list(_scan(folder))
-    folders = [entry.path for entry in entries if entry.name.isidentifier() and entry.is_dir()]
+    folders = [entry.path for entry in entries if entry.name.isidentifier() and _is_folder(entry)]
     return any(map(_is_python, entries)) or any(
         _is_python(inner) for below in folders[:MAX_FOLDERS_BELOW] for inner in _scan(below)
     )
@@ -96,13 +99,29 @@ def holds_python(folder: str) -> bool:
 
 def _is_python_home(folder: str) -> bool:
     return any(
-        _is_python(entry) or (entry.name.isidentifier() and entry.is_dir() and is_package(entry.path))
+        _is_python(entry) or (entry.name.isidentifier() and _is_folder(entry) and is_package(entry.path))
         for entry in _scan(folder)
     )
 
 
 def _is_python(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(".py") and entry.is_file()
+    return entry.name.endswith(".py") and is_file(entry)
+
+
+def is_file(entry: os.DirEntry[str]) -> bool:
+    """What was listed is a file, or leads to one."""
+    try:
+        return entry.is_file()
+    # A link that leads to itself, or through a folder that may not be entered.
+    except OSError:
+        return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _scan(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -51,16 +51,22 @@ class Sources:
 
     def __init__(self) -> None:
         self._read: dict[str, SourceFile | Unreadable] = {}
+        self._shown: dict[str, SourceFile | Unreadable] = {}
 
     def read(self, path: str) -> SourceFile | Unreadable:
         """The file at a path without links."""
         if path not in self._read:
-            self._read[path] = read_source(Path(path))
+            source = self._read[path] = read_source(Path(path))
+            self._shown[source.shown] = source
         return self._read[path]
+
+    def shown(self, shown: str) -> SourceFile | Unreadable:
+        """The file that users know as `shown`, which need not be a path: a name may hold what cannot be printed."""
+        return self._shown.get(shown) or self.read(os.path.realpath(shown))
 
     def put(self, source: SourceFile | Unreadable) -> None:
         """Let this stand for the file at its path, as text from standard input does."""
-        self._read[str(source.path)] = source
+        self._read[str(source.path)] = self._shown[source.shown] = source
 
 
 class Project:

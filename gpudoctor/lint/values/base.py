@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
 
+MAX_PARTS = 64
+"""A text of more parts ends in one that is unknown."""
+
+
 class Value:
     """Anything that an expression can have. Immutable; what changes about it stands in the store."""
 
@@ -100,9 +104,14 @@ class Truth(Value):
 
 @dataclass(frozen=True, slots=True)
 class Text(Value):
-    """A string that is known in parts, as an f-string or a joined path: `f"out/{rank}.pt"`."""
+    """A string that is known in parts, as an f-string or a joined path: `f"out/{rank}.pt"`. No part is itself one."""
 
     parts: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        # `x = f"{x}{x}"`, line after line: in parts of parts a question would be asked of each of them.
+        if len(self.parts) > MAX_PARTS or any(isinstance(part, Text) for part in self.parts):
+            object.__setattr__(self, "parts", _few(_flat(self.parts)))
 
     @property
     def depends(self) -> Dependence:
@@ -113,6 +122,21 @@ class Text(Value):
 
     def __repr__(self) -> str:
         return f"Text({', '.join(map(repr, self.parts))})"
+
+
+def _flat(parts: tuple[Value, ...]) -> list[Value]:
+    return [each for part in parts for each in (part.parts if isinstance(part, Text) else (part,))]
+
+
+def _few(parts: list[Value]) -> tuple[Value, ...]:
+    """The first parts, and one that stands for the rest."""
+    if len(parts) <= MAX_PARTS:
+        return tuple(parts)
+    rest = tuple(parts[MAX_PARTS - 1 :])
+    depends = Dependence.NONE
+    for part in rest:
+        depends |= part.depends
+    return (*parts[: MAX_PARTS - 1], Unknown(("rest of a text", rest), "the rest of a long text", "...", depends))
 
 
 class Made(Value):

@@ -1,0 +1,89 @@
+"""What one execution may take of time and memory, looked at between steps and, where a step does not end, by a timer.
+
+A program can be written so that a single step takes for ever: values in values, twice as many with each line. The
+steps count themselves; a timer of the process looks in while one of them is under way. Where there is no such timer
+(Windows, or a thread beside the main one), the steps alone look.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import process_time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+
+MAX_MEMORY = 2 * 1024**3
+"""Bytes by which the process may grow in one execution."""
+_LOOK_EVERY = 0.1
+_GIB = 1024**3
+
+
+class OutOfBudget(Exception):
+    """A limit on the whole execution was reached."""
+
+
+class Budget:
+    """Processor time and memory from now on. As a context, it ends with `OutOfBudget` whatever is done inside."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._deadline = process_time() + seconds
+        self._peak_before: int | None = None
+        self._looking = False
+
+    def check(self) -> None:
+        """Raise where the time is over."""
+        if process_time() > self._deadline:
+            raise OutOfBudget(f"more than {self.seconds:.0f} seconds of execution")
+
+    def __enter__(self) -> None:
+        # Imported late: what only plans or explains does not need it.
+        import signal
+
+        # Somebody else's timer, or an outer one of ours, is left alone.
+        free = (signal.SIG_DFL, signal.SIG_IGN)
+        if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGVTALRM) not in free:
+            return
+        try:
+            signal.signal(signal.SIGVTALRM, self._look)
+        except ValueError:  # only the main thread may
+            return
+        self._looking = True
+        signal.setitimer(signal.ITIMER_VIRTUAL, _LOOK_EVERY, _LOOK_EVERY)
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._stop_looking()
+
+    def _look(self, _: int, frame: FrameType | None) -> None:
+        # A module that is only half imported would stay so.
+        while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return
+            frame = frame.f_back
+        try:
+            self.check()
+            self._check_memory()
+        except OutOfBudget:
+            self._stop_looking()
+            raise
+
+    def _stop_looking(self) -> None:
+        import signal
+
+        if self._looking:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            # Not the default, which is death: one that was on its way may still arrive.
+            signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
+            self._looking = False
+
+    def _check_memory(self) -> None:
+        import resource
+
+        # Kilobytes, but for macOS, which counts bytes.
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        if self._peak_before is None:
+            self._peak_before = peak
+        elif peak - self._peak_before > MAX_MEMORY:
+            raise OutOfBudget(f"more than {MAX_MEMORY // _GIB} GiB of memory")
