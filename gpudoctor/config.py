@@ -98,16 +98,26 @@ def _settings(path: str) -> dict[str, Any] | None:
     if not own and b"gpudoctor" not in raw:
         return None
     document = _parsed(path, raw)
-    return document if own else document.get("tool", {}).get("gpudoctor")
+    if own:
+        return document
+    tools = document.get("tool", {})
+    if not isinstance(tools, dict):
+        raise ConfigError(f"{path}: `tool` must be a table")
+    return tools.get("gpudoctor")
 
 
 def _parsed(path: str, raw: bytes) -> dict[str, Any]:
     # tomllib came with Python 3.11; tomli is the same under another name.
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        document: dict[str, Any] = toml.loads(raw.decode("utf-8"))
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+        document: dict[str, Any] = toml.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}: cannot be read: it is not UTF-8 (at line {line})") from error
+    except toml.TOMLDecodeError as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: cannot be read: it is nested too deeply") from error
     return document
 
 
@@ -118,9 +128,18 @@ def _config(path: str, settings: object) -> Config:
     for key, value in settings.items():
         # A misspelt key would switch off nothing, and nobody would notice.
         if key not in _KEYS:
-            raise ConfigError(f"{path}: unknown key `{key}`{nearest(key, _KEYS)}")
+            raise ConfigError(f"{path}{_line_of(key, path)}: unknown key `{key}`{nearest(key, _KEYS)}")
         values[key.replace("-", "_")] = _KEYS[key](f"{path}: `{key}`", value)
     return Config(origin=os.path.relpath(path), folder=os.path.dirname(os.path.abspath(path)), **values)
+
+
+def _line_of(key: str, path: str) -> str:
+    """`:3` where the key stands on line 3, as far as that can be seen without a parser that counts lines."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if re.match(rf"\s*\[?[\w.]*[\"']?{re.escape(key)}[\"']?\s*[=.\]]", line):
+                return f":{number}"
+    return ""
 
 
 def _strings(where: str, value: object) -> tuple[str, ...]:

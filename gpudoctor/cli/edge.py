@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -15,20 +16,21 @@ PIPE_CLOSED = 141
 
 def at_the_edge(work: Callable[[], int], arguments: Sequence[str]) -> int:
     """Run `work` and turn how it ended into an exit code."""
+    _stand_in_for_closed_streams()
     try:
         code = work()
         sys.stdout.flush()
     except InternalError as error:
         return report_bug(error, arguments)
     except GpudoctorError as error:
+        _give_up_output(error.__cause__)
         print(f"gpudoctor: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("gpudoctor: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end, and would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError as error:
+        _give_up_output(error)
         return PIPE_CLOSED
     except Exception as error:
         if isinstance(error, FileNotFoundError) and not _has_working_directory():
@@ -44,6 +46,19 @@ def _has_working_directory() -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Started with closed streams, as some services do, Python has None for them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _give_up_output(error: BaseException | None) -> None:
+    """After a failed write: the interpreter flushes once more at its end, and would complain again."""
+    if isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report_bug(bug: InternalError, arguments: Sequence[str]) -> int:

@@ -11,9 +11,14 @@ from gpudoctor.errors import UsageError
 def write_out(text: str) -> None:
     """Write to stdout what its encoding can say, and a question mark for the rest."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    # Standard error is not held back: in a log of both, the report must come before what is said about it.
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        # Standard error is not held back: in a log of both, the report must come before what is said about it.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def refuse_bad_target(path: str) -> None:

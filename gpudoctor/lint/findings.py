@@ -49,10 +49,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
     """A file that is not Python, as far as this Python can tell."""
-    remedy = "Write there what Python expects, or leave the file out with `--exclude`."
-    if file.needs_python:
-        remedy = f"Run gpudoctor with Python {file.needs_python}, which can read it."
-    return _of(card, file.location, f"This file cannot be read: {file.message}.", remedy)
+    return _of(card, file.location, f"This file cannot be read: {file.message}.", _sentence(file.remedy))
 
 
 def wanted(

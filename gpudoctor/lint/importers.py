@@ -32,7 +32,7 @@ def importers_of(file: SourceFile, sources: Sources) -> list[str]:
     paths, _ = collect([project.root], ())
     if len(paths) > MOST_FILES:
         return []
-    names = [file.path.stem.encode(), file.path.parent.name.encode()]
+    names = [os.fsencode(file.path.stem), os.fsencode(file.path.parent.name)]
     if file.path.stem == "__init__":
         del names[0]
     found = sorted(_candidates(paths, file.path, names), key=lambda ranked: ranked[:2])

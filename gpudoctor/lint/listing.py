@@ -13,7 +13,7 @@ from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.entries import Start, start_of
 from gpudoctor.lint.source.discover import collect, concerns_training
-from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, shown_path
+from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.record import dataclass
@@ -50,7 +50,7 @@ def list_files(request: Request, sources: Sources) -> Listed:
     problems += [Problem("", message) for message in messages]
     plain = [path for path in paths if _concerns_training(path)]
     thin = [path for path in paths if path not in set(plain) and _could_start(path, named, bool(plain))]
-    read = [sources.read(os.path.realpath(path)) for path in plain]
+    read = [_read(path, sources) for path in plain]
     if STDIN in request.paths:
         read.append(_stdin(request, sources))
     read += [source for path in thin if (source := _starting_through_helpers(path, sources))]
@@ -66,6 +66,11 @@ def list_files(request: Request, sources: Sources) -> Listed:
 def is_excluded(path: str, request: Request) -> bool:
     """A file that is left out, also where it is named or imported."""
     return any(matches(pattern, path, "") for pattern in request.exclude)
+
+
+def _read(path: Path, sources: Sources) -> SourceFile | Unreadable:
+    # A link that leads nowhere is known by its own name.
+    return sources.read(os.path.realpath(path)) if os.path.exists(path) else read_source(path)
 
 
 def _missing(path: str) -> Problem:

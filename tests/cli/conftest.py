@@ -49,7 +49,7 @@ def programs_in(entry: ModuleFile, project: Project, launch: str) -> list[Progra
     """One program for each launch world that the text names, with an event for each line that says `seed(...)`."""
     text = entry.source.text
     if "interpreter crashes" in text:
-        raise RecursionError("too deep for a test")
+        raise KeyError("a bug of the interpreter")
     worlds = [world for world in World if f"world {world.value}" in text] or [World.TORCHRUN]
     files = [entry, *_imported(entry, project)]
     log = tuple(event for file in files for event in _events(file))

@@ -217,3 +217,18 @@ def test_what_cannot_be_read_is_told_also_where_no_rule_says_so(write: Write, se
     outcome = check.lint(Request((".",), rules=(seed_rule,), known=(seed_rule,)))
     assert (outcome.findings, outcome.problems) == ((), ())
     assert outcome.unread[0].path == "train.py"
+
+
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_a_limit_is_no_bug_and_is_told(
+    error: type[Exception], write: Write, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object) -> None:
+        raise error
+
+    write(train=MAIN)
+    monkeypatch.setattr("gpudoctor.lint.examine.programs_of", ends)
+    outcome = lint()
+    assert outcome.failures == ()
+    assert [each.path for each in outcome.partly] == ["train.py"]
+    assert "not followed to its end" in outcome.partly[0].message

@@ -11,7 +11,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
-from gpudoctor.lint.interp.operators import MAX_BITS, conjunction, fold, negate, rank_arithmetic, scaled_by
+from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.tensors import agreed
@@ -303,7 +303,9 @@ def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
             else:
                 parts.extend(agreed(m, values))
     if all(isinstance(part, Const) for part in parts):
-        return one(Const("".join(str(part.value) for part in parts if isinstance(part, Const))))
+        text = "".join(str(part.value) for part in parts if isinstance(part, Const))
+        # `x = f"{x}{x}"`, line after line.
+        return one(Const(text) if len(text) <= MAX_TEXT else Text((Const(text[:MAX_TEXT]),)))
     return one(Text(tuple(parts)))
 
 

@@ -36,8 +36,9 @@ def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Pa
     """The files to read, each once, and a message for each path that leads nowhere.
 
     A file that is named is taken whatever it is called. Folders are searched for `*.py`, in sorted order, without
-    following links to folders or out of the project, and without hidden, installed, generated and excluded ones. Globs in `exclude` are
-    relative to the working directory; one without a slash matches a file or folder of that name anywhere.
+    following links to folders or out of the project, and without hidden, installed, generated and excluded ones.
+    Globs in `exclude` are relative to the working directory; one without a slash matches a file or folder of that
+    name anywhere.
     """
     found: dict[str, Path] = {}
     problems: list[str] = []
@@ -94,12 +95,15 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
             if entry.is_dir(follow_symlinks=False):
                 if not _is_skipped(entry) and not excluded(entry.path):
                     folders.append(entry.path)
-            elif entry.name.endswith(".py") and is_file(entry) and not excluded(entry.path):
-                # A link may lead to any file of the machine, and a finding shows lines of it.
-                if not entry.is_symlink() or is_inside(os.path.realpath(entry.path), project):
-                    yield entry.path
+            elif entry.name.endswith(".py") and _is_ours(entry, project) and not excluded(entry.path):
+                yield entry.path
         # Taken from the end, so that a folder's own folders come before its neighbours.
         pending += reversed(folders)
+
+
+def _is_ours(entry: os.DirEntry[str], project: str) -> bool:
+    """A file. A link may lead to any file of the machine, lines of which a finding would show: not so here."""
+    return is_file(entry) and (not entry.is_symlink() or is_inside(os.path.realpath(entry.path), project))
 
 
 def _is_skipped(folder: os.DirEntry[str]) -> bool:

@@ -65,7 +65,8 @@ class SourceFile:
 class Unreadable:
     """A file that cannot be read, and the place and reason.
 
-    `needs_python` is the version that could read it. `by_limit` says that the file may be fine and is too large for us.
+    `needs_python` is the version that could read it. `by_limit` says that the file may be fine and is too large for us,
+    `opened` that it could at least be looked into.
     """
 
     path: Path
@@ -75,6 +76,7 @@ class Unreadable:
     message: str
     needs_python: str = ""
     by_limit: bool = False
+    opened: bool = True
 
     @property
     def location(self) -> Location:
@@ -83,8 +85,12 @@ class Unreadable:
     @property
     def remedy(self) -> str:
         """What to do about it."""
+        if not self.opened:
+            return "make it a file that you may read, or leave it out with `--exclude`; nothing in it was checked"
+        if self.by_limit:
+            return "leave the file out with `--exclude`; nothing in it was checked"
         if not self.needs_python:
-            return "mend the file; nothing in it was checked"
+            return "write there what Python expects, or leave the file out with `--exclude`; nothing in it was checked"
         if _version(self.needs_python) > sys.version_info[:2]:
             return f"install gpudoctor with Python {self.needs_python} or newer, so that it can read this file"
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
@@ -96,9 +102,9 @@ def read_source(path: Path) -> SourceFile | Unreadable:
     try:
         data = _read(resolved)
     except (OSError, ValueError) as error:
-        return Unreadable(resolved, shown, 1, 1, _why_unread(error))
+        return Unreadable(resolved, shown, 1, 1, _why_unread(error, path), opened=False)
     if isinstance(data, str):
-        return Unreadable(resolved, shown, 1, 1, data)
+        return Unreadable(resolved, shown, 1, 1, data, opened=False)
     if len(data) > MAX_FILE_BYTES:
         message = f"the file is larger than {MAX_FILE_BYTES // 1024**2} MiB; so much text is data, not a program"
         return Unreadable(resolved, shown, 1, 1, message, by_limit=True)
@@ -170,7 +176,9 @@ def _not_regular(mode: int) -> str:
     return "this is a pipe, a socket or a device, not a file"
 
 
-def _why_unread(error: OSError | ValueError) -> str:
+def _why_unread(error: OSError | ValueError, path: Path) -> str:
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return "it is a link to a file that is not there"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return "its symbolic links lead in a circle"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -65,10 +65,13 @@ def test_what_is_never_searched() -> None:
 
 
 def test_links_and_pipes() -> None:
-    lay("a/b.py", "out/c.py")
+    lay("project/pyproject.toml", "project/a/b.py", "project/c.py", "out/d.py")
+    os.chdir("project")
     Path("a/up").symlink_to("..")
     Path("a/self").symlink_to(".")
-    Path("a/c.py").symlink_to("../out/c.py")
+    Path("a/c.py").symlink_to("../c.py")
+    Path("a/d.py").symlink_to("../../out/d.py")
+    Path("a/e.py").symlink_to("e.py")
     Path("a/dangling.py").symlink_to("nowhere.py")
     Path("a/folder.py").mkdir()
     os.mkfifo("a/fifo.py")

@@ -173,7 +173,7 @@ def test_not_a_file(tmp_path: Path) -> None:
     assert message(tmp_path / "pipe.py") == "this is a pipe, a socket or a device, not a file"
     assert message(tmp_path / "folder.py") == "this is a folder, not a file"
     assert "circle" in message(tmp_path / "loop.py")
-    assert message(tmp_path / "dangling.py") == "no such file or directory"
+    assert message(tmp_path / "dangling.py") == "it is a link to a file that is not there"
     assert "pipe" in message(Path("/dev/zero"))
     assert message(Path("/dev/null/x")) == "not a directory"
 

@@ -1,0 +1,142 @@
+"""What one program may take: no program makes lint take long or much memory, and what was seen until then stands."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from gpudoctor.lint.interp import budget, machine, worlds
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.values.event import Wrap
+
+DOUBLING = {
+    "tuples": "x = (1, 2)\n" + "x = (*x, *x)\n" * 60,
+    "tuples in tuples": "x = (1, 2)\n" + "x = (x, x)\n" * 100 + "y = {x: 1}\nif x == x: pass\n",
+    "sums of tuples": "x = (1, 2)\n" + "x = x + x\n" * 60,
+    "lists": "x = [1, 2]\n" + "x = [*x, *x]\n" * 60 + "x.extend(x)\n" * 60,
+    "texts": "import sys\nx = sys.argv[1]\n" + 'x = f"{x}/{x}"\n' * 100 + "open(x)\n",
+    "texts that are known": "x = 'ab'\n" + 'x = f"{x}{x}{x}{x}"\n' * 60,
+    "sums of texts": "import sys\nx = 'a' + sys.argv[1]\n" + "x = x + x\n" * 100,
+    "dictionaries": "x = {'a': 1}\n" + "x = {'b': x, 'c': x, **x}\n" * 100,
+    "iterators": "x = [1, 2]\n" + "x = zip(x, x)\n" * 60 + "for a in x: print(a)\n",
+    "arguments": "".join(f"def f{n}(*a): return f{n + 1}(*a, *a)\n" for n in range(20))
+    + "def f20(*a): return a\nf0(1, 2, 3, 4)\n",
+    "comprehensions": "x = [1 " + " ".join(f"for x{n} in (1, 2, 3, 4, 5, 6)" for n in range(15)) + "]\n",
+    "calls": "".join(f"def f{n}(x): return f{n + 1}(x) + f{n + 1}(x)\n" for n in range(40)) + "f0(1)\n",
+    "modules": "from torch import nn\nx = nn.Linear(1, 1)\n" + "x = nn.Sequential(x, x)\n" * 60 + "x.cuda()\n",
+    "choices": "import foo\n"
+    + "".join(f"x{n} = 1\nif foo.f{n}: x{n} = 2\n" for n in range(30))
+    + "y = "
+    + " + ".join(f"x{n}" for n in range(30))
+    + "\n",
+}
+
+
+@pytest.mark.parametrize("source", DOUBLING.values(), ids=DOUBLING)
+def test_what_doubles_with_each_line_stays_small(paper, source: str):
+    before = time.process_time()
+    assert not paper(source + "reveal('after')  #: 'after'\n").program.cut_short
+    # Far above what it takes, and far below what doubling takes.
+    assert time.process_time() - before < 4
+
+
+LARGE = {
+    "a table": "x = {" + ",".join(f"'k{n}': {n}" for n in range(5000)) + "}\nfor key in x: print(key)\n",
+    "a list": "x = [" + ",".join(map(str, range(20000))) + "]\nfor each in x: print(each)\n",
+    "keyword arguments": "def f(**k): return k\nf(" + ",".join(f"k{n}={n}" for n in range(5000)) + ")\n",
+    "entries put in one by one": "x = {}\n" + "".join(f"x['k{n}'] = {n}\n" for n in range(5000)),
+    "an integer": f"x = 0x{'f' * 100_000}\nprint(f'{{x}}', str(x), x * x)\nif x > 3: pass\n",
+    "digits": f"x = int('{'9' * 5000}')\ny = int('9' * 10**6)\nz = float('{'9' * 5000}')\n",
+    "powers": "x = 10**10**10\ny = 2**2**2**2**2**2\nz = 1 << 10**12\nw = pow(10, 10**10)\n",
+    "repeated text": "x = 'a' * 10**9\ny = [0] * 10**9\nz = (0,) * 10**9\nw = 'a'.ljust(10**10)\n",
+    "formats": "x = '%1000000000d' % 1\ny = f'{1:1000000000d}'\nz = '{:1000000000d}'.format(1)\n",
+    "ranges": "x = list(range(10**12))\nfor i in range(10**12): pass\ny = [*range(10**12)]\nprint(*range(10**12))\n",
+}
+
+
+@pytest.mark.parametrize("source", LARGE.values(), ids=LARGE)
+def test_what_is_large_takes_neither_long_nor_memory(paper, source: str):
+    before = time.process_time()
+    assert not paper(source + "reveal('after')  #: 'after'\n").program.cut_short
+    assert time.process_time() - before < 4
+
+
+def test_a_step_that_does_not_end_is_ended(paper, monkeypatch: pytest.MonkeyPatch):
+    def hang(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(worlds, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(machine.Machine, "learn_rank", hang)
+    found = paper(
+        """
+        import torch
+        import torch.distributed as dist
+        model = torch.nn.DataParallel(torch.nn.Linear(1, 1))
+        dist.init_process_group("nccl", rank=3)
+        """
+    )
+    assert found.program.cut_short
+    assert "seconds of execution" in found.program.lost[-1].why
+    assert found.event(Wrap)
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+def test_memory_is_looked_at(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budget, "MAX_MEMORY", 50_000_000)
+    held: list[bytes] = []
+
+    def grow() -> None:
+        while len(held) < 5000:
+            held.append(b"x" * 1_000_000 + bytes(len(held)))
+
+    with Budget(30), pytest.raises(OutOfBudget, match="of memory"):
+        grow()
+
+
+def test_a_half_imported_module_is_never_left_behind(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "slow_module.py").write_text(
+        "from time import process_time\nstart = process_time()\nwhile process_time() < start + 0.5: pass\ndone = True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def work() -> None:
+        importlib.import_module("slow_module")
+        while True:
+            pass
+
+    with Budget(0.1), pytest.raises(OutOfBudget):
+        work()
+    assert sys.modules["slow_module"].done
+
+
+def test_without_a_timer_the_steps_look():
+    budget = Budget(-1.0)
+    with pytest.raises(OutOfBudget):
+        budget.check()
+    ended: list[bool] = []
+
+    def work() -> None:
+        with Budget(-1.0):
+            ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert ended == [True]
+
+
+def test_somebody_elses_timer_is_left_alone():
+    seen: list[int] = []
+    signal.signal(signal.SIGVTALRM, lambda number, _: seen.append(number))
+    try:
+        with Budget(-1.0):
+            signal.raise_signal(signal.SIGVTALRM)
+        assert seen
+    finally:
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
