@@ -25,6 +25,11 @@ GRADIENT_FREE = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )
 
+NAMED = frozenset(
+    {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
+    | {"lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
+)
+
 EXPECTS_AN_ERROR = "pytest.raises"
 
 
@@ -39,8 +44,8 @@ def context_name(dotted: str) -> str:
     last = dotted.rpartition(".")[2]
     if last == "set_grad_enabled":
         return "set_grad_enabled"
-    # All else changes nothing about when gradients are reduced.
-    return last if last in ("no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate") else ""
+    # All else changes neither when gradients are reduced nor which rank goes first.
+    return last if last in NAMED else ""
 
 
 def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
@@ -132,7 +137,8 @@ def _enter_generator(m: Interpreter, generator: Generator, inside: Body, node: a
 def _enter_object(m: Interpreter, value: Value, inside: Body, node: ast.AST) -> None:
     opening = m.find_method(value, "__enter__")
     if opening is None:
-        _inside(m, "", inside, one(value))
+        # Code that was not read may let one rank in after the other.
+        _inside(m, "unread" if isinstance(value, Unknown) else "", inside, one(value))
         return
     entered = call(m, opening, (), {}, node)
     inside(entered)

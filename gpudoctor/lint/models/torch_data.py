@@ -11,7 +11,7 @@ from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import CPU
-from gpudoctor.lint.values.event import MakeLoader, MakeSampler, SetEpoch
+from gpudoctor.lint.values.event import Download, MakeLoader, MakeSampler, SetEpoch
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
@@ -27,6 +27,9 @@ READY_DATASETS = (
 def _dataset(call: Call) -> Values:
     if not call.name.rpartition(".")[2][:1].isupper():
         return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    # Nothing is locked: each rank that finds no files writes them.
+    if call.is_true(-1, "download"):
+        call.emit(Download, call=call.name, path=call.arg(0, "root"))
     # torchvision's `train` flag tells the test set, where duplicates of padding matter.
     train = call.constant(1, "train") if "torchvision" in call.name else None
     # Nothing is decoded per item, so workers would only cost time.

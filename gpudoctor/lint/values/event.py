@@ -499,6 +499,14 @@ class LoadState(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Download(Event):
+    """Files are fetched to `path`, without a lock, where they are not there yet. `call` is the data set or function."""
+
+    call: str
+    path: Values | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartLogger(Event):
     """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
 

@@ -1,0 +1,138 @@
+"""Every rank downloads the same data to the same place at the same time.
+
+## What goes wrong
+
+All ranks ask whether the files are there, all see that they are not, and all begin to write them. One finds the half
+of another and fails: `RuntimeError: Dataset not found or corrupted`, `RuntimeError: File not found or corrupted`, an
+archive that does not open, or a server that refuses so many requests (HTTP 403). It works again as soon as the data is
+there, so it strikes on each new machine and is gone when somebody looks.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torchvision import datasets
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    data = datasets.CIFAR10("data", download=True)
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torchvision import datasets
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    if local_rank == 0:
+        datasets.CIFAR10("data", download=True)
+    dist.barrier()
+    data = datasets.CIFAR10("data")
+
+## Fix
+
+Let one rank of each node download, let the others wait at a barrier, then open the data on all ranks without
+downloading. Or download it once before the training is started. No automatic fix.
+
+## Silent when
+
+One rank goes first: a test on the rank, barriers around it, a lock, `main_process_first`; the parent of `mp.spawn` or
+one rank has done the same download before; each rank has a folder of its own; `download` is an option. Models and data
+sets of the Hugging Face hub are not meant: their files are locked.
+
+## Sources
+
+pytorch/tutorials#3065, mosaicml/composer#1201, Lightning-AI/pytorch-lightning#17732.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import only_some_ranks
+from gpudoctor.lint.values.base import Const
+from gpudoctor.lint.values.event import Collective, Download
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+# They start several processes, and leave what the program does in each of them to the program.
+LAUNCHERS = frozenset({"accelerate", "deepspeed", "horovod"})
+# `unread` is a manager of code that could not be read: it may let one rank go first.
+ONE_BY_ONE = frozenset({"lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"})
+
+
+class DownloadOnEveryRank(Rule):
+    """Every rank downloads the same data to the same place at the same time."""
+
+    code = "GPU314"
+    name = "download-on-every-rank"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or program.managed_by - LAUNCHERS:
+            return
+        found = [event for event in program.events(Download) if _at_once(program, event)]
+        if not found:
+            return
+        # A training set and a test set are one mistake, with one remedy.
+        first, *others = found
+        yield self.found(
+            at=first.location,
+            message=f"Every rank downloads {_what(first)}{_where(first)} at the same time: on a fresh "
+            "machine they write over one another's files and end with `not found or corrupted`.",
+            remedy="Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without "
+            "downloading.",
+            because=[
+                *(("called from here", call) for call in first.way.calls[-2:]),
+                *(("this is downloaded in the same way", other.location) for other in others),
+            ],
+        )
+
+
+def _at_once(program: Program, event: Download) -> bool:
+    # With a folder for each rank nobody meets anybody.
+    if not program.by_every_rank(event) or _own_folder(event):
+        return False
+    if ONE_BY_ONE.intersection(event.way.contexts) or _others_wait(program, event):
+        return False
+    return not any(_has_done(program, earlier, event) for earlier in program.events(Download))
+
+
+def _own_folder(event: Download) -> bool:
+    """The ranks may download to different places, or it is not known where to."""
+    told_apart = Dependence.RANK | Dependence.LOCAL | Dependence.UNREAD
+    return event.path is None or not event.path.all(lambda value: not value.depends & told_apart)
+
+
+def _others_wait(program: Program, event: Download) -> bool:
+    """The last barrier before it is for some ranks only: the others come there after the download, or went ahead."""
+    barriers = [each for each in program.events(Collective) if each.order < event.order and each.call == "barrier"]
+    return bool(barriers) and only_some_ranks(barriers[-1])
+
+
+def _has_done(program: Program, earlier: Download, event: Download) -> bool:
+    """One rank, or the process that starts the others, has downloaded the same thing before: then it is there."""
+    alone = only_some_ranks(earlier) or program.by_one_process(earlier)
+    return alone and earlier.order < event.order and earlier.call == event.call
+
+
+def _what(event: Download) -> str:
+    last = event.call.rpartition(".")[2]
+    return f"`{last}`" if last[:1].isupper() else f"a file with `{last}`"
+
+
+def _where(event: Download) -> str:
+    only = event.path.only if event.path is not None else None
+    return f" to `{only.value}`" if isinstance(only, Const) and isinstance(only.value, str) else " to one place"
