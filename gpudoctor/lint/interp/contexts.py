@@ -25,15 +25,13 @@ GRADIENT_FREE = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )
 
+ANOMALY = ("set_detect_anomaly", "detect_anomaly")
 NAMED = frozenset(
     {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
     | {"lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
 )
 
 EXPECTS_AN_ERROR = "pytest.raises"
-
-
-ANOMALY = ("set_detect_anomaly", "detect_anomaly")
 
 
 def context_name(dotted: str) -> str:

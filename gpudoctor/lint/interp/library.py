@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
@@ -16,7 +18,7 @@ from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
 from gpudoctor.lint.values.device import CPU
-from gpudoctor.lint.values.event import DeviceUsed, Escape, Move
+from gpudoctor.lint.values.event import DeviceUsed, Escape, ItemRead, Load, Move, ReadFile
 from gpudoctor.lint.values.function import Bound, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
@@ -280,7 +282,10 @@ def _look_at_items(m: Interpreter, dataset: Value, node: ast.AST) -> None:
     getter, iterator = m.find_method(dataset, "__getitem__"), m.find_method(dataset, "__iter__")
     # Rehearsed: loading an item in a worker is no event of the training loop.
     if getter is not None:
-        items, events = m.rehearse(lambda: m.call(getter, (m.unknown(node, "an index"),), {}, node))
+        ask = partial(_item, m, getter, node)
+        items, events = m.rehearse(ask)
+        if any(isinstance(event, (ReadFile, Load)) for event in events):
+            _note_reading(m, dataset, ask)
     elif iterator is not None:
         items, events = m.rehearse(lambda: m.items_of(m.call(iterator, (), {}, node), node))
     else:
@@ -288,6 +293,28 @@ def _look_at_items(m: Interpreter, dataset: Value, node: ast.AST) -> None:
     moved = any(isinstance(event, (Move, DeviceUsed)) for event in events)
     if moved or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
         m.set_fact(dataset, "moves items", one(TRUE))
+
+
+def _item(m: Interpreter, getter: Values, node: ast.AST) -> Values:
+    return m.call(getter, (m.unknown(node, "an index"),), {}, node)
+
+
+def _note_reading(m: Interpreter, dataset: Dataset, ask: Callable[[], Values]) -> None:
+    """Log where a data set reads a file for an item, unless it keeps what it has read once."""
+    start, begun = len(m.log), 0
+
+    def twice() -> Values:
+        nonlocal begun
+        ask()
+        begun = len(m.log) - start
+        return ask()
+
+    _, events = m.rehearse(twice)
+    for event in events[begun:]:
+        # What stands under a test may be read once and kept.
+        if isinstance(event, (ReadFile, Load)) and not event.when.without(m.path):
+            m.emit(ItemRead, at=event.location, dataset=dataset, call=event.call)
+            return
 
 
 def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> Values:

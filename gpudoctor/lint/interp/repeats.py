@@ -10,7 +10,15 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
 from gpudoctor.lint.interp.machine import NEVER, one
 from gpudoctor.lint.values.base import Unknown, Values
-from gpudoctor.lint.values.event import ArgumentDeclared, ClockRead, EnvironmentRead, Escape, Lost, SettingRead
+from gpudoctor.lint.values.event import (
+    ArgumentDeclared,
+    ClockRead,
+    EnvironmentRead,
+    Escape,
+    Lost,
+    ReadFile,
+    SettingRead,
+)
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.values.function import Function
 
 # To see these a second time would tell no rule anything new.
-REPEATABLE = (Lost, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared)
+REPEATABLE = (Lost, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ReadFile)
 MAX_ARGUMENTS = 2
 MAX_FOLLOWED = 4
 

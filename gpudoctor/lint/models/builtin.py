@@ -9,7 +9,7 @@ from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Truth, Unknown,
 from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import HostSync, Iterate, LeaveLoop, RankTextUsed, Save
+from gpudoctor.lint.values.event import HostSync, Iterate, LeaveLoop, RankTextUsed, ReadFile, Save
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
@@ -235,6 +235,8 @@ def _open(call: Call) -> Values:
     # Every rank opens the same path: files written by several ranks are torn.
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
         call.emit(Save, call="open", path=call.arg(0, "file"), checkpoint=False)
+    else:
+        call.emit(ReadFile, call="open")
     return one(Unknown(("file", call.identity()), "an open file", call.label, escaped_from="io.open"))
 
 

@@ -25,6 +25,7 @@ BY_WORD = {
     "peft": ("torch_nn", "huggingface"),
     "mpi4py": ("mpi",),
     "wandb": ("loggers",),
+    **dict.fromkeys(("PIL", "cv2", "imread", "audio", "h5py", "read_image", "soundfile", "librosa"), ("files",)),
     **dict.fromkeys(("download", "urlretrieve", "lock"), ("downloads",)),
     **dict.fromkeys(
         ("accelerate", "lightning", "deepspeed", "detectron2", "mmengine", "mmcv", "composer", "colossalai", "fastai"),

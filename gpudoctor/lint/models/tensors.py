@@ -110,7 +110,6 @@ METHODS = frozenset(
         "requires_grad_",
         "retain_grad",
         "register_hook",
-        "pin_memory",
         "share_memory_",
         "is_contiguous",
         "index_select",
@@ -408,6 +407,15 @@ def _detach(call: Call) -> Values:
     return one(_without_graph(call, tensor))
 
 
+@MODELS.method(Tensor, "pin_memory")
+def _pin(call: Call) -> Values:
+    assert isinstance(call.receiver, Tensor)
+    pinned = combined(call.do, [call.receiver], call.place, call.receiver.label)
+    # A copy to the GPU can then go on beside other work.
+    call.do.set_fact(pinned, "pinned", one(TRUE))
+    return one(pinned)
+
+
 @MODELS.method(Tensor, "to", "cuda", "cpu", "type_as")
 def _move(call: Call) -> Values:
     tensor = call.receiver
@@ -419,7 +427,8 @@ def _move(call: Call) -> Values:
     use(call, devices, "move")
     # `.to(torch.float16)` moves nothing.
     if devices is not None:
-        call.emit(Move, subject=tensor, device=devices, call=call.name, dtype=dtype)
+        asynchronous = call.is_true(-1, "non_blocking") and call.do.fact(tensor, "pinned") is None
+        call.emit(Move, subject=tensor, device=devices, call=call.name, dtype=dtype, unpinned_async=asynchronous)
     # Copies to pageable memory block the host, as `.item()` does.
     if call.name == "cpu" and not _is_cpu(tensor.device):
         call.emit(HostSync, call="cpu", subject=tensor)

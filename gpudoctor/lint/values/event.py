@@ -254,6 +254,8 @@ class Move(Event):
     device: Values | None
     call: str
     dtype: bool = False
+    unpinned_async: bool = False
+    """`non_blocking=True`, and the program has not pinned this very tensor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +303,14 @@ class Iterate(Event):
 
     loader: Value
     loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRead(Event):
+    """A data set of the project reads a file, here, for each item that it is asked for."""
+
+    dataset: Value
+    call: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -496,6 +506,13 @@ class LoadState(Event):
     """The result of the `Load` that it is, or is an entry of."""
     entry: str | None = None
     """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile(Event):
+    """A file is read: `call` says by what."""
+
+    call: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

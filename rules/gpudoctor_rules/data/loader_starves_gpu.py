@@ -1,0 +1,186 @@
+"""The GPU waits while the training process itself reads and prepares the next batch.
+
+## What goes wrong
+
+With `num_workers=0`, the default, a `DataLoader` makes each batch in the training process, when it is asked for: it
+opens the files, decodes and augments them one after the other, and the GPU idles meanwhile. With several GPUs each of
+them waits so in every step. Worker processes make the next batches while the GPU computes. And a batch that is not in
+pinned memory cannot be copied beside that: with `non_blocking=True` the copy still waits in line.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, models, transforms
+
+    model = models.resnet18().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    images = datasets.ImageFolder("train", transforms.Compose([transforms.RandomCrop(224), transforms.ToTensor()]))
+    for x, y in DataLoader(images, batch_size=64, shuffle=True):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, models, transforms
+
+    model = models.resnet18().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    images = datasets.ImageFolder("train", transforms.Compose([transforms.RandomCrop(224), transforms.ToTensor()]))
+    for x, y in DataLoader(images, batch_size=64, shuffle=True, num_workers=8, pin_memory=True):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Fix
+
+`num_workers=` a few for each GPU, as long as all ranks of a node together do not take more than it has cores, and
+`pin_memory=True`. Unsafe: workers are processes of their own, which must be able to take the data set over, and have
+their own random numbers.
+
+## Silent when
+
+The data lies in memory as tensors; nothing shows that an item costs anything; the number of workers is an option or
+depends on a test; the model trains on the CPU; a framework or a class of the project makes the loader.
+
+## Sources
+
+facebookresearch/mmf#180, https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html,
+https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.values.base import FALSE, Const, Value, Values
+from gpudoctor.lint.values.data import Dataset, Loader
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import ItemRead, MakeLoader, Move
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+# They only put a sampler in place: workers and memory stay as the program has said.
+LEAVE_LOADERS = frozenset({"accelerate", "deepspeed", "horovod"})
+NOTHING: Values = ValueSet(())
+PICTURES = "torchvision.datasets."
+
+
+class LoaderStarvesGpu(Rule):
+    """The GPU waits while the training process itself reads and prepares the next batch."""
+
+    code = "GPU318"
+    name = "loader-starves-gpu"
+    severity = Severity.PERF
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by - LEAVE_LOADERS:
+            return
+        told: set[Location] = set()
+        for loader, training in trained_with(program).items():
+            made = _made_at(program, loader)
+            moves = _moves_to_gpu(program, loader)
+            if loader.opaque or loader.cls is not None or made is None or made in told:
+                continue
+            # Batches that stay on the CPU keep no GPU waiting.
+            if not moves and not _feeds_gpu(program, training):
+                continue
+            datasets = [_source(each) for each in (loader.dataset or NOTHING).given(training.when)]
+            late = next((move for move in moves if move.unpinned_async), None)
+            if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, Const(0)):
+                told.add(made)
+                yield self._no_workers(made, training, _reads(program, datasets))
+            elif late is not None and _given_nothing(loader.pin_memory, training, FALSE) and not _in_memory(loader):
+                told.add(made)
+                yield self._not_pinned(late, made)
+
+    def _no_workers(self, made: Location, training: Pass, read: ItemRead | None) -> Finding:
+        work = f"reads each item of the next batch with `{read.call}`" if read else "decodes and transforms each item"
+        return self.found(
+            made,
+            f"This loader has no workers: the training process itself {work}, and the GPU waits for it in every step.",
+            remedy="Give it `num_workers=4`, or as many as there are CPU cores for each GPU, and `pin_memory=True`.",
+            because=[
+                ("an item is read here", read.location if read else None),
+                ("the GPU waits in this loop", training.start.location),
+            ],
+        )
+
+    def _not_pinned(self, move: Move, made: Location) -> Finding:
+        return self.found(
+            move.location,
+            "`non_blocking=True` has no effect here: these batches are not in pinned memory, so the copy cannot go on "
+            "beside the GPU's work.",
+            remedy="Give their `DataLoader` `pin_memory=True`.",
+            because=[("the loader is made here", made)],
+        )
+
+
+def _made_at(program: Program, loader: Loader) -> Location | None:
+    """Where the program made the loader; what a framework has prepared was another object before."""
+    for event in program.events(MakeLoader):
+        if event.loader == loader or (loader.managed and getattr(event.loader, "dataset", None) == loader.dataset):
+            return event.location
+    return None
+
+
+def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
+    """The moves of its batches to a GPU, by the program or by the framework."""
+    return [
+        move
+        for move in program.events(Move)
+        if isinstance(move.subject, Tensor) and move.subject.batch_of == loader and _is_gpu(move.device)
+    ]
+
+
+def _feeds_gpu(program: Program, training: Pass) -> bool:
+    """The model that learns from the batches is on a GPU, and has them moved there."""
+    calls = (program.forwards.get(identity) for identity in training.backward.forwards)
+    return any(_is_gpu(call.device) for call in calls if call is not None)
+
+
+def _is_gpu(devices: Values | None) -> bool:
+    return devices is not None and devices.all(lambda value: isinstance(value, Device) and value.is_accelerator)
+
+
+def _given_nothing(given: Values | None, training: Pass, default: Value) -> bool:
+    """The argument was left out, or is its default on each path to the training."""
+    return given is None or given.given(training.when).all(lambda value: value == default)
+
+
+def _reads(program: Program, datasets: list[Value]) -> ItemRead | None:
+    """Where a file is read for each item, in code of the project."""
+    return next((event for event in program.events(ItemRead) if event.dataset in datasets), None)
+
+
+def _items_cost(program: Program, datasets: list[Value]) -> bool:
+    """Each item must be read or decoded when it is asked for."""
+    if not datasets or not all(isinstance(each, Dataset) and each.iterable is False for each in datasets):
+        return False
+    pictures = all(isinstance(each, Dataset) and each.made_by.startswith(PICTURES) for each in datasets)
+    return pictures or _reads(program, datasets) is not None
+
+
+def _source(value: Value) -> Value:
+    """The data set under `Subset` and the parts of a split."""
+    while isinstance(value, Dataset) and isinstance(value.parent, Dataset):
+        value = value.parent
+    return value
+
+
+def _in_memory(loader: Loader) -> bool:
+    return any(isinstance(each, Dataset) and each.in_memory for each in loader.dataset or ())
