@@ -18,10 +18,21 @@ def copy_checkout(target: Path) -> Path:
     return target
 
 
-def clean_venv(folder: Path) -> Path:
-    """An empty virtual environment; its folder of programs."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+def clean_venv(folder: Path, python: str = sys.executable) -> Path:
+    """An empty virtual environment of this interpreter; its folder of programs."""
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
     return folder / "bin"
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of this version on this machine, such as 3.10; None where there is none."""
+    # pyenv keeps what is not chosen out of the path; its shims there are no interpreters.
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin"))
+    for folder in (*os.get_exec_path(), *map(str, kept)):
+        found = shutil.which(f"python{version}", path=folder)
+        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False, timeout=60).returncode == 0:
+            return found
+    return None
 
 
 def install(programs: Path, *what: str) -> None:

@@ -10,7 +10,7 @@ import zipfile
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from installs import clean_venv, copy_checkout, install, outside, run_outside
+from installs import clean_venv, copy_checkout, install, interpreter, outside, run_outside
 from sources import PACKAGES
 
 if TYPE_CHECKING:
@@ -62,6 +62,21 @@ def test_lint_works_there(programs: Path, built: Built, tmp_path: Path) -> None:
     run = run_outside([str(programs / "gpudoctor"), "lint", "--output-format=concise", str(broken)], tmp_path)
     assert run.returncode == 1, run.stderr
     assert "GPU" in run.stdout
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_each_python_says_the_same(version: str, built: Built, tmp_path: Path) -> None:
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    programs = clean_venv(tmp_path / "venv", python)
+    install(programs, str(built.wheel))
+    project = built.checkout / "fixtures" / "programs" / "broken_ddp"
+    run = run_outside([str(programs / "gpudoctor"), "lint", "--output-format=concise", "train.py"], project)
+    found = [
+        f"{path}:{line} {code}" for path, line, code in re.findall(r"^(\S+):(\d+):\d+: (GPU\d+)", run.stdout, re.M)
+    ]
+    assert found == (project / "expected.txt").read_text(encoding="utf-8").splitlines()
 
 
 def test_core_has_no_torch(programs: Path, tmp_path: Path) -> None:
