@@ -200,6 +200,11 @@ def trains(program: Program, loop: Loop) -> bool:
     return any(program.during(loop, Backward, OptimizerStep, TakeGradient))
 
 
+def same_round(one: Event, other: Event) -> bool:
+    """Both happen in the same round of the same loops."""
+    return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
+
+
 def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
     """It happens in the last round of the loop that was followed: there counters are no longer known to be 0."""
     steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
@@ -17,6 +17,7 @@ from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.tensors import agreed
 from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
+from gpudoctor.lint.values.event import Elapsed
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
@@ -102,10 +103,25 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
         return one(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
         return m.concatenate(left, right, node)
+    if isinstance(op, ast.Sub):
+        _note_elapsed(m, left, right, node)
     # `step % ACCUMULATE == 0` with ACCUMULATE = 1 holds in each round.
     if isinstance(op, ast.Mod) and right == Const(1) and left.depends & Dependence.BATCH_INDEX:
         return one(Const(0))
     return one(_mixed(op, left, right, m.text(node, 40)))
+
+
+def _note_elapsed(m: Interpreter, left: Value, right: Value, node: ast.AST) -> None:
+    """`time.time() - start`: somebody measures what lies between."""
+    until, since = (_clock_of(value) for value in (left, right))
+    if until is not None and since is not None:
+        m.emit(Elapsed, at=m.place(node), since=since, until=until)
+
+
+def _clock_of(value: Value) -> Hashable | None:
+    """Which look at a clock a value is."""
+    key = value.key if isinstance(value, Unknown) else None
+    return key[1] if isinstance(key, tuple) and key[0] == "clock" else None
 
 
 def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:

@@ -10,6 +10,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.interp.operators import compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.models.names import is_harmless
+from gpudoctor.lint.models.tensors import note_asked
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.function import Library
@@ -182,6 +183,9 @@ def _truth_of(m: Interpreter, value: Value, node: ast.AST) -> bool | Literal:
     # A name that was imported from code we do not have may hold anything, a rank flag too.
     if isinstance(value, Library) and not is_harmless(value.name):
         value = Unknown(("library", value.name), "a name of a library", value.name, Dependence.UNREAD)
+    # `if loss > best:` asks the GPU, as `.item()` does.
+    if isinstance(value, Tensor):
+        note_asked(m, value, m.place(node))
     if isinstance(value, (Unknown, Tensor)):
         result = open_test("true", (value,), m.text(node), m.place(node))
         assert isinstance(result, Truth)

@@ -34,17 +34,23 @@ def _exists(call: Call) -> Values:
     return one(Unknown((call.name, call.args), "whether a file is there", call.label))
 
 
-@MODELS.callable("time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.default_timer")
+@MODELS.callable(
+    "time.time", "time.time_ns", "time.perf_counter", "time.perf_counter_ns", "time.monotonic", "time.monotonic_ns",
+    "timeit.default_timer",
+)  # fmt: skip
 def _clock(call: Call) -> Values:
-    call.emit(ClockRead, call=call.name)
+    identity = call.identity()
+    call.emit(ClockRead, call=call.name, identity=identity)
     # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
-    return one(Unknown(("clock", call.identity()), "a clock", call.label, Dependence.LOCAL))
+    return one(Unknown(("clock", identity), "a clock", call.label, Dependence.LOCAL))
 
 
-@MODELS.callable("time.strftime", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow")
+@MODELS.callable(
+    "time.process_time", "time.strftime", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow"
+)
 def _now(call: Call) -> Values:
     # Run names made from the time differ between ranks at the turn of a second.
-    return one(Unknown(("clock", call.identity()), "a clock", call.label, Dependence.LOCAL, escaped_from=call.name))
+    return one(Unknown(("date", call.identity()), "a clock", call.label, Dependence.LOCAL, escaped_from=call.name))
 
 
 @MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")

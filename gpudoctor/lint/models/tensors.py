@@ -556,6 +556,12 @@ def note_printed(do: Interpreter, values: Values, place: Location) -> None:
             do.emit(HostSync, at=place, call="print", subject=value)
 
 
+def note_asked(do: Interpreter, tensor: Tensor, place: Location) -> None:
+    """A test asks what a tensor says."""
+    if tensor.origin is TensorOrigin.OUTPUT and not _is_cpu(tensor.device):
+        do.emit(HostSync, at=place, call="bool", subject=tensor)
+
+
 def shards_in(do: Interpreter, values: list[Value]) -> frozenset[Value]:
     """The sharded loaders that these values were computed from, and that no collective has made whole."""
     found: frozenset[Value] = frozenset()

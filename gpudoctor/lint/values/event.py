@@ -397,7 +397,8 @@ class Accumulated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSync(Event):
-    """The host waits for the GPU: `.item()`, `.cpu()`, `print(tensor)`, `torch.cuda.synchronize()` (`call`)."""
+    """The host waits for the GPU: `.item()`, `.cpu()`, `print(tensor)`, `torch.cuda.synchronize()` (`call`), or a test
+    of a tensor (`bool`)."""
 
     call: str
     subject: Value | None = None
@@ -408,6 +409,15 @@ class ClockRead(Event):
     """`time.time()` and its kind."""
 
     call: str
+    identity: Hashable = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elapsed(Event):
+    """The time between two looks at a clock is taken: `until - since`, each the identity of a `ClockRead`."""
+
+    since: Hashable
+    until: Hashable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

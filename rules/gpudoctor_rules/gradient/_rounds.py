@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import same_round
 from gpudoctor.lint.values.event import Backward, ClearGradients, Escape, Event, LeaveLoop, Lost, OptimizerStep
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.optim import Optimizer
-from gpudoctor_rules.gradient._steps import may_clear, may_feed, same_round
+from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition

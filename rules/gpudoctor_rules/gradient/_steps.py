@@ -77,8 +77,3 @@ def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
 def name_of(value: Value) -> str:
     """How the program calls an optimizer, for a message."""
     return f"`{getattr(value, 'label', '') or 'the optimizer'}`"
-
-
-def same_round(one: Event, other: Event) -> bool:
-    """Both happen in the same round of the same loops."""
-    return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]

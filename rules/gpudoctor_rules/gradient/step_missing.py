@@ -57,6 +57,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import same_round
 from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
@@ -77,7 +78,6 @@ from gpudoctor_rules.gradient._steps import (
     may_feed,
     name_of,
     repeating_loop,
-    same_round,
 )
 
 if TYPE_CHECKING:

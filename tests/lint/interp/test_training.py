@@ -8,9 +8,12 @@ from gpudoctor.lint.program import batch_loop, epoch_loop
 from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
+    ClockRead,
     DebugFlag,
+    Elapsed,
     Forward,
     GradientSync,
+    HostSync,
     Iterate,
     LeaveLoop,
     Load,
@@ -483,3 +486,41 @@ def test_debugging_aids_are_switched_on_and_off(paper, statement: str):
         """
     )
     assert [event.on for event in found.events(DebugFlag)] == DEBUG_FLAGS[statement]
+
+
+def test_the_time_between_two_looks_at_a_clock(paper):
+    found = paper(
+        """
+        import time
+        from timeit import default_timer as timer
+        class Watch:
+            def __init__(self):
+                self.began = timer()
+            def stop(self):
+                return timer() - self.began
+        start = time.time()
+        watch = Watch()
+        limit = start + 60
+        time.time() - limit
+        1000 * (time.time() - start)
+        watch.stop()
+        """
+    )
+    clocks = {event.identity: event.location.line for event in found.events(ClockRead)}
+    assert [(clocks[each.since], clocks[each.until]) for each in found.events(Elapsed)] == [(9, 13), (6, 8)]
+
+
+def test_a_test_of_a_tensor_waits_for_the_gpu(paper):
+    found = paper(
+        """
+        import torch
+        model = torch.nn.Linear(1, 1).cuda()
+        loss = model(torch.ones(1, device="cuda")).sum()
+        if loss > 1 and not torch.isnan(loss):
+            pass
+        if torch.ones(1).sum() > 2:
+            pass
+        assert loss.shape
+        """
+    )
+    assert {(event.location.line, event.call) for event in found.events(HostSync)} == {(5, "bool")}

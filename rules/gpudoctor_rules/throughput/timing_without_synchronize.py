@@ -1,0 +1,172 @@
+"""A clock is read while the GPU is still at work on what it should measure.
+
+## What goes wrong
+
+Calling a model only puts work into the queue of the GPU and returns at once. A clock that is read right after the call
+shows how long Python took to fill the queue, a fraction of the true time; the rest is charged to whatever waits for the
+GPU next, often `loss.item()`. Nothing fails. The numbers are wrong, and conclusions that are drawn from them with them:
+the forward looks free, logging looks expensive, and a slower model seems faster.
+
+## Bad
+
+    import time
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda().eval()
+    x = torch.randn(256, 4096, device="cuda")
+    with torch.no_grad():
+        start = time.perf_counter()
+        y = model(x)
+        print("seconds:", time.perf_counter() - start)
+
+## Good
+
+    import time
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda().eval()
+    x = torch.randn(256, 4096, device="cuda")
+    with torch.no_grad():
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        y = model(x)
+        torch.cuda.synchronize()
+        print("seconds:", time.perf_counter() - start)
+
+## Fix
+
+Call `torch.cuda.synchronize()` before each look at the clock. Unsafe in a training loop, where it costs speed: there,
+measure every hundredth step, or use `torch.cuda.Event(enable_timing=True)`, which waits for nothing.
+
+## Silent when
+
+Something between the two looks waits for the GPU: `.item()`, `.cpu()`, a test on a tensor, a printed loss, a gradient
+scaler, a collective; the time is that of an epoch or of whole rounds of a loop, where what is not waited for at the end
+of one round is waited for in the next; code that could not be read is called between; the model is not known to be on a
+GPU.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.program import in_every_round, same_round
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import (
+    Backward,
+    ClockRead,
+    Collective,
+    Elapsed,
+    EnvironmentWrite,
+    Escape,
+    Event,
+    Forward,
+    HostSync,
+    Iterate,
+    Lost,
+    OptimizerStep,
+    Save,
+)
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+FEW_ROUNDS = 1000
+"""A loop of more rounds than the queue of a GPU is long waits for it by itself."""
+
+
+class TimingWithoutSynchronize(Rule):
+    """A clock is read while the GPU is still at work on what it should measure."""
+
+    code = "GPU804"
+    name = "timing-without-synchronize"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if _launches_block(program):
+            return
+        clocks = {event.identity: event for event in program.events(ClockRead)}
+        told: set[Location] = set()
+        for elapsed in program.events(Elapsed):
+            since, until = clocks.get(elapsed.since), clocks.get(elapsed.until)
+            if since is None or until is None or until.location in told or not same_round(since, until):
+                continue
+            work = _unfinished(program, since, until)
+            if work is None:
+                continue
+            told.add(until.location)
+            yield self.found(
+                until.location,
+                "This clock is read while the GPU is still at work: it shows how long Python took to queue the work, "
+                "not how long the work takes.",
+                remedy="Call `torch.cuda.synchronize()` right before each of the two looks at the clock.",
+                because=[
+                    ("the time is counted from here", since.location),
+                    (f"{_named(work)} returns before the GPU has done its part", work.location),
+                ],
+            )
+
+
+def _launches_block(program: Program) -> bool:
+    writes = program.events(EnvironmentWrite)
+    return any(write.name == "CUDA_LAUNCH_BLOCKING" for write in writes)
+
+
+def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event | None:
+    """The last work of the GPU between two looks at the clock, where nothing there waits for it."""
+    between = program.log[since.order + 1 : until.order]
+    if any(_may_wait(event) for event in between):
+        return None
+    work = [event for event in between if _is_work(program, event) and until.when.implies(event.when)]
+    if not work or any(_is_long(event, since) for event in work):
+        return None
+    loop = since.loops[-1] if since.loops else None
+    if loop is None:
+        return work[-1]
+    inside = range(since.order, until.order)
+    others = [e for e in program.log[loop.entered :] if e.order not in inside and same_round(e, since)]
+    if any(isinstance(event, HostSync) and in_every_round(program, event, loop) for event in others):
+        return work[-1]
+    # Whole rounds are right on average: the queue is bounded, so each waits for an earlier one.
+    return work[-1] if any(_is_work(program, e) and until.when.implies(e.when) for e in others) else None
+
+
+def _may_wait(event: Event) -> bool:
+    """The program waits for the GPU here, or may, or something takes so long that the GPU does not matter."""
+    if isinstance(event, OptimizerStep):
+        # The scaler asks whether gradients have overflowed before it steps.
+        return event.through == "scaler"
+    return isinstance(event, (HostSync, Collective, Escape, Lost, Iterate, Save))
+
+
+def _is_work(program: Program, event: Event) -> bool:
+    """A forward on a GPU, or a backward through one."""
+    if isinstance(event, Backward):
+        calls = (program.forwards.get(identity) for identity in event.forwards)
+        return any(call is not None and _on_gpu(call) for call in calls)
+    return isinstance(event, Forward) and _on_gpu(event)
+
+
+def _on_gpu(call: Forward) -> bool:
+    return call.device is not None and call.device.all(lambda each: isinstance(each, Device) and each.is_accelerator)
+
+
+def _is_long(event: Event, since: ClockRead) -> bool:
+    """It is repeated so often, or nobody knows how often, that the end of it hardly counts."""
+    inner = event.loops[len(since.loops) :]
+    return any(loop.over is not None or loop.times is None or loop.times > FEW_ROUNDS for loop in inner)
+
+
+def _named(work: Event) -> str:
+    return "`backward()`" if isinstance(work, Backward) else "calling the model"
