@@ -1,0 +1,114 @@
+"""A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused.
+
+## What goes wrong
+
+GPUs since Volta multiply matrices of 16 bit numbers several times as fast as those of 32 bit ones, and those since
+Ampere do so with `bfloat16`, which needs no gradient scaler. A program that never mentions a lower precision gets the
+slow way, keeps twice the activations in memory, and moves twice the bytes. Nothing is wrong with its result. Small
+models and those that wait for their data gain little.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+
+## Fix
+
+Put forward and loss, not the backward, under `with torch.autocast("cuda", dtype=torch.bfloat16):`. On GPUs before
+Ampere take `torch.float16` and a `torch.amp.GradScaler`. Where 16 bits are too few,
+`torch.set_float32_matmul_precision("high")` uses the tensor cores with 19 of them. No automatic fix: the numbers change
+a little.
+
+## Silent when
+
+Any file of the program mentions a lower precision (`autocast`, `bfloat16`, `half`, `amp`, `tf32` ...); the model is
+cast to some type; a framework runs the training, whose settings decide; the model is not known to be on a GPU.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/recipes/recipes/amp_recipe.html,
+https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import training_loop
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Backward, Forward, Move
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+# Precision is chosen in so many ways, and so often inside a forward, that a mention anywhere must do.
+SPOKEN_OF = re.compile(
+    r"autocast|\bamp\b|_amp\b|use_amp|mixed|precision|float16|\bhalf\b|fp16|fp8|bf16|tf32|bfloat|[48]bit|quanti",
+    re.IGNORECASE,
+)
+
+
+class NoMixedPrecision(Rule):
+    """A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused."""
+
+    code = "GPU803"
+    name = "no-mixed-precision"
+    severity = Severity.INFO
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.managed_by or program.cut_short or not program.has(Backward):
+            return
+        if any(SPOKEN_OF.search(text) for text in program.texts) or any(move.dtype for move in program.events(Move)):
+            return
+        call = next(_trained_on_gpu(program), None)
+        if call is not None:
+            yield self.found(
+                call.location,
+                "The model trains in 32 bit numbers: the tensor cores of the GPU, made for 16 bit ones, stay unused.",
+                remedy='Put forward and loss under `with torch.autocast("cuda", dtype=torch.bfloat16):`.',
+            )
+
+
+def _trained_on_gpu(program: Program) -> Iterator[Forward]:
+    """The module calls on a GPU that the gradients of a training loop flow through."""
+    for backward in program.events(Backward):
+        if training_loop(program, backward) is None:
+            continue
+        for identity in backward.forwards:
+            call = program.forwards.get(identity)
+            if call is not None and _on_gpu(call):
+                yield call
+
+
+def _on_gpu(call: Forward) -> bool:
+    return call.device is not None and call.device.all(lambda each: isinstance(each, Device) and each.is_accelerator)
