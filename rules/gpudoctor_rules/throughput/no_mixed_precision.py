@@ -58,7 +58,6 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -72,9 +71,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 # Precision is chosen in so many ways, and so often inside a forward, that a mention anywhere must do.
-SPOKEN_OF = re.compile(
-    r"autocast|\bamp\b|_amp\b|use_amp|mixed|precision|float16|\bhalf\b|fp16|fp8|bf16|tf32|bfloat|[48]bit|quanti",
-    re.IGNORECASE,
+WORDS = frozenset(
+    """
+    autocast amp. _amp use_amp mixed precision float16 half( fp16 fp8 bf16 tf32 bfloat 4bit 8bit quanti
+    """.split()
 )
 
 
@@ -88,7 +88,7 @@ class NoMixedPrecision(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.managed_by or program.cut_short or not program.has(Backward):
             return
-        if any(SPOKEN_OF.search(text) for text in program.texts) or any(move.dtype for move in program.events(Move)):
+        if _is_spoken_of(program) or any(move.dtype for move in program.events(Move)):
             return
         call = next(_trained_on_gpu(program), None)
         if call is not None:
@@ -97,6 +97,10 @@ class NoMixedPrecision(Rule):
                 "The model trains in 32 bit numbers: the tensor cores of the GPU, made for 16 bit ones, stay unused.",
                 remedy='Put forward and loss under `with torch.autocast("cuda", dtype=torch.bfloat16):`.',
             )
+
+
+def _is_spoken_of(program: Program) -> bool:
+    return any(word in text for text in map(str.lower, program.texts) for word in WORDS)
 
 
 def _trained_on_gpu(program: Program) -> Iterator[Forward]:
