@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -17,11 +18,17 @@ _FOREIGN_PREFIXES = ("TORCHELASTIC_", "SLURM_", "NCCL_", "GPUDOCTOR_")
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CUDA_VISIBLE_DEVICES")
 
 
+_NUMBERS = itertools.count()
+
+
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in list(os.environ):
         if name in (*_FOREIGN, *_SERVICES, *_TERMINAL) or name.startswith(_FOREIGN_PREFIXES):
             monkeypatch.delenv(name)
+    # Made only where it is used; results of one test are none of another's.
+    caches = tmp_path_factory.getbasetemp() / "caches"
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(caches / str(next(_NUMBERS))))
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,7 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
     loudness.add_argument("-q", "--quiet", action="store_true", help="print findings, and nothing on standard error")
     loudness.add_argument("-v", "--verbose", action="store_true", help="say what is read and by which rules")
     group.add_argument("--jobs", metavar="N", type=at_least(1), default=0, help="processes at most, for long work")
-    group.add_argument("--no-cache", action="store_true", help="for scripts; nothing is cached as yet")
+    group.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
 
 
 def _print(outcome: Outcome, settings: Settings, exit_code: int) -> None:

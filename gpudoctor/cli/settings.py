@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.cli.command import flattened
 from gpudoctor.config import Config, find_config, read_config
 from gpudoctor.errors import UsageError
+from gpudoctor.lint.cache import cache_folder
 from gpudoctor.lint.task import Request
 from gpudoctor.record import dataclass
 from gpudoctor.registry import Registry, Selection, find_rules
@@ -93,6 +94,7 @@ def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config
         stdin=sys.stdin.buffer.read() if STDIN in paths else b"",
         stdin_name=options.stdin_filename or "<stdin>",
         jobs=options.jobs,
+        cache="" if options.no_cache else cache_folder(),
     )
 
 

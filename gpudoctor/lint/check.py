@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Problem
+from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.entries import Start
-from gpudoctor.lint.examine import Examined, examine, examine_all
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
 from gpudoctor.lint.listing import Listed, list_files
@@ -16,7 +17,10 @@ from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
-from gpudoctor.record import replace
+from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.examined import Examined
 
 Watch = Callable[[int, int], None]
 """Is told how many entries are done, and of how many."""
@@ -30,7 +34,9 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     # One cache for all entries: programs of a project import the same helpers.
     sources = Sources()
     listed = list_files(request, sources)
-    examined = _examine_in_order(listed, request, sources, watch)
+    cache = Cache(request, sources)
+    examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
+    cache.close()
     unreadable = _unreadable(listed, examined)
     card = request.card(UNREADABLE)
     found = merged(finding for each in examined for finding in each.findings)
@@ -47,18 +53,27 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     )
 
 
-def _examine_in_order(listed: Listed, request: Request, sources: Sources, watch: Watch) -> list[Examined]:
+@dataclass(frozen=True)
+class _Work:
+    """What examining an entry takes."""
+
+    request: Request
+    sources: Sources
+    cache: Cache
+
+
+def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examined]:
     """Examine what surely is a program first: what it imports need not be examined on its own."""
     examined: list[Examined] = []
     # A helper read through its program has real arguments; on its own it has none.
     for level in (Start.MAIN, Start.WHEN_RUN, Start.NEVER):
         read = frozenset().union(*(each.files for each in examined))
         files = [file for file, start in listed.starts if start is level and file.shown not in read]
-        through = _through_importers(files, request, sources) if level is Start.NEVER else []
+        through = _through_importers(files, work) if level is Start.NEVER else []
         examined += through
         paths = [str(file.path) for file in files if not any(file.shown in each.files for each in through)]
         results = []
-        for result in _examine(paths, request, sources):
+        for result in _examine(paths, work):
             results.append(result)
             watch(len(examined) + len(results), len(listed.starts))
         examined += _not_imported(results) if level is Start.WHEN_RUN else results
@@ -69,14 +84,14 @@ _MOST_HELPERS = 10
 """Of so many files it is asked which programs of the project import them; more are a whole listing."""
 
 
-def _through_importers(files: Sequence[SourceFile], request: Request, sources: Sources) -> list[Examined]:
+def _through_importers(files: Sequence[SourceFile], work: _Work) -> list[Examined]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
     found: list[Examined] = []
     for file in files if len(files) <= _MOST_HELPERS else ():
         if any(file.shown in each.files for each in found):
             continue
         # Each of them may use another part of the file.
-        results = [examine(path, request, sources) for path in importers_of(file, sources)]
+        results = list(_examine(importers_of(file, work.sources), work))
         found += [result for result in results if file.shown in result.files]
     listed = {file.shown for file in files}
     return [
@@ -100,10 +115,26 @@ def _not_imported(results: Sequence[Examined]) -> list[Examined]:
     return kept
 
 
-def _examine(paths: Sequence[str], request: Request, sources: Sources) -> Iterator[Examined]:
+def _examine(paths: Sequence[str], work: _Work) -> Iterator[Examined]:
+    """Examine entries in order, as far as no earlier run has."""
+    known = {path: found for path in paths if (found := work.cache.find(path))}
+    fresh = _execute([path for path in paths if path not in known], work)
+    for path in paths:
+        result = known.get(path)
+        if result is None:
+            result = next(fresh)
+            work.cache.keep(path, result)
+        yield result
+
+
+def _execute(paths: Sequence[str], work: _Work) -> Iterator[Examined]:
+    # Imported late: where all is known already, the interpreter is not needed.
+    from gpudoctor.lint.examine import examine_all
+
+    request = work.request
     jobs = min(request.jobs or os.cpu_count() or 1, len(paths) // (_WORTH_PROCESSES // 2))
     if len(paths) < _WORTH_PROCESSES or jobs < 2:
-        yield from examine_all(paths, request, sources)
+        yield from examine_all(paths, request, work.sources)
         return
     # Imported late: most calls are about a few files.
     from concurrent.futures import ProcessPoolExecutor
@@ -130,6 +161,8 @@ def _die_at_once() -> None:
 
 
 def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
+    from gpudoctor.lint.examine import examine_all
+
     paths, request = part
     return list(examine_all(paths, request, Sources()))
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
-from gpudoctor.lint.source.file import Unreadable, shown_path
+from gpudoctor.lint.source.file import shown_path
+from gpudoctor.lint.source.looks import noting
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import load
@@ -21,26 +22,13 @@ from gpudoctor.registry import load
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.task import Request
     from gpudoctor.rule import Rule, RuleCard
 
 _COLLECT_EVERY = 8
 _LIMITS = (OutOfBudget, RecursionError, MemoryError)
-
-
-@dataclass(frozen=True)
-class Examined:
-    """What came out of one entry, `shown` as users know it. `files` are the shown paths that were read for it,
-    `partly` where a limit or a bug kept something from being seen; `limits` says which limits."""
-
-    shown: str
-    findings: tuple[Finding, ...] = ()
-    files: frozenset[str] = frozenset()
-    unreadable: tuple[Unreadable, ...] = ()
-    failures: tuple[InternalError, ...] = ()
-    partly: bool = False
-    limits: tuple[str, ...] = ()
 
 
 def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Iterator[Examined]:
@@ -61,6 +49,11 @@ def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Ite
 
 def examine(path: str, request: Request, sources: Sources) -> Examined:
     """Execute one entry on paper and ask the rules."""
+    with noting() as asked:
+        return replace(_examine(path, request, sources), asked=asked)
+
+
+def _examine(path: str, request: Request, sources: Sources) -> Examined:
     project = Project(Path(path), sources)
     entry = project.module_of(Path(path))
     if entry is None:

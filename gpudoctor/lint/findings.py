@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.config import matches
+from gpudoctor.config import LAUNCHES, matches
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.lint.listing import is_excluded
-from gpudoctor.lint.program import World
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.suppression import Suppressions
 from gpudoctor.record import replace
@@ -76,7 +75,7 @@ def _joined(one: Finding, other: Finding) -> Finding:
     # No world named: it happens however the program is launched.
     if "" in worlds:
         return replace(one, world="")
-    return replace(one, world=", ".join(world.value for world in World if world.value in worlds))
+    return replace(one, world=", ".join(world for world in LAUNCHES if world in worlds))
 
 
 def _silenced(finding: Finding, comments: dict[str, Suppressions], source_of: SourceOf) -> bool:

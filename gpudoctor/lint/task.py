@@ -16,7 +16,8 @@ class Request:
 
     `rules` are those that run, `known` all that there are. Patterns of `per_file_ignores` come with the codes that
     they silence and count from `folder`; those of `exclude` count from the working directory. `stdin` holds what
-    stands for the path `-`, under the name `stdin_name`. `jobs` 0 leaves the number of processes to lint.
+    stands for the path `-`, under the name `stdin_name`. `jobs` 0 leaves the number of processes to lint. `cache` is
+    the folder where results are kept from run to run; empty where none are.
     """
 
     paths: tuple[str, ...]
@@ -29,6 +30,7 @@ class Request:
     stdin: bytes = b""
     stdin_name: str = "<stdin>"
     jobs: int = 0
+    cache: str = ""
 
     def card(self, code: str) -> RuleCard | None:
         """The rule of this code, where it runs."""

@@ -192,7 +192,18 @@ class TestStartUp:
 
     def test_a_lint_loads_no_more(self, write: Callable[..., Path], seed_rule: object) -> None:
         write(train="import torch\n")
-        code = "import sys\nfrom gpudoctor.cli import main\nmain(['lint'])\nprint(*sys.modules)"
+        assert not self.loaded_by("lint", "--no-cache") & {*SLOW, "tomllib"}
+
+    def test_what_is_known_already_loads_no_interpreter(self, write: Callable[..., Path], seed_rule: object) -> None:
+        write(train="import torch\n")
+        assert "gpudoctor.lint.interp" in self.loaded_by("lint")
+        loaded = self.loaded_by("lint")
+        assert not loaded & {*SLOW, "tomllib"} - {"json"}
+        assert not {"gpudoctor.lint.interp", "gpudoctor.lint.models", "gpudoctor.lint.values"} & loaded
+
+    def loaded_by(self, *arguments: str) -> set[str]:
+        """The modules that a command loads."""
+        code = f"import sys\nfrom gpudoctor.cli import main\nmain({[*arguments]!r})\nprint(*sys.modules)"
         path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "rules"), os.environ.get("PYTHONPATH", "")])
         ended = subprocess.run(
             [sys.executable, "-c", code],
@@ -202,7 +213,7 @@ class TestStartUp:
             timeout=60,
             env={**os.environ, "PYTHONPATH": path},
         )
-        assert not set(ended.stdout.split()) & {*SLOW, "tomllib"}
+        return set(ended.stdout.split())
 
 
 def test_errors_name_the_parser_of_their_command() -> None:

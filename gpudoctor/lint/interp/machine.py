@@ -23,6 +23,7 @@ from gpudoctor.lint.interp.limits import (
     MAX_VALUES,
 )
 from gpudoctor.lint.program import World
+from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
@@ -308,7 +309,7 @@ class Machine:
     def add_search_path(self, folder: str) -> None:
         """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
         for start in (self.frames[0].file.source.path.parent, self.project.root):
-            if (start / folder).is_dir():
+            if is_folder(str(start / folder)):
                 self.project.add_search_path(start / folder)
 
     def lose(self, why: str, at: Location, limit: bool = False) -> None:

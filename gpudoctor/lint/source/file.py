@@ -14,8 +14,9 @@ from pathlib import Path
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.looks import digest_of
 from gpudoctor.lint.source.syntax import explain
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class SourceFile:
     shown: str
     text: str
     tree: ast.Module
+    digest: str = ""
+    """Of its bytes, as they were when it was read."""
 
     @cached_property
     def lines(self) -> list[str]:
@@ -77,6 +80,8 @@ class Unreadable:
     needs_python: str = ""
     by_limit: bool = False
     opened: bool = True
+    digest: str = ""
+    """Of its bytes; empty where they could not be read."""
 
     @property
     def location(self) -> Location:
@@ -113,6 +118,10 @@ def read_source(path: Path) -> SourceFile | Unreadable:
 
 def parse_text(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
     """Parse what was read already, such as standard input."""
+    return replace(_parsed(data, path, shown), digest=digest_of(data))
+
+
+def _parsed(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
     if path.suffix == ".ipynb":
         return Unreadable(
             path, shown, 1, 1, "this is a notebook; `jupyter nbconvert --to script` makes a program of it"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from gpudoctor.lint.source.limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
+from gpudoctor.lint.source.looks import is_folder, question
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 # A project that was downloaded rather than cloned often has no more than these.
@@ -34,6 +35,7 @@ def _unmarked_root(folder: str) -> str:
     return folder
 
 
+@question
 def _is_marker(path: str) -> bool:
     if os.path.basename(path) != "setup.py":
         return os.path.exists(path)
@@ -57,6 +59,7 @@ def package_root(folder: str) -> str:
     return found
 
 
+@question
 def is_package(folder: str) -> bool:
     """The folder has an `__init__.py`."""
     return os.path.isfile(os.path.join(folder, "__init__.py"))
@@ -79,15 +82,17 @@ def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
             # Of a package, only what is above it is searched; otherwise `a/wandb/` would stand in for `wandb`.
             continue
         folders += [folder, *(os.path.join(folder, name) for name in ("src", "lib"))]
-    return tuple(dict.fromkeys(folder for folder in folders if folder and os.path.isdir(folder)))
+    return tuple(dict.fromkeys(folder for folder in folders if folder and is_folder(folder)))
 
 
-def plain_folders(folder: str) -> tuple[str, ...]:
+@question
+def plain_folders(folder: str) -> list[str]:
     """The folders directly below that are no packages, sorted, as far as the scan limit allows."""
     found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and _is_folder(entry)]
-    return tuple(sorted(path for path in found if not is_package(path)))
+    return sorted(path for path in found if not is_package(path))
 
 
+@question
 def holds_python(folder: str) -> bool:
     """The folder, or one directly below it, holds Python files; otherwise it is data and no package."""
     entries = list(_scan(folder))
@@ -97,6 +102,7 @@ def holds_python(folder: str) -> bool:
     )
 
 
+@question
 def _is_python_home(folder: str) -> bool:
     return any(
         _is_python(entry) or (entry.name.isidentifier() and _is_folder(entry) and is_package(entry.path))

@@ -18,6 +18,7 @@ from gpudoctor.lint.source.layout import (
 )
 from gpudoctor.lint.source.libraries import LIBRARIES, SHADOWED_BY_PACKAGES, is_always_loaded, is_standard
 from gpudoctor.lint.source.limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
+from gpudoctor.lint.source.looks import CONTENT, is_file, is_folder, note, real_path
 from gpudoctor.record import dataclass
 
 
@@ -58,7 +59,13 @@ class Sources:
         if path not in self._read:
             source = self._read[path] = read_source(Path(path))
             self._shown[source.shown] = source
-        return self._read[path]
+        found = self._read[path]
+        note(CONTENT, path, found.digest)
+        return found
+
+    def known(self, path: str) -> SourceFile | Unreadable | None:
+        """The file, where it was read already."""
+        return self._read.get(path)
 
     def shown(self, shown: str) -> SourceFile | Unreadable:
         """The file that users know as `shown`, which need not be a path: a name may hold what cannot be printed."""
@@ -77,8 +84,8 @@ class Project:
     """
 
     def __init__(self, start: Path, sources: Sources | None = None) -> None:
-        path = os.path.realpath(start)
-        self._entry_folder = path if os.path.isdir(path) else os.path.dirname(path)
+        path = real_path(str(start))
+        self._entry_folder = path if is_folder(path) else os.path.dirname(path)
         root, self._marked = project_root(self._entry_folder)
         self.root = Path(root)
         self.unreadable: list[Unreadable] = []
@@ -94,7 +101,7 @@ class Project:
 
     def module_of(self, path: Path) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
-        return self._module(os.path.realpath(path))
+        return self._module(real_path(str(path)))
 
     def find(self, importer: ModuleFile, dotted: str, level: int = 0) -> ModuleFile | Package | None:
         """What `import dotted` finds in `importer`, or `from <level dots>dotted import …`; None for a library."""
@@ -118,7 +125,7 @@ class Project:
 
     def add_search_path(self, folder: Path) -> None:
         """The program puts this folder on `sys.path`."""
-        path = os.path.realpath(folder)
+        path = real_path(str(folder))
         if self._is_ours(path) and path not in self._added:
             self._added += (path,)
             # What was looked for in vain may be found now.
@@ -169,16 +176,16 @@ class Project:
         for part in parts[:-1]:
             outer, folder = folder, os.path.join(folder, part)
             # Python takes a package before a module of the same name, and that before a folder without `__init__.py`.
-            if not is_package(folder) and os.path.isfile(os.path.join(outer, f"{part}.py")):
+            if not is_package(folder) and is_file(os.path.join(outer, f"{part}.py")):
                 return None
         path = os.path.join(folder, parts[-1]) if parts else folder
         if is_package(path):
-            init = os.path.realpath(os.path.join(path, "__init__.py"))
+            init = real_path(os.path.join(path, "__init__.py"))
             # A broken `__init__.py` must not hide the modules beside it.
             return self._module(init) or (self._package(self._name_of(path), [path]) if self._is_ours(init) else None)
-        if parts and os.path.isfile(f"{path}.py"):
-            return self._module(os.path.realpath(f"{path}.py"))
-        if os.path.isdir(path) and self._is_ours(os.path.realpath(path)) and holds_python(path):
+        if parts and is_file(f"{path}.py"):
+            return self._module(real_path(f"{path}.py"))
+        if is_folder(path) and self._is_ours(real_path(path)) and holds_python(path):
             return self._package(self._name_of(path), [path])
         return None
 

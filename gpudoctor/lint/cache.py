@@ -1,0 +1,226 @@
+"""Results that are kept from one run to the next, one file an entry.
+
+A result is found again under all that decides it besides files: gpudoctor's own code, the Python that parses, the
+rules, the way of launching, the working directory. It is used as long as every question to the file system that was
+asked for it has the same answer: the contents of each file that was read, and which files are not there. What cannot
+be read, is damaged, or comes from elsewhere counts as not there, and what cannot be written is not kept.
+
+The folder is one of the user's, not of the project: nobody can hand over a project together with its results.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor import __version__
+from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
+from gpudoctor.lint.examined import Examined
+from gpudoctor.lint.source.file import Unreadable
+from gpudoctor.lint.source.looks import CONTENT, Asked, answer_to, digest_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.project import Sources
+    from gpudoctor.lint.task import Request
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of all results together. Beyond it the oldest ones go."""
+MAX_ENTRY_BYTES = 2 * 1024 * 1024
+_KEPT_OF_FULL = 0.75
+
+
+class Cache:
+    """The results of earlier runs with the same settings."""
+
+    def __init__(self, request: Request, sources: Sources) -> None:
+        self._folder = request.cache
+        self._sources = sources
+        self._settings = _settings_of(request) if request.cache else ""
+        self._answers: Asked = {}
+        self._wrote = False
+
+    def find(self, path: str) -> Examined | None:
+        """What an earlier run made of this entry, where it would come out the same now."""
+        if not self._folder:
+            return None
+        try:
+            with open(self._place(path), encoding="utf-8") as file:
+                text = file.read(MAX_ENTRY_BYTES)
+            asked, examined = _unpacked(text)
+        # Written by nobody knows whom, or cut off.
+        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+            return None
+        return examined if all(self._answer(*each) == answer for each, answer in asked.items()) else None
+
+    def keep(self, path: str, examined: Examined) -> None:
+        """Keep the result for the next run; a bug of ours is not kept."""
+        if not self._folder or examined.failures:
+            return
+        text = _packed(examined)
+        if len(text) <= MAX_ENTRY_BYTES:
+            self._write(self._place(path), text)
+
+    def close(self) -> None:
+        """Make room, where something was added."""
+        if not self._wrote:
+            return
+        try:
+            with os.scandir(self._folder) as entries:
+                found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
+        except OSError:
+            return
+        size = sum(bytes_ for _, bytes_, _ in found)
+        if size <= MAX_BYTES:
+            return
+        for _, bytes_, path in sorted(found):
+            _remove(path)
+            size -= bytes_
+            if size <= MAX_BYTES * _KEPT_OF_FULL:
+                return
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self._folder, digest_of(f"{self._settings}\n{path}".encode("utf-8", "surrogateescape")))
+
+    def _answer(self, name: str, path: str) -> object:
+        # Entries of a project ask the same; and what was read already is what counts, whatever is there by now.
+        if (name, path) not in self._answers:
+            read = self._sources.known(path) if name == CONTENT else None
+            self._answers[name, path] = read.digest if read is not None else answer_to(name, path)
+        return self._answers[name, path]
+
+    def _write(self, place: str, text: str) -> None:
+        unfinished = f"{place}.{os.getpid()}"
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            with open(unfinished, "x", encoding="utf-8") as file:
+                file.write(text)
+            # Another process may read it at any time: it sees the old one or the new one.
+            os.replace(unfinished, place)
+        # Read only, full, or a name with characters that are no text.
+        except (OSError, UnicodeError):
+            _remove(unfinished)
+            return
+        self._wrote = True
+
+
+def cache_folder() -> str:
+    """Where results are kept; empty where there is no such place."""
+    chosen = os.environ.get("GPUDOCTOR_CACHE_DIR")
+    if chosen:
+        return os.path.abspath(chosen)
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        return ""
+    if sys.platform == "win32":
+        return os.path.join(os.environ.get("LOCALAPPDATA") or home, "gpudoctor", "Cache")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Caches", "gpudoctor")
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "gpudoctor")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _settings_of(request: Request) -> str:
+    """All that decides a result besides the files of the project."""
+    packs = sorted({card.module.partition(".")[0] for card in request.rules} | {"gpudoctor"})
+    folders = [folder for pack in packs for folder in getattr(sys.modules.get(pack), "__path__", ())]
+    stamps = sorted(stamp for folder in folders for stamp in _stamps(folder))
+    rules = sorted(repr(card) for card in request.rules)
+    surroundings = [os.getcwd(), os.path.expanduser("~"), request.launch]
+    return digest_of(repr((__version__, sys.version, stamps, rules, surroundings)).encode("utf-8", "surrogateescape"))
+
+
+def _stamps(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Path, size and time of each file of code: an edit of an editable installation changes results, too."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path, entry.stat().st_size, entry.stat().st_mtime_ns
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _stamps(entry.path)
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def _packed(examined: Examined) -> str:
+    import json
+
+    plain = {
+        "asked": [[name, path, answer] for (name, path), answer in examined.asked.items()],
+        "shown": examined.shown,
+        "findings": [_plain_finding(each) for each in examined.findings],
+        "files": sorted(examined.files),
+        "unreadable": [_plain_unreadable(each) for each in examined.unreadable],
+        "partly": examined.partly,
+        "limits": list(examined.limits),
+    }
+    text = json.dumps(plain, separators=(",", ":"))
+    return f"{digest_of(text.encode())}\n{text}"
+
+
+def _unpacked(text: str) -> tuple[Asked, Examined]:
+    import json
+
+    digest, _, rest = text.partition("\n")
+    if digest != digest_of(rest.encode()):
+        raise ValueError("damaged")
+    plain = json.loads(rest)
+    examined = Examined(
+        shown=plain["shown"],
+        findings=tuple(map(_finding, plain["findings"])),
+        files=frozenset(plain["files"]),
+        unreadable=tuple(Unreadable(Path(path), *fields) for path, *fields in plain["unreadable"]),
+        partly=plain["partly"],
+        limits=tuple(plain["limits"]),
+    )
+    return {(name, path): answer for name, path, answer in plain["asked"]}, examined
+
+
+def _plain_finding(each: Finding) -> list[Any]:
+    fix = each.fix and [each.fix.safety.value, each.fix.title, [[*_spot(e.location), e.text] for e in each.fix.edits]]
+    related = [[*_spot(place.location), place.message] for place in each.related]
+    words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world]
+    return [*words, each.confidence.value, each.seen_in.value, _spot(each.location), related, fix]
+
+
+def _finding(plain: list[Any]) -> Finding:
+    code, name, severity, message, remedy, world, confidence, seen_in, spot, related, fix = plain
+    return Finding(
+        code,
+        name,
+        Severity(severity),
+        message,
+        Location(*spot),
+        remedy,
+        tuple(Related(text, Location(*place)) for *place, text in related),
+        Confidence(confidence),
+        SeenIn(seen_in),
+        fix and Fix(Safety(fix[0]), fix[1], tuple(Edit(Location(*place), text) for *place, text in fix[2])),
+        world,
+    )
+
+
+def _spot(at: Location) -> list[Any]:
+    return [at.path, at.line, at.column, at.end_line, at.end_column]
+
+
+def _plain_unreadable(file: Unreadable) -> list[Any]:
+    return [
+        str(file.path),
+        file.shown,
+        file.line,
+        file.column,
+        file.message,
+        file.needs_python,
+        file.by_limit,
+        file.opened,
+    ]
