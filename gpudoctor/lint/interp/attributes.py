@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call
+from gpudoctor.lint.models.replicas import note_read
 from gpudoctor.lint.values.base import Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import SettingRead
 from gpudoctor.lint.values.function import (
@@ -38,6 +39,8 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     if isinstance(value, Class):
         return _from_class(m, value, name, node)
     stored = m.read((value, name))
+    if m.replicated and (value, name) in m.replicated:
+        note_read(m, value, name, m.place(node))
     if stored is not None:
         return stored
     cls = class_of(value)

@@ -122,6 +122,8 @@ class Machine:
         self.enclosing: list[Literal] = []
         self.log: list[Event] = []
         self.parts: dict[Value, set[Value]] = {}
+        # Attributes that only the copies of a model have, which DataParallel makes for each forward.
+        self.replicated: set[tuple[Value, str]] = set()
         self.statements = 0
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS)

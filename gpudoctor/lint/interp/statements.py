@@ -75,9 +75,9 @@ def _augmented(m: Interpreter, node: ast.AugAssign) -> None:
     # `total += loss.item()` is a sum on the way, not yet a number that is shown.
     m.augmenting = True
     new = m.binary(old, node.op, m.evaluate(node.value), node)
-    m.augmenting = False
     m.note_accumulation(node.target, new, node)
     assign(m, node.target, new)
+    m.augmenting = False
 
 
 def _as_load(m: Interpreter, target: ast.expr) -> ast.expr:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.models.api import Call, Interpreter, one
-from gpudoctor.lint.values.base import NONE, Const, Value, Values
+from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.values.event import ReplicaRead, ReplicaWrite
+from gpudoctor.lint.values.function import Library
 from gpudoctor.lint.values.module import Module
 from gpudoctor.lint.values.tensor import Extent, Tensor
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.values.event import Event
 
+REPLICA = Library("torch.nn.DataParallel")
 ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
 """Methods that change values, not how many there are."""
 NUMBERS = "numbers of each GPU"
@@ -25,20 +29,28 @@ def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
     if not isinstance(core, Module):
         return output
     own = call.do.find_method(core, "forward")
-    if own is None:
+    if own is None or call.do.fact(REPLICA, "of") is not None:
         # transformers returns the loss, first and by name, where it is given labels.
         labels = call.keywords.get("labels")
         known = core.made_by.startswith("transformers.") and labels is not None and labels.only != NONE
         return _with_numbers(call, output, (0, "loss") if known else ())
-    whole, parts, _ = _rehearsed(call, own)
+    whole, parts, events = _rehearsed(call, core, own)
+    _note_writes(call, core, own, [event for event in events if isinstance(event, ReplicaWrite)])
     return replace(output, extent=Extent.EACH_GPU) if whole else _with_numbers(call, output, parts)
 
 
-def _rehearsed(call: Call, forward: Values) -> tuple[bool, tuple[object, ...], list[Event]]:
-    """Whether a forward returns a single number, which of its parts are some, and what it would log."""
+def _rehearsed(
+    call: Call, core: Module, forward: Values, held: dict[tuple[Value, str], Values] | None = None
+) -> tuple[bool, tuple[object, ...], list[Event]]:
+    """Whether a forward returns a single number, which of its parts are some, and what it would log.
+
+    `held` is what attributes are taken to hold, in place of what they do."""
     found: list[tuple[bool, tuple[object, ...]]] = []
 
     def act() -> Values:
+        call.do.set_fact(REPLICA, "of", one(core))
+        for (owner, name), values in (held or {}).items():
+            call.do.set_fact(owner, name, values)
         returned = call.do.call(forward, call.args, call.keywords, call.node)
         # What dictionaries hold is forgotten with the rehearsal.
         found.append((_is_number(returned), _numbers_in(call.do, returned)))
@@ -46,6 +58,52 @@ def _rehearsed(call: Call, forward: Values) -> tuple[bool, tuple[object, ...], l
 
     _, events = call.do.rehearse(act)
     return (*found[0], events)
+
+
+def _note_writes(call: Call, core: Module, forward: Values, writes: list[ReplicaWrite]) -> None:
+    """Log what a forward sets on a copy of the model: from here on the model is without it."""
+    held = {}
+    for key in {(event.module, event.name): None for event in writes}:
+        old = call.do.fact(*key)
+        if old is not None:
+            held[key] = old.mapped(lambda value, key=key: _marked(value, key))  # type: ignore[misc]
+    # Once more with marks in place of the old values, to see which of them the new ones are made of.
+    events = _rehearsed(call, core, forward, held)[2] if held else []
+    carried = {event.location for event in events if isinstance(event, ReplicaWrite) and event.carried}
+    for event in writes:
+        call.do.replicated.add((event.module, event.name))
+        call.do.emit(
+            ReplicaWrite, at=event.location, module=event.module, name=event.name, carried=event.location in carried
+        )
+
+
+def _marked(value: Value, key: tuple[Value, str]) -> Value:
+    """A value that whatever is computed from it can be told by; a share of data is handed on in the same way."""
+    mark = Unknown(("state of a replica", *key))
+    if isinstance(value, Tensor):
+        return replace(value, shards=frozenset([mark]))
+    return Unknown(("held by a replica", *key), "state", key[1], shards=frozenset([mark]))
+
+
+def note_written(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
+    """An attribute of a module is set, which counts where a copy of the model is running."""
+    if do.fact(REPLICA, "of") is None:
+        # Set on the model itself, it is there to be read.
+        do.replicated.discard((owner, name))
+        return
+    old = do.fact(owner, name)
+    # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
+    if do.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
+        return
+    mark = Unknown(("state of a replica", owner, name))
+    carried = values.any(lambda value: isinstance(value, (Tensor, Unknown)) and mark in value.shards)
+    do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
+
+
+def note_read(do: Interpreter, owner: Value, name: str, place: Location) -> None:
+    """An attribute is read that only copies of the model have been given."""
+    if do.fact(REPLICA, "of") is None:
+        do.emit(ReplicaRead, at=place, module=owner, name=name)
 
 
 def _numbers_in(do: Interpreter, returned: Values) -> tuple[object, ...]:

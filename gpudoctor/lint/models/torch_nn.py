@@ -11,7 +11,7 @@ from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
-from gpudoctor.lint.models.replicas import gathered, reduces
+from gpudoctor.lint.models.replicas import gathered, note_written, reduces
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
@@ -214,6 +214,7 @@ def has_buffers(do: Interpreter, value: Value) -> bool | None:
 def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
     """Layers that a module's constructor assigns become part of it, if it can register them."""
     assert isinstance(owner, Module)
+    note_written(do, owner, name, values, place)
     for value in values:
         if isinstance(value, (Module, Wrapper)):
             # torch raises "cannot assign module before Module.__init__() call" right here.

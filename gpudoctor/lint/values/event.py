@@ -239,6 +239,24 @@ class Forward(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaWrite(Event):
+    """A forward under `DataParallel` sets an attribute of the copy of `module` that it runs on, which is then dropped.
+    `carried` where the new value is computed from the one that the attribute had."""
+
+    module: Value
+    name: str
+    carried: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRead(Event):
+    """An attribute that only copies of `module` were given by their forward is read from the model itself."""
+
+    module: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModeChange(Event):
     """`model.train()` or `model.eval()`."""
 

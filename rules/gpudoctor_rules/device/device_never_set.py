@@ -96,7 +96,10 @@ class DeviceNeverSet(Rule):
             at=event.location,
             message=f"{_what(event)}, and {choice}: {_harm(event)}",
             remedy="Choose the GPU first: `torch.cuda.set_device(local_rank)`, as soon as the local rank is known.",
-            because=[("the GPU of the rank is chosen only here", later.location if later else None)],
+            because=[
+                *(("called from here", call) for call in event.way.calls[-1:]),
+                ("the GPU of the rank is chosen only here", later.location if later else None),
+            ],
         )
 
 

@@ -1,0 +1,137 @@
+"""`forward` keeps something on the model, and under `DataParallel` it is kept on a copy that is thrown away.
+
+## What goes wrong
+
+`DataParallel` copies the model to every GPU for each forward, runs `forward` on the copies and drops them. An
+attribute that `forward` sets is set on a copy: a counter stays where it was, a running mean starts anew in every step,
+and who reads the attribute from the model later finds the old value, or ends with `AttributeError: 'Net' object has no
+attribute 'features'`. On a single GPU, where nothing is copied, the same program works.
+
+## Bad
+
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+            self.steps = 0
+
+        def forward(self, x):
+            self.steps += 1
+            return self.layer(x) * min(1.0, self.steps / 1000)
+
+    model = nn.DataParallel(Net().cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2000):
+        optimizer.zero_grad()
+        model(torch.randn(64, 8).cuda()).square().mean().backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+
+        def forward(self, x, steps):
+            return self.layer(x) * min(1.0, steps / 1000)
+
+    model = nn.DataParallel(Net().cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(2000):
+        optimizer.zero_grad()
+        model(torch.randn(64, 8).cuda(), step).square().mean().backward()
+        optimizer.step()
+
+## Fix
+
+Return what is needed later, count in the training loop, or train with `DistributedDataParallel`, whose model is no
+copy. A buffer that is changed in place is kept, from the first GPU's part of the batch. No automatic fix.
+
+## Silent when
+
+The attribute is only used within one forward, or is a cache that is filled again; a tensor is changed in place, or a
+list is appended to; the model is called without the wrapper too; `device_ids` names one GPU, so that nothing is copied.
+
+## Sources
+
+pytorch/pytorch#2864, pytorch/pytorch#1500, https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.event import Forward, ReplicaRead, ReplicaWrite, Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class DataParallelStateLost(Rule):
+    """`forward` keeps something on the model, and under `DataParallel` it is kept on a copy that is thrown away."""
+
+    code = "GPU109"
+    name = "data-parallel-state-lost"
+    severity = Severity.WARNING
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for write in program.events(ReplicaWrite):
+            wrap = _copied_by(program)
+            read = None if write.carried else _read_later(program, write)
+            if wrap is None or write.location in told or not (write.carried or read):
+                continue
+            told.add(write.location)
+            yield self.found(
+                write.location,
+                f"`{write.name}` is set on the copy of the model that `DataParallel` makes for this forward and then "
+                + ("drops: in the next step it has its old value again." if write.carried else "drops."),
+                remedy="Keep count outside of `forward`, or change a buffer in place."
+                if write.carried
+                else f"Return `{write.name}` from `forward` together with the output.",
+                because=[
+                    ("it is read here, from the model that was never given it", read.location if read else None),
+                    ("the model is wrapped here", wrap.location),
+                ],
+            )
+
+
+def _copied_by(program: Program) -> Wrap | None:
+    """The wrapper that copies a model to several GPUs."""
+    for wrap in program.events(Wrap):
+        if wrap.kind is WrapperKind.DATA_PARALLEL and not (wrap.ids is not None and len(wrap.ids) == 1):
+            return wrap
+    return None
+
+
+def _read_later(program: Program, write: ReplicaWrite) -> ReplicaRead | None:
+    """The read of an attribute that the model can only have from its copies."""
+    if any(_is_bare(call, write) for call in program.events(Forward)):
+        return None
+    return next(
+        (
+            read
+            for read in program.events(ReplicaRead)
+            if read.order > write.order
+            and (read.module, read.name) == (write.module, write.name)
+            and not read.when.excludes(write.when)
+        ),
+        None,
+    )
+
+
+def _is_bare(call: Forward, write: ReplicaWrite) -> bool:
+    """The model itself runs, which then has what its forward sets."""
+    copied = isinstance(call.module, Wrapper) and call.module.has(WrapperKind.DATA_PARALLEL)
+    return core_of(call.module) == write.module and not copied and not call.when.excludes(write.when)
