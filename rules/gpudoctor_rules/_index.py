@@ -127,6 +127,16 @@ CARDS: tuple[RuleCard, ...] = (
         size=4522,
     ),
     RuleCard(
+        code="GPU109",
+        name="data-parallel-state-lost",
+        severity=Severity.WARNING,
+        family="wrap",
+        module="gpudoctor_rules.wrap.data_parallel_state_lost",
+        summary="`forward` keeps something on the model, and under `DataParallel` it is kept on a copy that is thrown away.",
+        needs=("Forward", "ReplicaRead", "ReplicaWrite", "Wrap"),
+        size=5279,
+    ),
+    RuleCard(
         code="GPU110",
         name="sync-batchnorm-misplaced",
         severity=Severity.ERROR,
@@ -202,7 +212,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary='A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank.',
         fix_safety=Safety.UNSAFE,
         needs=("Collective", "DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
-        size=6382,
+        size=6493,
     ),
     RuleCard(
         code="GPU207",
