@@ -1,0 +1,141 @@
+"""The process group has a backend that is not made for the device of the model.
+
+## What goes wrong
+
+NCCL works on GPUs only, gloo is made for the CPU. With gloo the gradients of a model on the GPU go down to the CPU's
+memory, through sockets, and up again in each step, where NCCL takes the fast links between the GPUs: training works,
+several times slower. With NCCL a model that stays on the CPU does not train at all: `RuntimeError: No backend type
+associated with device type cpu`, or, on a machine without a GPU, `Distributed package doesn't have NCCL built in` or
+`ProcessGroupNCCL is only supported with GPUs, no GPUs found!`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("gloo")
+    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+
+## Fix
+
+`init_process_group("nccl")` for models on GPUs; where the program also trains on the CPU, choose the backend with the
+device: `"nccl" if device.type == "cuda" else "gloo"`. Without any backend PyTorch takes both, one for each device. No
+automatic fix.
+
+## Silent when
+
+The backend is an option, or is chosen by a test; the group is another one than the default; where the model is is not
+known; a framework makes the group. A model that never leaves the CPU under NCCL is the matter of `wrap-before-move`.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use, fideus-labs/KonfAI#200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import InitGroup, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.valueset import Binding
+    from gpudoctor.lint.program import Program
+
+
+class BackendForOtherDevice(Rule):
+    """The process group has a backend that is not made for the device of the model."""
+
+    code = "GPU407"
+    name = "backend-for-other-device"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        groups = list(program.events(InitGroup))
+        # With a group for each case of a test, which one a model meets is not told.
+        if program.managed_by or len({group.location for group in groups}) != 1:
+            return
+        group = groups[0]
+        for wrap in program.events(Wrap):
+            if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.when.excludes(wrap.when):
+                continue
+            if _is(group, "gloo") and _on_gpu(wrap):
+                yield self._slow(group, wrap)
+                return
+            on_cpu = _case_on_cpu(wrap)
+            if _is(group, "nccl") and on_cpu is not None:
+                yield self._fails(group, wrap, on_cpu)
+                return
+
+    def _slow(self, group: InitGroup, wrap: Wrap) -> Finding:
+        return self.found(
+            group.location,
+            f"gloo carries the gradients of {_named(wrap)}, which is on a GPU, through the CPU's memory in every "
+            "step: several times slower than NCCL between GPUs.",
+            remedy='Use `init_process_group("nccl")`.',
+            because=[("the model on the GPU is wrapped here", wrap.location)],
+        )
+
+    def _fails(self, group: InitGroup, wrap: Wrap, case: Binding[Value]) -> Finding:
+        return self.found(
+            group.location,
+            f"{_named(wrap)} stays on the CPU where {case.when!r}, and NCCL works on GPUs only: every rank then ends "
+            "with an error.",
+            remedy='Choose the backend with the device: `"nccl" if device.type == "cuda" else "gloo"`.',
+            because=[("the model is wrapped here", wrap.location)],
+            confidence=Confidence.LIKELY,
+        )
+
+
+def _is(group: InitGroup, name: str) -> bool:
+    only = group.backend.only if group.backend is not None else None
+    return isinstance(only, Const) and isinstance(only.value, str) and only.value.lower() == name
+
+
+def _on_gpu(wrap: Wrap) -> bool:
+    devices = wrap.model_device
+    return devices is not None and devices.all(lambda value: isinstance(value, Device) and value.is_accelerator)
+
+
+def _case_on_cpu(wrap: Wrap) -> Binding[Value] | None:
+    """The case in which the model is on the CPU, of several in which it is somewhere: the program is made for both."""
+    devices = wrap.model_device
+    if devices is None or not devices.all(lambda value: isinstance(value, Device)):
+        return None
+    cases = [each for each in devices.bindings if isinstance(each.value, Device) and each.value.is_cpu]
+    # What is on the CPU in every case is there by mistake.
+    if len(cases) != 1 or len(devices.bindings) < 2 or not cases[0].when or cases[0].when.excludes(wrap.when):
+        return None
+    return cases[0]
+
+
+def _named(wrap: Wrap) -> str:
+    label = getattr(core_of(wrap.inner), "label", "")
+    return f"`{label}`" if label else "the model"

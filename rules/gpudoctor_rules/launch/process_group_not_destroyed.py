@@ -1,0 +1,99 @@
+"""The process group is made and never destroyed.
+
+## What goes wrong
+
+Since PyTorch 2.4 each rank of a job with NCCL ends with `WARNING: destroy_process_group() was not called before program
+exit, which can leak resources`. Mostly it is only that. But a rank that exits while others still talk to it takes the
+connection away, and then a job that has trained well ends in an error or hangs at its end, and its exit code is wrong.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    dist.destroy_process_group()
+
+## Fix
+
+Call `torch.distributed.destroy_process_group()` where each rank has finished, in a `finally` if there is one. Safe:
+nothing but collectives needs the group.
+
+## Silent when
+
+The program says `destroy_process_group` anywhere, also where lint did not get to; the backend is gloo, which says
+nothing; a framework makes the group; the program was not understood as a whole.
+
+## Sources
+
+pytorch/examples#1387, https://docs.pytorch.org/docs/stable/distributed.html#shutdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import Const
+from gpudoctor.lint.values.event import DestroyGroup, InitGroup
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class ProcessGroupNotDestroyed(Rule):
+    """The process group is made and never destroyed."""
+
+    code = "GPU402"
+    name = "process-group-not-destroyed"
+    severity = Severity.INFO
+    fix_safety = Safety.SAFE
+    since_torch = "2.4"
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by or not program.whole or program.cut_short or _speaks_of_it(program):
+            return
+        made = next((group for group in program.events(InitGroup) if _warns(group)), None)
+        if made is None:
+            return
+        yield self.found(
+            made.location,
+            "This process group is never destroyed: each rank ends with a warning about leaked resources, and one that "
+            "ends early can leave the others hanging.",
+            remedy="Call `torch.distributed.destroy_process_group()` where each rank has finished.",
+            because=[("called from here", call) for call in made.way.calls[-2:]],
+        )
+
+
+def _speaks_of_it(program: Program) -> bool:
+    """The group is destroyed, or the word stands somewhere: in `atexit`, or on a way that was not followed."""
+    return program.has(DestroyGroup) or any("destroy_process_group" in text for text in program.texts)
+
+
+def _warns(group: InitGroup) -> bool:
+    """Made by PyTorch's own function, and not with gloo alone, which needs no clean end."""
+    only = group.backend.only if group.backend is not None else None
+    return group.by.endswith("init_process_group") and only != Const("gloo")
