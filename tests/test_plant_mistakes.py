@@ -1,0 +1,56 @@
+"""The tool that plants mistakes: it finds places for them in a healthy program, and lint finds them there."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tools.mistakes import OPERATORS, Code
+from tools.plant_mistakes import main, planted_in, split, table
+
+PROGRAM = Path(__file__).resolve().parent.parent / "fixtures" / "programs" / "one_script" / "train.py"
+NO_PLACE = {"set_epoch in the batch loop", "validation on rank 0", "loss summed with its graph"}
+"""Mistakes for which that program has no place."""
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_what_is_planted_is_a_program_still(operator):
+    source = PROGRAM.read_text(encoding="utf-8")
+    planted = list(operator.plant(Code(source)))
+    assert bool(planted) is (operator.name not in NO_PLACE)
+    for each in planted:
+        ast.parse(each.text)
+        assert each.text != source
+        assert each.line in each.lines
+
+
+def test_every_mistake_is_found_in_a_plain_program():
+    outcomes = list(planted_in(PROGRAM.parent, Path(PROGRAM.name)))
+    assert {each.operator.name for each in outcomes} == {each.name for each in OPERATORS} - NO_PLACE
+    assert [(each.operator.name, each.new) for each in outcomes if not each.found] == []
+
+
+def test_set_epoch_goes_into_the_batch_loop():
+    (operator,) = [each for each in OPERATORS if each.name == "set_epoch in the batch loop"]
+    source = (
+        "for epoch in range(3):\n"
+        "    sampler.set_epoch(epoch)\n"
+        "    for step, (x, y) in enumerate(loader):\n"
+        "        model(x).backward()\n"
+    )
+    (planted,) = operator.plant(Code(source))
+    assert planted.text.splitlines()[3].strip() == "sampler.set_epoch(step)"
+    assert planted.line in planted.lines
+
+
+def test_a_program_with_mistakes_is_passed_over(capsys):
+    assert main([str(PROGRAM.parent.parent / "broken_ddp" / "train.py")]) == 0
+    said = capsys.readouterr()
+    assert "not healthy" in said.err
+    assert said.out == table([]) + "\n"
+
+
+def test_the_folder_that_lint_works_in_can_be_given():
+    assert split("/a/b/./c/d.py") == (Path("/a/b"), Path("c/d.py"))
+    assert split("/a/b/c/d.py") == (Path("/a/b/c"), Path("d.py"))

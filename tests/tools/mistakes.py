@@ -1,0 +1,410 @@
+"""Mistakes that people make in training programs, each as an edit of a program that does not make it.
+
+An operator finds the places of a file where its mistake can be planted, by syntax and by the names that everybody uses:
+it may miss places, and what it plants must be a mistake wherever it finds one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+RANK_TEST = re.compile(r"\brank\b|is_main|is_master|master_process|is_rank|main_process|rank\(", re.IGNORECASE)
+WRAPPERS = ("DistributedDataParallel", "DDP")
+COLLECTIVES = ("barrier", "all_reduce", "broadcast", "all_gather", "reduce")
+VALIDATES = re.compile(r"valid|eval|^test", re.IGNORECASE)
+
+
+class Planted(NamedTuple):
+    """A file with one mistake in it. `lines` are where a finding is expected: the place of the edit, in the new text,
+    with the function around it; empty where the mistake shows elsewhere by its nature."""
+
+    text: str
+    line: int
+    lines: range
+
+
+class Operator(NamedTuple):
+    """One mistake. `codes` are the rules of which one must find it."""
+
+    name: str
+    codes: tuple[str, ...]
+    plant: Callable[[Code], Iterator[Planted]]
+    anywhere: bool = False
+    """The finding stands elsewhere by its nature: at the loop, the loader or the step, perhaps in another file."""
+
+
+class Code:
+    """A file that edits are made in, by the positions of its syntax tree."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = ast.parse(text)
+        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        starts = [0]
+        for line in text.encode().splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        self._starts = starts
+        self._bytes = text.encode()
+
+    def source(self, node: ast.AST) -> str:
+        """How the file writes a node."""
+        start, end = self._span(node)
+        return self._bytes[start:end].decode()
+
+    def nodes(self, kind: type[ast.AST], root: ast.AST | None = None) -> Iterator[ast.AST]:
+        """All nodes of a kind, in the order of the file."""
+        found = [node for node in ast.walk(root or self.tree) if isinstance(node, kind)]
+        return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))  # type: ignore[attr-defined]
+
+    def calls(self, *names: str, root: ast.AST | None = None) -> Iterator[ast.Call]:
+        """The calls whose last name is one of these."""
+        for node in self.nodes(ast.Call, root):
+            if isinstance(node, ast.Call) and last_name(node.func) in names:
+                yield node
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement around a node."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def around(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The innermost node of these kinds around another one."""
+        found = self.parents.get(node)
+        while found is not None and not isinstance(found, kinds):
+            found = self.parents.get(found)
+        return found
+
+    def guarded(self, node: ast.AST) -> bool:
+        """A test on the rank stands around it."""
+        outer = self.around(node, ast.If)
+        while isinstance(outer, ast.If):
+            if RANK_TEST.search(self.source(outer.test)):
+                return True
+            outer = self.around(outer, ast.If)
+        return False
+
+    def changed(self, *edits: tuple[ast.AST, str], at: ast.AST | None = None) -> Planted:
+        """The file with other text for these nodes, and where that is."""
+        where = at or edits[0][0]
+        text = self._bytes
+        for node, new in sorted(edits, key=lambda edit: -self._span(edit[0])[0]):
+            start, end = self._span(node)
+            text = text[:start] + new.encode() + text[end:]
+        function = self.around(where, ast.FunctionDef, ast.AsyncFunctionDef) or self.tree
+        line = where.lineno  # type: ignore[attr-defined]
+        first, last = getattr(function, "lineno", 1), getattr(function, "end_lineno", 1 << 30)
+        return Planted(text.decode(), line, range(first, last + 3))
+
+    def without(self, *statements: ast.stmt) -> Planted:
+        """The file with `pass` for these statements."""
+        return self.changed(*((statement, "pass") for statement in statements))
+
+    def indented(self, statement: ast.stmt, header: str) -> Planted:
+        """The file with a header above a statement, which moves under it."""
+        margin = " " * statement.col_offset
+        body = self.source(statement).replace("\n", "\n    ")
+        return self.changed((statement, f"{header}\n{margin}    {body}"))
+
+    def rank_is_zero(self) -> str | None:
+        """How this file can ask for the rank, anywhere in it."""
+        for node in self.nodes(ast.Import):
+            for alias in node.names if isinstance(node, ast.Import) else ():
+                if alias.name == "torch.distributed" and alias.asname:
+                    return f"{alias.asname}.get_rank() == 0"
+        imports = (alias for node in self.nodes(ast.ImportFrom) for alias in getattr(node, "names", ()))
+        names = [alias.asname or alias.name for alias in imports if alias.name == "distributed"]
+        if names:
+            return f"{names[0]}.get_rank() == 0"
+        return "torch.distributed.get_rank() == 0" if re.search(r"^import torch\b", self.text, re.MULTILINE) else None
+
+    def _span(self, node: ast.AST) -> tuple[int, int]:
+        start = self._starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+        end = self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        return start, end
+
+
+def last_name(node: ast.AST) -> str:
+    """`step` for `self.optimizer.step`."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def keyword(call: ast.Call, name: str) -> ast.keyword | None:
+    """A keyword argument."""
+    return next((each for each in call.keywords if each.arg == name), None)
+
+
+def without_keyword(code: Code, call: ast.Call, name: str) -> str:
+    """A call without one of its keyword arguments."""
+    arguments = [code.source(each) for each in call.args]
+    arguments += [code.source(each) for each in call.keywords if each.arg != name]
+    return f"{code.source(call.func)}({', '.join(arguments)})"
+
+
+# --- data ------------------------------------------------------------------------------------------------------
+
+
+def drop_set_epoch(code: Code) -> Iterator[Planted]:
+    statements = [code.statement(call) for call in code.calls("set_epoch")]
+    if statements and all(isinstance(each, ast.Expr) for each in statements):
+        yield code.without(*statements)
+
+
+def drop_sampler(code: Code) -> Iterator[Planted]:
+    for call in code.calls("DataLoader"):
+        given = keyword(call, "sampler")
+        if given is not None and "train" in code.source(code.statement(call)).lower():
+            yield code.changed((call, without_keyword(code, call, "sampler")))
+
+
+def shuffle_beside_sampler(code: Code) -> Iterator[Planted]:
+    for call in code.calls("DataLoader"):
+        if keyword(call, "sampler") is not None:
+            bare = without_keyword(code, call, "shuffle")
+            yield code.changed((call, f"{bare[:-1]}, shuffle=True)"))
+
+
+def set_epoch_in_batch_loop(code: Code) -> Iterator[Planted]:
+    for call in code.calls("set_epoch"):
+        statement = code.statement(call)
+        outer = code.around(statement, ast.For)
+        inner = [
+            loop
+            for loop in code.nodes(ast.For, outer)
+            if isinstance(loop, ast.For) and loop is not outer and any(code.calls("backward", root=loop))
+        ]
+        if outer is not None and inner and isinstance(statement, ast.Expr) and isinstance(inner[0].target, ast.Tuple):
+            count = inner[0].target.elts[0]
+            counts = isinstance(count, ast.Name) and "enumerate" in code.source(inner[0].iter)
+            argument = code.source(count) if counts else code.source(call.args[0])
+            moved = f"{code.source(call.func)}({argument})"
+            first = inner[0].body[0]
+            margin = " " * first.col_offset
+            yield code.changed((statement, "pass"), (first, f"{moved}\n{margin}{code.source(first)}"), at=first)
+
+
+# --- devices ---------------------------------------------------------------------------------------------------
+
+
+def drop_batch_move(code: Code) -> Iterator[Planted]:
+    for loop in code.nodes(ast.For):
+        assert isinstance(loop, ast.For)
+        if not any(code.calls("backward", root=loop)):
+            continue
+        names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+        moves = [
+            (call, code.source(call.func.value))
+            for call in code.calls("to", "cuda", root=loop)
+            if isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id in names
+        ]
+        if moves:
+            yield code.changed(*moves)
+            return
+
+
+def drop_model_move(code: Code) -> Iterator[Planted]:
+    models = {code.source(call.args[0]) for call in code.calls(*WRAPPERS, "DataParallel") if call.args}
+    models |= {code.source(c.func.value) for c in code.calls("parameters") if isinstance(c.func, ast.Attribute)}
+    for call in code.calls("to", "cuda"):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        statement, subject = code.statement(call), code.source(call.func.value)
+        target = code.source(statement.targets[0]) if isinstance(statement, ast.Assign) else subject
+        if target in models and (subject == target or isinstance(call.func.value, ast.Call)):
+            yield code.changed((call, subject))
+            return
+
+
+def drop_map_location(code: Code) -> Iterator[Planted]:
+    for call in code.calls("load"):
+        if keyword(call, "map_location") is not None and code.source(call.func) == "torch.load":
+            yield code.changed((call, without_keyword(code, call, "map_location")))
+
+
+def local_rank_as_text(code: Code) -> Iterator[Planted]:
+    for call in code.calls("int"):
+        if call.args and re.fullmatch(r"os\.environ\[.(LOCAL_)?RANK.\]", code.source(call.args[0])):
+            yield code.changed((call, code.source(call.args[0])))
+
+
+def always_gpu_zero(code: Code) -> Iterator[Planted]:
+    for call in code.calls("set_device"):
+        if call.args and "cuda" in code.source(call.func) and not isinstance(call.args[0], ast.Constant):
+            yield code.changed((call.args[0], "0"))
+
+
+def rank_for_local_rank(code: Code) -> Iterator[Planted]:
+    texts = [each for each in code.nodes(ast.Constant) if isinstance(each, ast.Constant) and each.value == "LOCAL_RANK"]
+    if texts:
+        yield code.changed(*((each, '"RANK"') for each in texts))
+
+
+# --- wrapping --------------------------------------------------------------------------------------------------
+
+
+def _wraps(code: Code) -> Iterator[tuple[ast.Assign, ast.Call]]:
+    for call in code.calls(*WRAPPERS):
+        statement = code.parents[call]
+        if isinstance(statement, ast.Assign) and call.args:
+            yield statement, call
+
+
+def drop_wrap(code: Code) -> Iterator[Planted]:
+    for _, call in _wraps(code):
+        yield code.changed((call, code.source(call.args[0])))
+
+
+def discard_wrapper(code: Code) -> Iterator[Planted]:
+    for statement, call in _wraps(code):
+        if code.source(statement.targets[0]) == code.source(call.args[0]):
+            yield code.changed((statement, code.source(call)))
+
+
+def call_unwrapped(code: Code) -> Iterator[Planted]:
+    for statement, call in _wraps(code):
+        target = code.source(statement.targets[0])
+        if target == code.source(call.args[0]) and target.isidentifier():
+            yield code.changed((statement.targets[0], f"wrapped_{target}"))
+
+
+# --- ranks -----------------------------------------------------------------------------------------------------
+
+
+def drop_save_guard(code: Code) -> Iterator[Planted]:
+    for test in code.nodes(ast.If):
+        assert isinstance(test, ast.If)
+        saves = any(code.source(call.func) == "torch.save" for call in code.calls("save", root=test))
+        if saves and not test.orelse and RANK_TEST.search(code.source(test.test)) and not code.guarded(test):
+            yield code.changed((test.test, "True"))
+
+
+def _collectives(code: Code) -> Iterator[ast.Expr]:
+    for call in code.calls(*COLLECTIVES):
+        statement = code.parents[call]
+        if isinstance(statement, ast.Expr) and not code.guarded(statement) and "dist" in code.source(call.func):
+            yield statement
+
+
+def collective_on_rank_zero(code: Code) -> Iterator[Planted]:
+    test = code.rank_is_zero()
+    for statement in _collectives(code):
+        if test is not None:
+            yield code.indented(statement, f"if {test}:")
+
+
+def leave_before_collective(code: Code) -> Iterator[Planted]:
+    test = code.rank_is_zero()
+    for statement in _collectives(code):
+        in_function = code.around(statement, ast.FunctionDef) is not None
+        if test is not None and in_function:
+            margin = " " * statement.col_offset
+            way_out = f"if not {test}:\n{margin}    return\n{margin}"
+            yield code.changed((statement, way_out + code.source(statement)))
+
+
+def validate_on_rank_zero(code: Code) -> Iterator[Planted]:
+    test = code.rank_is_zero()
+    for call in code.nodes(ast.Call):
+        assert isinstance(call, ast.Call)
+        statement = code.statement(call)
+        simple = isinstance(statement, ast.Expr) and statement.value is call
+        if test is None or not simple or code.guarded(statement) or code.around(statement, ast.For) is None:
+            continue
+        if VALIDATES.search(last_name(call.func)) and any("model" in code.source(each) for each in call.args):
+            yield code.indented(statement, f"if {test}:")
+
+
+# --- steps -----------------------------------------------------------------------------------------------------
+
+
+def _steps(code: Code, *names: str) -> list[ast.stmt]:
+    """The statements of training loops that call a method of something like an optimizer."""
+    found = []
+    for call in code.calls(*names):
+        subject = code.source(call).lower()
+        if isinstance(code.parents[call], ast.Expr) and "opt" in subject and "sched" not in subject:
+            found.append(code.statement(call))
+    return found
+
+
+def swap_backward_and_step(code: Code) -> Iterator[Planted]:
+    for backward in code.calls("backward"):
+        first = code.parents[backward]
+        block = getattr(code.parents[first], "body", None) if isinstance(first, ast.Expr) else None
+        later = [each for each in _steps(code, "step") if isinstance(block, list) and each in block]
+        second = next((each for each in later if each.lineno > first.lineno), None)  # type: ignore[attr-defined]
+        if second is not None:
+            yield code.changed((first, code.source(second)), (second, code.source(first)))
+
+
+def drop_zero_grad(code: Code) -> Iterator[Planted]:
+    statements = [code.statement(call) for call in code.calls("zero_grad")]
+    if statements and all(isinstance(each, ast.Expr) for each in statements):
+        yield code.without(*statements)
+
+
+def drop_step(code: Code) -> Iterator[Planted]:
+    statements = _steps(code, "step")
+    if statements:
+        yield code.without(*statements)
+
+
+def drop_no_grad(code: Code) -> Iterator[Planted]:
+    for block in code.nodes(ast.With):
+        assert isinstance(block, ast.With)
+        first = block.items[0].context_expr
+        inside = any(isinstance(each, ast.For) for each in ast.walk(block)) or code.around(block, ast.For) is not None
+        if len(block.items) == 1 and code.source(first) in ("torch.no_grad()", "torch.inference_mode()") and inside:
+            yield code.changed((first, "torch.enable_grad()"))
+    for function in code.nodes(ast.FunctionDef):
+        assert isinstance(function, ast.FunctionDef)
+        for decorator in function.decorator_list:
+            loops = any(isinstance(each, ast.For) for each in ast.walk(function))
+            if code.source(decorator) in ("torch.no_grad()", "torch.inference_mode()") and loops:
+                yield code.changed((decorator, "torch.enable_grad()"), at=function.body[0])
+
+
+def keep_graph(code: Code) -> Iterator[Planted]:
+    for addition in code.nodes(ast.AugAssign):
+        assert isinstance(addition, ast.AugAssign)
+        loop = code.around(addition, ast.For)
+        if loop is None or not any(code.calls("backward", root=loop)):
+            continue
+        numbers = [
+            (call, code.source(call.func.value))
+            for call in code.calls("item", root=addition.value)
+            if isinstance(call.func, ast.Attribute) and "loss" in code.source(call.func.value)
+        ]
+        if numbers:
+            yield code.changed(*numbers)
+
+
+OPERATORS = (
+    Operator("set_epoch dropped", ("GPU302",), drop_set_epoch, anywhere=True),
+    Operator("sampler dropped", ("GPU301", "GPU307"), drop_sampler, anywhere=True),
+    Operator("shuffle=True beside a sampler", ("GPU303",), shuffle_beside_sampler),
+    Operator("set_epoch in the batch loop", ("GPU306",), set_epoch_in_batch_loop),
+    Operator("batch not moved", ("GPU201",), drop_batch_move),
+    Operator("model not moved", ("GPU202", "GPU207", "GPU208"), drop_model_move, anywhere=True),
+    Operator("map_location dropped", ("GPU209",), drop_map_location),
+    Operator("rank kept as text", ("GPU409",), local_rank_as_text, anywhere=True),
+    Operator("set_device(0)", ("GPU204", "GPU206", "GPU208"), always_gpu_zero, anywhere=True),
+    Operator("RANK for LOCAL_RANK", ("GPU205",), rank_for_local_rank, anywhere=True),
+    Operator("wrap dropped", ("GPU101",), drop_wrap, anywhere=True),
+    Operator("wrapper discarded", ("GPU103", "GPU102", "GPU101"), discard_wrapper, anywhere=True),
+    Operator("unwrapped model called", ("GPU102", "GPU103"), call_unwrapped, anywhere=True),
+    Operator("save guard dropped", ("GPU601",), drop_save_guard),
+    Operator("collective on rank 0", ("GPU501", "GPU502", "GPU503"), collective_on_rank_zero),
+    Operator("return before a collective", ("GPU501", "GPU502", "GPU503"), leave_before_collective),
+    Operator("validation on rank 0", ("GPU501", "GPU502"), validate_on_rank_zero, anywhere=True),
+    Operator("backward and step swapped", ("GPU711",), swap_backward_and_step),
+    Operator("zero_grad dropped", ("GPU709",), drop_zero_grad),
+    Operator("step dropped", ("GPU711",), drop_step),
+    Operator("no_grad dropped", ("GPU805",), drop_no_grad),
+    Operator("loss summed with its graph", ("GPU710",), keep_graph),
+)
