@@ -1,6 +1,6 @@
 """Plant mistakes in programs that make none, and see whether lint finds each with the right rule in the right place.
 
-    python tests/tools/plant_mistakes.py ROOT/./train.py [ROOT/./tools/train.py ...] [--only WORDS] [--each 1] [--anyway]
+    python tests/tools/plant_mistakes.py ROOT/./train.py [ROOT/./tools/train.py ...] [--only WORDS] [--each 1]
 
 What stands before `/./` is the folder that lint works in; without it that is the program's own folder. The mistakes go
 into a copy, one at a time: into the program itself and the files that it imports. A program in which lint finds an
