@@ -467,7 +467,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The process group has a backend that is not made for the device of the model.",
         shows_in_run=True,
         needs=("InitGroup", "Wrap"),
-        size=5670,
+        size=5949,
     ),
     RuleCard(
         code="GPU409",

@@ -89,7 +89,7 @@ class BackendForOtherDevice(Rule):
             if _is(group, "gloo") and _on_gpu(wrap):
                 yield self._slow(group, wrap)
                 return
-            on_cpu = _case_on_cpu(wrap)
+            on_cpu = _case_on_cpu(program, wrap)
             if _is(group, "nccl") and on_cpu is not None:
                 yield self._fails(group, wrap, on_cpu)
                 return
@@ -124,14 +124,17 @@ def _on_gpu(wrap: Wrap) -> bool:
     return devices is not None and devices.all(lambda value: isinstance(value, Device) and value.is_accelerator)
 
 
-def _case_on_cpu(wrap: Wrap) -> Binding[Value] | None:
+def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
     """The case in which the model is on the CPU, of several in which it is somewhere: the program is made for both."""
     devices = wrap.model_device
-    if devices is None or not devices.all(lambda value: isinstance(value, Device)):
+    if devices is None or not devices.all(lambda value: isinstance(value, Device)) or len(devices.bindings) < 2:
+        return None
+    # Of two models that may be wrapped here, each was moved only in the case in which it exists.
+    if any(other.location == wrap.location and other.inner != wrap.inner for other in program.events(Wrap)):
         return None
     cases = [each for each in devices.bindings if isinstance(each.value, Device) and each.value.is_cpu]
     # What is on the CPU in every case is there by mistake.
-    if len(cases) != 1 or len(devices.bindings) < 2 or not cases[0].when or cases[0].when.excludes(wrap.when):
+    if len(cases) != 1 or not cases[0].when or cases[0].when.depends or cases[0].when.excludes(wrap.when):
         return None
     return cases[0]
 
