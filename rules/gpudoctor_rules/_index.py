@@ -685,4 +685,15 @@ CARDS: tuple[RuleCard, ...] = (
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"),
         size=6401,
     ),
+    RuleCard(
+        code="GPU806",
+        name="seed-missing",
+        severity=Severity.INFO,
+        family="throughput",
+        module="gpudoctor_rules.throughput.seed_missing",
+        summary="No seed reaches the ranks that train, or all draw their batches with the same one.",
+        shows_in_run=True,
+        needs=("Backward", "Escape", "Forward", "InitGroup", "Iterate", "MakeLoader", "SeedSet", "Spawn", "Wrap"),
+        size=7489,
+    ),
 )

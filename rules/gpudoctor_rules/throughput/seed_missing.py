@@ -1,0 +1,184 @@
+"""No seed reaches the ranks that train, or all draw their batches with the same one.
+
+## What goes wrong
+
+Without a seed no two runs are alike: initial weights, dropout and augmentation differ, and whether a change has helped
+cannot be told from chance. Seeds that are set before `mp.spawn` do not count: the workers are new processes, which know
+nothing of them. And where each rank draws its batches at random by itself, one seed for all ranks gives them all the
+same batches: as many GPUs as there are do the work of one.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    torch.manual_seed(0)
+    model = DDP(nn.Linear(8, 8).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        x = torch.randn(64, 8, device="cuda")
+        (model(x) - x).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    torch.manual_seed(0 + dist.get_rank())
+    model = DDP(nn.Linear(8, 8).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        x = torch.randn(64, 8, device="cuda")
+        (model(x) - x).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+## Fix
+
+`torch.manual_seed(seed + rank)` at the start of each process. DDP gives the weights of rank 0 to all others, so the
+model may be made under it. What must be the same on all ranks, such as a split of the data, wants a generator of its
+own: `generator=torch.Generator().manual_seed(seed)`. No automatic fix.
+
+## Silent when
+
+Something in the program speaks of a seed and was not followed; a framework takes care of seeds; batches come from a
+loader, whose sampler gives each rank a share of its own; a generator is used.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/randomness.html, karpathy/nanoGPT#22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import World, only_some_ranks
+from gpudoctor.lint.values.event import (
+    Backward,
+    Escape,
+    Event,
+    Forward,
+    InitGroup,
+    Iterate,
+    MakeLoader,
+    SeedSet,
+    Spawn,
+    Wrap,
+)
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+# They start several processes, and leave the seeds to the program.
+LAUNCHERS = frozenset({"deepspeed", "horovod"})
+SETTING_ONE = ("seed(", "seed_", "_seed")
+
+
+class SeedMissing(Rule):
+    """No seed reaches the ranks that train, or all draw their batches with the same one."""
+
+    code = "GPU806"
+    name = "seed-missing"
+    severity = Severity.INFO
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or not program.whole or program.cut_short:
+            return
+        if program.managed_by - LAUNCHERS or not program.has(Backward):
+            return
+        seeds = list(program.events(SeedSet))
+        if not seeds:
+            yield from self._none(program)
+        elif _parent_only(program, seeds):
+            yield self._left_behind(program, seeds)
+        else:
+            yield from self._the_same(program, seeds)
+
+    def _none(self, program: Program) -> Iterator[Finding]:
+        start: Event | None = next(program.events(InitGroup, Wrap), None)
+        # A helper that was not followed may set one.
+        if start is None or any(word in text for text in program.texts for word in SETTING_ONE):
+            return
+        message = "No seed is set anywhere in this training: no two runs of it are alike."
+        remedy = "Call `torch.manual_seed(seed + rank)` at the start of each process."
+        yield self.found(start.location, message, remedy=remedy)
+
+    def _left_behind(self, program: Program, seeds: list[SeedSet]) -> Finding:
+        spawn = next(program.events(Spawn))
+        return self.found(
+            seeds[0].location,
+            "This seed is set in the process that starts the workers only: they are new processes, and train without "
+            "any seed.",
+            remedy="Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`.",
+            because=[("the workers are started here", spawn.location)],
+        )
+
+    def _the_same(self, program: Program, seeds: list[SeedSet]) -> Iterator[Finding]:
+        drawn = _drawn(program)
+        seed = next((each for each in reversed(seeds) if each.call.startswith("torch.")), None)
+        # With generators of their own ranks may draw what they like.
+        if drawn is None or seed is None or any("generator=" in text for text in program.texts):
+            return
+        if any(_may_differ(each) for each in seeds):
+            return
+        yield self.found(
+            seed.location,
+            "All ranks set this same seed and then draw their batches at random: each of them trains on the same data.",
+            remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
+            because=[("drawn here, alike on all ranks", drawn)],
+        )
+
+
+def _parent_only(program: Program, seeds: list[SeedSet]) -> bool:
+    """The parent sets seeds, the workers that it starts as new processes train."""
+    if program.world is not World.SPAWN or not all(program.by_one_process(seed) for seed in seeds):
+        return False
+    # Forked processes take over the state of the generators; `Process` forks on Linux.
+    started = all(spawn.start_method is None and spawn.nprocs is not None for spawn in program.events(Spawn))
+    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    return started and not asked and any(not program.by_one_process(event) for event in program.events(Backward))
+
+
+def _drawn(program: Program) -> Location | None:
+    """Where an input of a call that is learnt from was drawn at random, in a program without any loader."""
+    # Noise that is alike beside batches that are not, as in a GAN, is no lost work.
+    if program.has(MakeLoader, Iterate) or any("DataLoader" in text for text in program.texts):
+        return None
+    learnt = {identity for backward in program.events(Backward) for identity in backward.forwards}
+    for call in program.events(Forward):
+        for value in call.inputs if call.identity in learnt else ():
+            if isinstance(value, Tensor) and _is_random(value):
+                return value.place
+    return None
+
+
+def _is_random(value: Tensor) -> bool:
+    return value.origin is TensorOrigin.FACTORY and value.batch_of is None and bool(value.depends & Dependence.LOCAL)
+
+
+def _may_differ(seed: SeedSet) -> bool:
+    """Ranks may have another seed each, or it is set on some of them only."""
+    return seed.seed is None or only_some_ranks(seed) or not seed.seed.all(lambda value: not value.depends)
