@@ -103,34 +103,42 @@ def _note_shown(m: Interpreter, name: str, given: tuple[Values, ...], node: ast.
 def note_escape(m: Interpreter, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
     """Objects that matter are handed to code that cannot be read."""
     values = [value for each in given for value in each]
-    m.emit(Escape, at=m.place(node), into=into, values=tuple(_objects(m, values, 0)))
+    m.emit(Escape, at=m.place(node), into=into, values=tuple(_objects(m, values)))
 
 
-def _objects(m: Interpreter, values: list[Value], depth: int) -> list[Value]:
-    found: list[Value] = []
-    if depth > CONTAINER_DEPTH:
-        return found
-    for value in values:
-        if isinstance(value, ESCAPING):
-            found.append(value)
-            # An object that escapes takes along what its attributes hold.
-            if isinstance(value, Instance):
-                found += _objects(m, attributes_of(m, value), depth + 1)
-        elif isinstance(value, Tensor) and value.graph is True:
-            # Whoever holds a loss may run its backward.
-            found.append(value)
-        elif isinstance(value, (TupleOf, ListOf)):
-            found += _objects(m, [each for item in m.known_items(value) or () for each in item], depth + 1)
-        elif isinstance(value, DictOf):
-            found += _objects(m, [each for _, item in m.pairs(value) or () for each in item], depth + 1)
-        elif isinstance(value, Enumerated):
-            found += _objects(m, [each for item in value.items for each in item], depth + 1)
-        # A callback carries its object: `hook(trainer.on_step)`.
-        elif isinstance(value, Bound):
-            found += _objects(m, [value.receiver], depth + 1)
-        elif isinstance(value, Partial):
-            found += _objects(m, [each for item in value.args for each in item], depth + 1)
-    return found
+def _objects(m: Interpreter, values: list[Value]) -> list[Value]:
+    """The objects that matter among some values and what those hold, a few levels deep."""
+    found: dict[Value, None] = {}
+    seen: set[Value] = set()
+    # Each once: what holds itself, or the same thing many times over, would be gone through again and again.
+    for _ in range(CONTAINER_DEPTH + 1):
+        values = [value for value in dict.fromkeys(values) if value not in seen]
+        seen.update(values)
+        # Whoever holds a loss may run its backward.
+        found |= {value: None for value in values if isinstance(value, ESCAPING) or _has_graph(value)}
+        values = [each for value in values for each in _held(m, value)]
+    return list(found)
+
+
+def _has_graph(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.graph is True
+
+
+def _held(m: Interpreter, value: Value) -> list[Value]:
+    """What somebody who gets this gets with it."""
+    # An object that escapes takes along what its attributes hold.
+    if isinstance(value, Instance):
+        return attributes_of(m, value)
+    if isinstance(value, (TupleOf, ListOf)):
+        return [each for item in m.known_items(value) or () for each in item]
+    if isinstance(value, DictOf):
+        return [each for _, item in m.pairs(value) or () for each in item]
+    if isinstance(value, Enumerated):
+        return [each for item in value.items for each in item]
+    # A callback carries its object: `hook(trainer.on_step)`.
+    if isinstance(value, Bound):
+        return [value.receiver]
+    return [each for item in value.args for each in item] if isinstance(value, Partial) else []
 
 
 def attributes_of(m: Interpreter, value: Value) -> list[Value]:

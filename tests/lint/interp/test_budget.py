@@ -23,6 +23,9 @@ DOUBLING = {
     "texts that are known": "x = 'ab'\n" + 'x = f"{x}{x}{x}{x}"\n' * 60,
     "sums of texts": "import sys\nx = 'a' + sys.argv[1]\n" + "x = x + x\n" * 100,
     "dictionaries": "x = {'a': 1}\n" + "x = {'b': x, 'c': x, **x}\n" * 100,
+    "dictionaries that escape": "import foo\nx = {'a': 1}\n"
+    + "".join(f"x = {{**x, 'k{n}': x}}\n" for n in range(100))
+    + "foo.show(x)\n",
     "iterators": "x = [1, 2]\n" + "x = zip(x, x)\n" * 60 + "for a in x: print(a)\n",
     "arguments": "".join(f"def f{n}(*a): return f{n + 1}(*a, *a)\n" for n in range(20))
     + "def f20(*a): return a\nf0(1, 2, 3, 4)\n",
