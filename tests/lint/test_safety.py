@@ -125,7 +125,8 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["lint", "."], ["lint", "train.py", "--output-format=json"], ["plan", "train.py"]]
+    "arguments",
+    [["lint", "--no-cache", "."], ["lint", "--no-cache", "train.py", "--output-format=json"], ["plan", "train.py"]],
 )
 def test_nothing_is_executed_and_nothing_else_is_read(project: Path, tmp_path: Path, arguments: list[str]) -> None:
     journal = tmp_path / "journal.json"
