@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import Const, Unknown, Value
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Collective, DeviceUsed, Event, InitGroup, Wrap
+from gpudoctor.lint.values.event import ArgumentDeclared, Collective, DeviceUsed, Event, InitGroup, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._choices import by_all, choices, may_have_chosen_before, one_visible
 from gpudoctor_rules.device._places import current_gpu, managed
@@ -72,6 +72,7 @@ from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
+NCCL = Const("nccl")
 OBJECTS = frozenset({"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"})
 """Collectives that pack their objects into a tensor on the current GPU."""
 
@@ -130,13 +131,21 @@ def _unchosen(program: Program, event: Event) -> bool:
 
 
 def _over_nccl(program: Program) -> bool:
-    """Collectives run on GPUs: by NCCL, or by what the user chooses for training on them."""
+    """Collectives run on GPUs: by NCCL, or by an option whose default it is."""
+    usual = {
+        option.name
+        for option in program.events(ArgumentDeclared)
+        if option.default is not None and option.default.only == NCCL
+    }
     backends = [init.backend for init in program.events(InitGroup)]
-    return bool(backends) and all(values is not None and values.all(_may_be_nccl) for values in backends)
+    return bool(backends) and all(
+        values is not None and values.all(lambda value: value == NCCL or _option(value) in usual) for values in backends
+    )
 
 
-def _may_be_nccl(value: Value) -> bool:
-    return value == Const("nccl") or (isinstance(value, Unknown) and value.config)
+def _option(value: Value) -> str:
+    """The name of the option that the user may set: `backend` of `args.backend`."""
+    return value.label.rpartition(".")[2] if isinstance(value, Unknown) and value.config else ""
 
 
 def _what(event: Event) -> str:

@@ -1,0 +1,129 @@
+"""`DataParallel` divides a batch that was chosen for one GPU, so that each GPU gets only a part of it.
+
+## What goes wrong
+
+`DataParallel` takes one batch for all GPUs and gives each an equal part. With the batch size of the program for one
+GPU, 8 GPUs work on an eighth of it each: kernels are too small to fill them, the model is copied to all of them in
+every step as before, and training is often slower than on a single GPU. A batch of 1 cannot be divided at all: one GPU
+works. No error is raised.
+
+## Bad
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
+    loader = DataLoader(dataset, batch_size=32, shuffle=True)
+    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
+    loader = DataLoader(dataset, batch_size=32 * torch.cuda.device_count(), shuffle=True)
+    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+## Fix
+
+Multiply the batch size by the number of GPUs, and choose the learning rate for the larger batch. No automatic fix: the
+batch may be meant for all GPUs together. This is advice, and off by default.
+
+## Silent when
+
+The batch size comes from the user, is a product with the number of GPUs, or is above 256, which nobody writes for one
+small GPU; the loader is not trained with; `device_ids` names one GPU; `DistributedDataParallel` is used, which gives
+each process batches of its own.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#3706, facebookresearch/moco#98,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import NONE, Const
+from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, is_name, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+LARGEST = 256
+"""Larger batches were chosen for several GPUs, as far as anybody can tell."""
+
+
+class DataParallelBatchNotScaled(Rule):
+    """`DataParallel` divides a batch that was chosen for one GPU, so that each GPU gets only a part of it."""
+
+    code = "GPU319"
+    name = "data-parallel-batch-not-scaled"
+    severity = Severity.INFO
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by or not program.has(Wrap):
+            return
+        for loader, found in trained_with(program).items():
+            size, wrap = _written_size(found), _divided_by(program, found)
+            if size is None or wrap is None or size > LARGEST:
+                continue
+            label = f"`{loader.label}`" if is_name(loader.label) else "The training loader"
+            part = (
+                "one GPU works on it and the others idle" if size == 1 else f"with 4 GPUs each works on {_share(size)}"
+            )
+            yield self.found(
+                at=loader.place,
+                message=f"{label} reads batches of {size}, and `DataParallel` divides each over all GPUs: {part}.",
+                remedy=f"Give every GPU as much as a single one had: `batch_size={size} * torch.cuda.device_count()`.",
+                because=[("the batches are divided by this wrapper", wrap.location)],
+            )
+
+
+def _written_size(found: Pass) -> int | None:
+    """The batch size where the program wrote it as a number, which is 1 where it says nothing."""
+    loader = found.loader
+    if loader.opaque or any(value != NONE for value in loader.batch_sampler or ()):
+        return None
+    if loader.batch_size is None:
+        return 1 if loader.cls is None else None
+    only = loader.batch_size.given(found.when).only
+    # A bool is an int to Python, and no batch size.
+    return only.value if isinstance(only, Const) and type(only.value) is int else None
+
+
+def _divided_by(program: Program, found: Pass) -> Wrap | None:
+    """The `DataParallel` of several GPUs that the model runs in which learns from these batches."""
+    calls = [program.forwards.get(identity) for identity in found.backward.forwards]
+    wrappers = {
+        wrapper
+        for call in calls
+        if call is not None and isinstance(call.module, Wrapper)
+        for wrapper in call.module.chain
+        if wrapper.kind is WrapperKind.DATA_PARALLEL
+    }
+    for wrap in program.events(Wrap):
+        if wrap.wrapper in wrappers and not (wrap.ids is not None and len(wrap.ids) == 1):
+            return wrap
+    return None
+
+
+def _share(size: int) -> str:
+    return f"{size // 4} samples" if size >= 8 else "one or two samples"
