@@ -211,8 +211,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.device.device_never_set",
         summary='A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank.',
         fix_safety=Safety.UNSAFE,
-        needs=("Collective", "DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
-        size=6493,
+        needs=("ArgumentDeclared", "Collective", "DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
+        size=6833,
     ),
     RuleCard(
         code="GPU207",
@@ -398,6 +398,16 @@ CARDS: tuple[RuleCard, ...] = (
         shows_in_run=True,
         needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move"),
         size=8313,
+    ),
+    RuleCard(
+        code="GPU319",
+        name="data-parallel-batch-not-scaled",
+        severity=Severity.INFO,
+        family="data",
+        module="gpudoctor_rules.data.data_parallel_batch_not_scaled",
+        summary="`DataParallel` divides a batch that was chosen for one GPU, so that each GPU gets only a part of it.",
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Wrap"),
+        size=5312,
     ),
     RuleCard(
         code="GPU401",
