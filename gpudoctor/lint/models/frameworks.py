@@ -120,6 +120,7 @@ def _take_charge(call: Call) -> Values:
             framework=framework,
             call=call.name,
             several=framework in ALWAYS_SEVERAL or last == "PartialState",
+            shares_data=framework != "deepspeed" or _may_share_data(call),
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
         call.do.note_escape(call.name, (*call.args, *call.keywords.values()), call.node)
@@ -132,6 +133,17 @@ def _take_charge(call: Call) -> Values:
     if last == "initialize" and framework == "deepspeed":
         return one(_deepspeed(call))
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _may_share_data(call: Call) -> bool:
+    """DeepSpeed makes a loader of `training_data` alone, and with a topology some ranks must read the same."""
+    if not call.name.endswith(".initialize"):
+        return False
+    model = call.keywords.get("model") or call.arg(1, "model")
+    # A pipeline deals out the batches itself, and a model that was not read may be one.
+    known = model is not None and model.all(lambda value: isinstance(value, (Module, Wrapper)))
+    told = ("training_data", "mpu", "mesh_param", "mesh_device")
+    return not known or call.open_ended or len(call.args) > 4 or any(name in call.keywords for name in told)
 
 
 def _group_exists(call: Call) -> None:
@@ -261,6 +273,19 @@ def _backward(call: Call) -> Values:
             Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed=managed.framework
         )
     return one(NONE)
+
+
+@MODELS.method(Wrapper, "backward")
+def _engine_backward(call: Call) -> Values:
+    """`model.backward(loss)` of DeepSpeed's engine."""
+    engine = call.receiver
+    if not isinstance(engine, Wrapper) or engine.kind is not WrapperKind.PREPARED:
+        return NOT_ANSWERED
+    given = call.arg(0, "loss")
+    for value in given or ():
+        forwards = value.forwards if isinstance(value, Tensor) else frozenset()
+        call.emit(Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed="deepspeed")
+    return given or one(NONE)
 
 
 @MODELS.method(Managed, "gather", "gather_for_metrics", "reduce", "all_gather", "all_reduce", "pad_across_processes")

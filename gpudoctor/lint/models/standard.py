@@ -137,9 +137,11 @@ def _copy(call: Call) -> Values:
                 core.buffers,
                 core.exact,
             )
-            device = call.do.fact(core, "device")
-            if device is not None:
-                call.do.set_fact(copied, "device", device)
+            # A copy is made without its constructor, and is in the mode of the original.
+            for name in ("device", "initialised", "training"):
+                known = call.do.fact(core, name)
+                if known is not None:
+                    call.do.set_fact(copied, name, known)
             return one(copied)
     return call.args[0] if call.args else one(NONE)
 

@@ -12,6 +12,7 @@ from gpudoctor.lint.models.freezing import freeze, is_frozen
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces
+from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
@@ -548,6 +549,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
     )  # fmt: skip
+    forget_what_forward_sets(call.do, core)
     parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
     return one(gathered(call, core, output) if parallel else output)
 

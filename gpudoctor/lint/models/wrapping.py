@@ -192,6 +192,8 @@ def _attribute(call: Call) -> Values:
         return one(wrapper.inner)
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
+        if name == "backward":
+            return one(Method(wrapper, name))
         return call.do.attribute(core_of(wrapper), name, call.node)
     # A compiled module passes unknown attributes through to the model.
     if own is None:

@@ -577,11 +577,12 @@ class Report(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseManaged(Event):
     """A framework takes charge: `framework` is its name, `call` what was called, `several` whether that only makes
-    sense with several processes."""
+    sense with several processes, `shares_data` whether it may deal out the data among the ranks."""
 
     framework: str
     call: str
     several: bool = False
+    shares_data: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,9 +62,10 @@ The batch size of the loader is that of one rank, so the batch of all ranks toge
 ## Silent when
 
 The loader feeds no `backward()`; the data set is cut by rank beforehand, iterable, draws its items at random whatever
-the index, or is of a kind that is not known; a framework such as Accelerate or Lightning shards the loader; the loader
-was made by code that could not be read. A warning only where training counts steps and not epochs: a random batch on
-each rank may be what is wanted.
+the index, or is of a kind that is not known; a framework such as Accelerate or Lightning shards the loader, or
+DeepSpeed makes it of `training_data`; the loader was made by code that could not be read; it is passed once, in a fixed
+order, as in a benchmark. A warning only where training counts steps and not epochs: a random batch on each rank may be
+what is wanted.
 
 ## Sources
 
@@ -81,11 +82,11 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import NONE, TRUE, Unknown
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.event import UseManaged, Wrap
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, name_of, trained_with, unused_samplers
+from gpudoctor_rules.data._passes import Pass, escapes, name_of, repeating_loop, trained_with, unused_samplers
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -106,14 +107,18 @@ class MissingDistributedSampler(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks replace the sampler when they prepare the loader.
-        if not program.distributed or not program.whole or program.managed_by or program.cut_short:
+        if not program.launched_in_several or not program.whole or program.cut_short or _shared_out(program):
             return
         # Its sampler exists and was not passed: that is GPU307, with a better remedy.
         forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}
         for loader, training in trained_with(program).items():
-            wrap = _synchronised(program, training)
+            averaged = _synchronised(program, training)
             # Without a wrapper the ranks train apart, and each may want all of the data.
-            if wrap is None or not _reads_everything(program, loader, training) or _overlap(loader.dataset, forgotten):
+            if (
+                averaged is None
+                or not _reads_everything(program, loader, training)
+                or _overlap(loader.dataset, forgotten)
+            ):
                 continue
             data = name_of(loader.dataset, "its data set")
             yield self.found(
@@ -123,7 +128,7 @@ class MissingDistributedSampler(Rule):
                 remedy=f"Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead of "
                 "`shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
                 because=[
-                    ("the model averages its gradients over the ranks", wrap.location),
+                    ("the model averages its gradients over the ranks", averaged.location),
                     ("the ranks train on these batches", training.start.location),
                 ],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
@@ -131,12 +136,18 @@ class MissingDistributedSampler(Rule):
             )
 
 
-def _synchronised(program: Program, training: Pass) -> Wrap | None:
-    """The wrap that makes the ranks train one model, and does not exclude this pass."""
+def _shared_out(program: Program) -> bool:
+    """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
+    return any(event.shares_data for event in program.events(UseManaged))
+
+
+def _synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
+    """What makes the ranks train one model, and does not exclude this pass."""
     # These average over ranks; `DataParallel` splits each batch itself.
     kinds = (WrapperKind.DDP, WrapperKind.FSDP)
-    wraps = (event for event in program.events(Wrap) if event.kind in kinds)
-    return next((event for event in wraps if not event.when.excludes(training.when)), None)
+    wraps = [event for event in program.events(Wrap) if event.kind in kinds]
+    engines = [event for event in program.events(UseManaged) if event.call == "deepspeed.initialize"]
+    return next((event for event in (*wraps, *engines) if not event.when.excludes(training.when)), None)
 
 
 def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
@@ -148,6 +159,9 @@ def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
         return False
     # On the paths of this pass: `shuffle=(sampler is None)` has two answers.
     shuffled = loader.shuffle is not None and loader.shuffle.given(training.when).all(lambda value: value == TRUE)
+    # One pass in a fixed order is a benchmark, mostly over numbers that each rank has made up for itself.
+    if not shuffled and training.start.loop is not None and repeating_loop(program, training.start) is None:
+        return False
     return loader.dataset is not None and loader.dataset.given(training.when).all(
         lambda value: _is_whole(value, shuffled)
     )

@@ -76,4 +76,5 @@ def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
 
 def name_of(value: Value) -> str:
     """How the program calls an optimizer, for a message."""
-    return f"`{getattr(value, 'label', '') or 'the optimizer'}`"
+    label = getattr(value, "label", "")
+    return f"`{label}`" if label and " " not in label else label or "the optimizer"

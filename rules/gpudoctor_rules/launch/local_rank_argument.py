@@ -46,8 +46,8 @@ a launcher that passes the option still has the last word.
 ## Silent when
 
 The program reads `LOCAL_RANK` somewhere, if only where the option is missing; the option is declared and never used, or
-is overwritten before it is; the program spawns its processes itself; a framework is in charge whose launcher passes the
-option.
+is overwritten before it is; the program spawns its processes itself, or is one process; a framework is in charge whose
+launcher passes the option.
 
 ## Sources
 
@@ -84,6 +84,9 @@ class LocalRankArgument(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         # DeepSpeed's launcher, for one, does pass the option.
         if program.world is not World.TORCHRUN or program.managed_by or not program.whole:
+            return
+        # A demo that shares its options with the training is started by no launcher.
+        if not program.launched_in_several:
             return
         # Who reads the variable as well has seen the change of launchers.
         if _knows_it_from_elsewhere(program):
