@@ -14,7 +14,7 @@ from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Backward, Collective, DebugFlag, GradientSync, Save, UseManaged, Wrap
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.group import Managed
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.values.tensor import Tensor
 
@@ -58,6 +58,10 @@ TAKE_CHARGE = {
 }
 # accelerate and lightning run on one GPU as well, so they prove nothing about the launch.
 ALWAYS_SEVERAL = frozenset({"deepspeed", "horovod", "colossalai", "megatron"})
+PLUGINS = frozenset(
+    {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
+)
+"""Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
 PREFIXES = {
     "accelerate.": "accelerate",
     "trl.": "transformers",
@@ -129,7 +133,11 @@ def _take_charge(call: Call) -> Values:
     if call.is_true(-1, "detect_anomaly"):
         call.emit(DebugFlag, flag="anomaly")
     if last in ("Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"):
-        return one(Managed(call.identity(), call.place, call.label, framework, call.name))
+        managed = Managed(call.identity(), call.place, call.label, framework, call.name)
+        # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
+        if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
+            call.do.set_fact(managed, "wraps otherwise", one(TRUE))
+        return one(managed)
     if last == "initialize" and framework == "deepspeed":
         return one(_deepspeed(call))
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
@@ -248,7 +256,7 @@ def _prepare(call: Call) -> Values:
 def _prepared(call: Call, managed: Managed, value: Value) -> Value:
     if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
-        kind = WrapperKind.PREPARED if managed.framework == "lightning" else WrapperKind.DDP
+        kind = WrapperKind.DDP if call.do.fact(managed, "wraps otherwise") is None else WrapperKind.PREPARED
         wrapper = Wrapper(call.identity(), call.place, getattr(value, "label", ""), kind, value, device_ids=one(TRUE))
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):
@@ -314,8 +322,7 @@ def _wait(call: Call) -> Values:
 
 @MODELS.method(Managed, "unwrap_model")
 def _unwrap(call: Call) -> Values:
-    only = call.args[0].only if call.args else None
-    return one(only.core) if isinstance(only, Wrapper) else (call.args[0] if call.args else one(NONE))
+    return call.args[0].mapped(core_of) if call.args else one(NONE)
 
 
 @MODELS.method(Managed, "no_sync", "accumulate", "no_backward_sync")

@@ -458,8 +458,7 @@ def _grow(call: Call) -> Values:
     assert call.receiver is not None
     for value in flat(call.do, call.all_values()):
         _take_in(call.do, call.receiver, value)
-        # Nothing but modules goes into a `ModuleList`, however little is known of it.
-        if isinstance(value, Unknown):
+        if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it
             call.do.set_fact(call.receiver, "unseen part", one(TRUE))
     return one(call.receiver)
 

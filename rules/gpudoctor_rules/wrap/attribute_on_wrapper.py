@@ -71,6 +71,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.values.base import Unknown
 from gpudoctor.lint.values.event import AttributeMissed, Forward, Wrap
+from gpudoctor.lint.values.group import Managed
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike, name_of
@@ -133,16 +134,21 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
     # The depth is enough for a call inside a comparison inside `and`; beyond it the test is about something else.
-    return any(_mentions(literal.atom.key, wrapper, 6) for literal in event.when)
+    return any(part == wrapper or _is_launch(part) for literal in event.when for part in _parts_of(literal.atom.key, 6))
 
 
-def _mentions(part: object, wrapper: Wrapper, depth: int) -> bool:
+def _is_launch(part: object) -> bool:
+    """`accelerator.distributed_type`: how the program was launched decides which wrapper it is."""
+    return isinstance(part, tuple) and part[:1] in (("distributed_type",), ("state",)) and isinstance(part[-1], Managed)
+
+
+def _parts_of(part: object, depth: int) -> Iterator[object]:
     if isinstance(part, Unknown):
         # What a call of unread code returned is known by what it was given, and that may be the wrapper.
         part = part.key
-    if part == wrapper or depth == 0 or not isinstance(part, (tuple, ValueSet)):
-        return part == wrapper
-    return any(_mentions(each, wrapper, depth - 1) for each in part)
+    yield part
+    for each in part if depth and isinstance(part, (tuple, ValueSet)) else ():
+        yield from _parts_of(each, depth - 1)
 
 
 def _wrapped_sometimes(program: Program, wrapper: Wrapper) -> bool:

@@ -82,7 +82,8 @@ PROGRAMS = {
     "deepspeed": loop(
         """
     import deepspeed
-    engine, optimizer, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config="ds.json")
+    engine, optimizer, _, _ = deepspeed.initialize(
+        model=model, model_parameters=model.parameters(), config="ds.json", training_data=data)
     model = engine
     """,
         "engine.backward(loss)",
