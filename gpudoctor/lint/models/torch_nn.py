@@ -510,14 +510,10 @@ def forward(call: Call, module: Value | None) -> Values:
         if own is not None:
             return call.do.call(own, call.args, call.keywords, call.node)
         if not tensors:
-            return _no_tensors(call)
+            return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
         result = combined(call.do, [*tensors], call.place, call.label, call.sure_values())
         return one(as_loss(result, core.made_by, reduces(call.do.fact(core, "reduction"))))
     return _forward_of_model(call, module, core, tensors)
-
-
-def _no_tensors(call: Call) -> Values:
-    return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
 
 
 def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:

@@ -82,29 +82,38 @@ class EvaluationBuildsGraph(Rule):
         # Frameworks switch gradients off around the user's validation.
         if not program.whole or program.managed_by or program.cut_short:
             return
-        told: set[Location] = set()
+        calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):
             loop = batch_loop(call)
             # Outside of a loop over batches it is one forward, whose graph goes at once.
-            if loop is None or call.location in told or trains(program, loop):
-                continue
-            builds, learns = _builds_for_nothing(program, call), _learns(program, call)
-            if not builds and not learns:
-                continue
-            told.add(call.location)
-            yield self._finding(call, loop, builds, learns)
+            if loop is not None and not trains(program, loop):
+                calls.setdefault(loop.location, []).append((call, loop))
+        # One finding for each loop: `model.encode(x)` may call a dozen layers.
+        for each in calls.values():
+            building = [pair for pair in each if _builds_for_nothing(program, pair[0])]
+            learning = [pair for pair in each if _learns(program, pair[0])]
+            if building or learning:
+                yield self._finding(*(building or learning)[0], bool(building), learning[0][0] if learning else None)
 
-    def _finding(self, call: Forward, loop: Loop, builds: bool, learns: bool) -> Finding:
-        name = f"`{getattr(core_of(call.module), 'label', '') or 'model'}`"
-        graph = "builds a graph that nothing uses, which takes memory and time"
-        mode = f"runs {name} in training mode: its running statistics learn from this data, and the score with them"
-        message = f"This loop trains nothing, but {graph if builds else mode}."
-        if builds and learns:
-            message += f" It also {mode}."
-        remedy = "Put the loop under `with torch.no_grad():`." if builds else ""
-        if learns:
-            remedy = f"{remedy} Call {name[:-1]}.eval()` before the loop, and {name[:-1]}.train()` after it.".strip()
-        return self.found(call.location, message, remedy=remedy, because=[("the loop begins here", loop.location)])
+    def _finding(self, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Finding:
+        does, remedy = [], []
+        if builds:
+            does.append("builds a graph that nothing uses, which takes memory and time")
+            remedy.append("Put the loop under `with torch.no_grad():`.")
+        if learner is not None:
+            name = getattr(core_of(learner.module), "label", "") or "model"
+            does.append(
+                f"runs `{name}` in training mode: its running statistics learn from this data, and the score with them"
+            )
+            remedy.append(f"Call `{name}.eval()` before the loop, and `{name}.train()` after it.")
+        # Inside of the model, a reader asks who called it.
+        within = call.way.calls[-1:] if call.location.path != loop.location.path else ()
+        return self.found(
+            call.location,
+            f"This loop trains nothing, but {'. It also '.join(does)}.",
+            remedy=" ".join(remedy),
+            because=[("the loop begins here", loop.location), *(("which leads here", place) for place in within)],
+        )
 
 
 def _builds_for_nothing(program: Program, call: Forward) -> bool:
