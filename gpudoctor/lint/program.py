@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 from typing import TypeVar
 
 from gpudoctor.lint.flow.condition import Condition, Dependence
-from gpudoctor.lint.values.base import Value
+from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.event import (
     Backward,
     DestroyGroup,
@@ -90,9 +90,17 @@ class Program:
     @cached_property
     def distributed(self) -> bool:
         """Several processes train together: a process group is made, or a wrapper that needs one."""
-        return self.world.several_processes and (
+        several = self.world.several_processes and not self.plays_alone
+        return several and (
             self.has(InitGroup, Spawn) or any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
         )
+
+    @cached_property
+    def plays_alone(self) -> bool:
+        """Its process group has one member, or is PyTorch's `fake` one: distributed code is tried in one process."""
+        # A device mesh made later takes the group that there is.
+        groups = [group for group in self.events(InitGroup) if group.by.endswith("init_process_group")]
+        return bool(groups) and all(_has_one_member(group) for group in groups)
 
     @cached_property
     def launched_in_several(self) -> bool:
@@ -165,6 +173,11 @@ class Program:
     def during(self, loop: Loop, *types: type[E]) -> Iterator[E]:
         """The events of these types inside one execution of a loop."""
         return (event for event in self.events(*types) if any(each.identity == loop.identity for each in event.loops))
+
+
+def _has_one_member(group: InitGroup) -> bool:
+    size, backend = group.world_size, group.backend
+    return (size is not None and size.only == Const(1)) or (backend is not None and backend.only == Const("fake"))
 
 
 def batch_loop(event: Event) -> Loop | None:

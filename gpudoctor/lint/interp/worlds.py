@@ -69,6 +69,8 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str) -> list[Pro
 
 def _is_distributed(program: Program) -> bool:
     """Something in it only makes sense with several processes."""
+    if program.plays_alone and program.world is not World.SPAWN:
+        return False
     if program.world is World.SPAWN or program.has(InitGroup, UseManaged, Collective):
         return True
     # Only a launcher sets these, so who reads them expects to be started by one.

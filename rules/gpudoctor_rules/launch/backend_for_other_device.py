@@ -80,7 +80,7 @@ class BackendForOtherDevice(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         groups = list(program.events(InitGroup))
         # With a group for each case of a test, which one a model meets is not told.
-        if program.managed_by or len({group.location for group in groups}) != 1:
+        if program.managed_by or program.plays_alone or len({group.location for group in groups}) != 1:
             return
         group = groups[0]
         for wrap in program.events(Wrap):

@@ -112,5 +112,5 @@ def _made_later(program: Program, event: Event) -> InitGroup | None:
     if any(group.order < event.order for group in groups):
         return None
     # A mesh takes the group that there is: in a function that others call, it may be theirs.
-    groups = [group for group in groups if program.whole or group.by == "init_process_group"]
+    groups = [group for group in groups if program.whole or group.by.endswith("init_process_group")]
     return next((group for group in groups if program.in_known_order(event, group)), None)

@@ -304,3 +304,13 @@ def test_a_trainer_in_a_file_of_its_own_is_read_in_full(paper):
                 reveal(dist.is_initialized())  #: True
         """
     )
+
+
+@pytest.mark.parametrize("group", ['"gloo", rank=0, world_size=1', '"fake", rank=0, world_size=64'])
+def test_a_group_of_one_is_one_process(paper, group: str):
+    source = f"""
+        import torch, torch.distributed as dist
+        dist.init_process_group({group})
+        mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (1,))
+        """
+    assert [program.world for program in paper(source, launch="auto").programs] == [World.SINGLE]
