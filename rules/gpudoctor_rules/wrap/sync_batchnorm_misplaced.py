@@ -60,7 +60,7 @@ from gpudoctor.lint.program import World
 from gpudoctor.lint.values.base import NONE, Const, Value
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Discard, InitGroup, SyncNorm, Wrap
-from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.lint.values.module import Module, WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import name_of
 
@@ -88,9 +88,11 @@ class SyncBatchnormMisplaced(Rule):
                 yield found
 
     def _dropped(self, program: Program, sync: SyncNorm) -> Finding | None:
-        if sync.given is None or sync.given == sync.module:
+        # A model of unread code is converted in place, for all that is known.
+        if not isinstance(sync.given, Module) or sync.given == sync.module:
             return None
-        if not any(event.value == sync.module for event in program.events(Discard)):
+        # In this very statement: `model.cuda()` further on drops nothing.
+        if not any(event.value == sync.module and event.location == sync.location for event in program.events(Discard)):
             return None
         return self.found(
             sync.location,
