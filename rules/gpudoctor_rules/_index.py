@@ -81,7 +81,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=6270,
+        size=6571,
     ),
     RuleCard(
         code="GPU105",
@@ -103,7 +103,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Something needs the process group before it is made.",
         shows_in_run=True,
         needs=("Collective", "InitGroup", "MakeSampler", "Wrap"),
-        size=4957,
+        size=4964,
     ),
     RuleCard(
         code="GPU107",
@@ -146,7 +146,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Discard", "Forward", "InitGroup", "OptimizerStep", "SyncNorm", "Wrap"),
-        size=7858,
+        size=8072,
     ),
     RuleCard(
         code="GPU201",
@@ -281,8 +281,8 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Wrap"),
-        size=8485,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
+        size=9284,
     ),
     RuleCard(
         code="GPU302",
@@ -477,7 +477,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The process group has a backend that is not made for the device of the model.",
         shows_in_run=True,
         needs=("InitGroup", "Wrap"),
-        size=5949,
+        size=5972,
     ),
     RuleCard(
         code="GPU409",
@@ -501,7 +501,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"),
-        size=5890,
+        size=6058,
     ),
     RuleCard(
         code="GPU501",
@@ -693,7 +693,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"),
-        size=6401,
+        size=6910,
     ),
     RuleCard(
         code="GPU806",
