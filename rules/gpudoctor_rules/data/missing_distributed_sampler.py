@@ -147,7 +147,8 @@ def _synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
     kinds = (WrapperKind.DDP, WrapperKind.FSDP)
     wraps = [event for event in program.events(Wrap) if event.kind in kinds]
     engines = [event for event in program.events(UseManaged) if event.call == "deepspeed.initialize"]
-    return next((event for event in (*wraps, *engines) if not event.when.excludes(training.when)), None)
+    averaging: list[Wrap | UseManaged] = [*wraps, *engines]
+    return next((event for event in averaging if not event.when.excludes(training.when)), None)
 
 
 def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
