@@ -282,7 +282,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=9284,
+        size=9335,
     ),
     RuleCard(
         code="GPU302",
