@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["dataclass", "field", "fields", "replace"]
@@ -102,14 +103,14 @@ def _with_slots(cls: type, slots: list[str], own: Iterable[str], members: dict[s
 def _late_constructor(every: dict[str, _Field], frozen: bool) -> Callable[..., None]:
     def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
         owner = next(base for base in type(self).__mro__ if vars(base).get("__init__") is __init__)
-        constructor = _constructor(every, frozen, hasattr(owner, "__post_init__"))
+        constructor = _constructor(owner, every, frozen)
         owner.__init__ = constructor  # type: ignore[misc]
         constructor(self, *args, **keywords)
 
     return __init__
 
 
-def _constructor(every: dict[str, _Field], frozen: bool, finish: bool) -> Callable[..., None]:
+def _constructor(owner: type, every: dict[str, _Field], frozen: bool) -> Callable[..., None]:
     scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
     first: list[str] = []
     later: list[str] = []
@@ -119,9 +120,15 @@ def _constructor(every: dict[str, _Field], frozen: bool, finish: bool) -> Callab
         default = "_missing" if each.default_factory else f"_default_{name}"
         (later if each.kw_only else first).append(f"{name}={default}" if each.optional else name)
         value = f"_default_{name}() if {name} is _missing else {name}" if each.default_factory else name
-        lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
+        slot = getattr(owner, name, None)
+        if isinstance(slot, MemberDescriptorType):
+            # The slot itself is not refused, and is quicker than looking for it by name.
+            scope[f"_set_{name}"] = slot.__set__
+            lines.append(f" _set_{name}(self, {value})")
+        else:
+            lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
     signature = ", ".join(["self", *first, *(["*", *later] if later else [])])
-    lines.append(" self.__post_init__()" if finish else " pass")
+    lines.append(" self.__post_init__()" if hasattr(owner, "__post_init__") else " pass")
     exec("\n".join([f"def __init__({signature}):", *lines]), scope)
     made: Callable[..., None] = scope["__init__"]
     return made

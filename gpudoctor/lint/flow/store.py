@@ -26,11 +26,10 @@ class Store(Generic[V]):
     `age_of` tells by the `clock` when the owner of a key was made; the owners of most keys of a flat test never were.
     """
 
-    def __init__(
-        self, age_of: Callable[[Hashable], int] = lambda key: -1, clock: Callable[[], int] = lambda: 0
-    ) -> None:
+    def __init__(self, age_of: Callable[[Hashable], int] = lambda key: -1) -> None:
         self._age_of = age_of
-        self._clock = clock
+        self.clock = 0
+        """Set forward by who makes something."""
         self._layers: list[Layer[V]] = [{}]
         # For each layer the time since when what is made is known to nobody outside of it.
         self._opened: list[int] = [0]
@@ -60,19 +59,23 @@ class Store(Generic[V]):
         """The number of layers now."""
         return len(self._layers)
 
-    @contextmanager
-    def layer(self) -> Iterator[Layer[V]]:
+    def layer(self) -> _Open[V]:
         """Writes go into the yielded layer until the block ends; then they are forgotten here."""
+        return _Open(self)
+
+    def open(self) -> Layer[V]:
+        """Begin a layer; `close` ends it."""
         fresh: Layer[V] = {}
         self._layers.append(fresh)
         self._before.append({})
-        self._opened.append(self._clock())
-        try:
-            yield fresh
-        finally:
-            self._opened.pop()
-            self._layers.pop()
-            self._restore(self._before.pop())
+        self._opened.append(self.clock)
+        return fresh
+
+    def close(self) -> None:
+        """Forget the last layer."""
+        self._opened.pop()
+        self._layers.pop()
+        self._restore(self._before.pop())
 
     def _restore(self, before: Mapping[Hashable, ValueSet[V] | None]) -> None:
         for key, values in before.items():
@@ -111,7 +114,7 @@ class Store(Generic[V]):
         """All writes above `depth` layers, in one layer: what holds on a path that leaves here."""
         merged: Layer[V] = {}
         # The path takes along what was made so far, so what the others write about it must be told apart from now on.
-        self._opened[depth:] = [self._clock()] * (len(self._opened) - depth)
+        self._opened[depth:] = [self.clock] * (len(self._opened) - depth)
         for layer in self._layers[depth:]:
             merged.update(layer)
         return merged
@@ -140,3 +143,18 @@ class Store(Generic[V]):
             else:
                 joined = union(part.under(when) for part, (when, _) in zip(parts, sides, strict=True))
             self._put(key, widen(key, joined), self._age_of(key))
+
+
+class _Open(Generic[V]):
+    """A layer for the length of a block; written out, because so many are opened."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store[V]) -> None:
+        self._store = store
+
+    def __enter__(self) -> Layer[V]:
+        return self._store.open()
+
+    def __exit__(self, *error: object) -> None:
+        self._store.close()

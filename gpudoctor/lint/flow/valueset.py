@@ -72,7 +72,8 @@ class ValueSet(Generic[V]):
 
     def given(self, condition: Condition) -> ValueSet[V]:
         """Without the values that `condition` excludes."""
-        if not condition.literals:
+        # By far the most sets hold one value, and hold it always.
+        if not condition.literals or (len(self.bindings) == 1 and not self.bindings[0].when.literals):
             return self
         kept = [b for b in self.bindings if not b.when.literals or not b.when.excludes(condition)]
         return self if len(kept) == len(self.bindings) else ValueSet(kept)
@@ -100,7 +101,10 @@ class ValueSet(Generic[V]):
 
 def union(sets: Iterable[ValueSet[V]]) -> ValueSet[V]:
     """All values of all sets; a value that comes twice keeps the weaker condition."""
-    bindings = [binding for each in sets for binding in each.bindings]
+    given = [each for each in sets if each.bindings]
+    if len(given) == 1 and len(given[0].bindings) == 1:
+        return given[0]
+    bindings = [binding for each in given for binding in each.bindings]
     if len(bindings) < 2:
         return ValueSet(bindings)
     found: dict[V, list[Condition]] = {}

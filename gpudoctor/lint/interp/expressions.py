@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 
-def evaluate(m: Interpreter, node: ast.expr) -> Values:
-    """The values of an expression on this path."""
-    m.tick_evaluation()
-    evaluator = EVALUATORS.get(type(node))
-    # Newer syntax must not end the execution.
-    if evaluator is None:
-        return m.unknown(node, f"{type(node).__name__} is not followed")
-    return evaluator(m, node)
-
-
 def _constant(m: Interpreter, node: ast.Constant) -> Values:
     # Python itself refuses to print an integer of so many digits.
     if isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:

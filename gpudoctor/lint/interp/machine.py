@@ -112,7 +112,7 @@ class Machine:
         """Something has asked how the program is launched: in another world it might go another way."""
         self.assumed = assumed
         self.learnt: dict[Hashable, bool] = {}
-        self.store: Store[Value] = Store(self.age, lambda: self.clock)
+        self.store: Store[Value] = Store(self.age)
         self.path: Condition = ALWAYS
         self.dead = False
         self.frames: list[Frame] = []
@@ -187,11 +187,12 @@ class Machine:
 
     def identity(self, place: Location) -> Hashable:
         """A fresh identity for something made here."""
-        self._visits[place] += 1
+        visit = self._visits[place] = self._visits.get(place, 0) + 1
         # By place and visit, so that a restart gives the same things the same names.
-        made = place.path, place.line, place.column, place.end_column, self._visits[place]
+        made = place.path, place.line, place.column, place.end_column, visit
         # Made again on another path, it is known outside of both.
         self._ages[made] = OLD if made in self._ages else self.clock
+        self.store.clock += 1
         return made
 
     def visits(self) -> Counter[Location]:
@@ -205,10 +206,11 @@ class Machine:
     @property
     def clock(self) -> int:
         """How much has been made: things and frames."""
-        return len(self._ages) + self.frame_count
+        return self.store.clock
 
     def open_scope(self) -> Hashable:
         """The scope of a new call."""
+        self.store.clock += 1
         self.frame_count += 1
         scope = ("frame", self.frame_count)
         self._ages[scope] = self.clock
@@ -218,7 +220,7 @@ class Machine:
         """From here on the names of a new call are written: those of its own layer are nobody else's."""
         self._ages[scope] = self.clock
         # A layer that is opened next is younger.
-        self.frame_count += 1
+        self.store.clock += 1
 
     def age(self, key: Hashable) -> int:
         """When the owner of a key was made, by the clock; `OLD` for what was there from the start."""

@@ -334,12 +334,12 @@ def surely_has_graph(do: Interpreter, tensor: Tensor) -> bool:
 
 
 def _origin(tensors: list[Tensor]) -> TensorOrigin:
-    origins = {tensor.origin for tensor in tensors}
+    origins = [tensor.origin for tensor in tensors]
     # What a model computed outweighs the rest: loss of output and target is an output.
     for origin in (TensorOrigin.OUTPUT, TensorOrigin.GRADIENT, TensorOrigin.PARAMETER):
         if origin in origins:
             return origin
-    return origins.pop() if len(origins) == 1 else TensorOrigin.OTHER
+    return origins[0] if origins.count(origins[0]) == len(origins) else TensorOrigin.OTHER
 
 
 def _graph(tensors: list[Tensor]) -> bool | None:

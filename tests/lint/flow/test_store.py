@@ -176,10 +176,11 @@ class Aged:
 
     def __init__(self) -> None:
         self.born: dict[object, int] = {}
-        self.store: Store[str] = Store(lambda key: self.born.get(key[0], -1), lambda: len(self.born))
+        self.store: Store[str] = Store(lambda key: self.born.get(key[0], -1))
 
     def make(self, thing: str) -> str:
-        self.born[thing] = len(self.born)
+        self.born[thing] = self.store.clock
+        self.store.clock += 1
         return thing
 
 
