@@ -100,7 +100,7 @@ class DataParallelLossNotReduced(Rule):
             told.add(backward.location)
             yield self.found(
                 backward.location,
-                f"`{loss.label}` holds one loss for each GPU here, because `DataParallel` gathers what `forward` "
+                "What goes backward here is one loss for each GPU, because `DataParallel` gathers what `forward` "
                 "returns: `grad can be implicitly created only for scalar outputs`.",
                 remedy="Take the mean over the GPUs first: `loss = loss.mean()`; on a single one it changes nothing.",
                 because=[("the model returns its loss here", call.location), ("it is wrapped here", wrap.location)],
