@@ -5,7 +5,7 @@
 With `num_workers=0`, the default, a `DataLoader` makes each batch in the training process, when it is asked for: it
 opens the files, decodes and augments them one after the other, and the GPU idles meanwhile. With several GPUs each of
 them waits so in every step. Worker processes make the next batches while the GPU computes. And a batch that is not in
-pinned memory cannot be copied beside that: with `non_blocking=True` the copy still waits in line.
+pinned memory cannot be copied beside that: `non_blocking=True` is in vain.
 
 ## Bad
 
@@ -123,7 +123,7 @@ class LoaderStarvesGpu(Rule):
     def _not_pinned(self, move: Move, made: Location) -> Finding:
         return self.found(
             move.location,
-            "`non_blocking=True` has no effect here: these batches are not in pinned memory, so the copy cannot go on "
+            "`non_blocking=True` needs pinned memory, and these batches are not in it: their copies cannot go on "
             "beside the GPU's work.",
             remedy="Give their `DataLoader` `pin_memory=True`.",
             because=[("the loader is made here", made)],

@@ -43,7 +43,7 @@ nothing but collectives needs the group.
 ## Silent when
 
 The program says `destroy_process_group` anywhere, also where lint did not get to; the backend is gloo, which says
-nothing; a framework makes the group; the program was not understood as a whole.
+nothing, or nothing lies on a GPU; a framework makes the group; the program was not understood as a whole.
 
 ## Sources
 
@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import DestroyGroup, InitGroup
+from gpudoctor.lint.values.event import DestroyGroup, DeviceUsed, InitGroup, Move
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class ProcessGroupNotDestroyed(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.managed_by or not program.whole or program.cut_short or _speaks_of_it(program):
             return
-        made = next((group for group in program.events(InitGroup) if _warns(group)), None)
+        made = next((group for group in program.events(InitGroup) if _warns(program, group)), None)
         if made is None:
             return
         yield self.found(
@@ -93,7 +93,10 @@ def _speaks_of_it(program: Program) -> bool:
     return program.has(DestroyGroup) or any("destroy_process_group" in text for text in program.texts)
 
 
-def _warns(group: InitGroup) -> bool:
-    """Made by PyTorch's own function, and not with gloo alone, which needs no clean end."""
-    only = group.backend.only if group.backend is not None else None
-    return group.by.endswith("init_process_group") and only != Const("gloo")
+def _warns(program: Program, group: InitGroup) -> bool:
+    """Made by PyTorch's own function, and with NCCL: gloo needs no clean end."""
+    backend = group.backend.only if group.backend is not None else None
+    # Where no backend is named NCCL serves what lies on a GPU, and a program may have nothing there.
+    if backend != Const("nccl") and not program.has(DeviceUsed, Move):
+        return False
+    return group.by.endswith("init_process_group") and backend != Const("gloo")

@@ -65,8 +65,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import in_last_round, training_loop, when_of
+from gpudoctor.lint.program import in_every_round, training_loop
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -96,7 +95,8 @@ class HostSyncEveryStep(Rule):
             # Every hundredth step costs nothing that could be measured.
             if loop is None or not _waits_for_gpu(event) or event.order in timed:
                 continue
-            if _in_every_round(program, event, loop) and not _trains_on_cpu(program, loop):
+            beside = loop.over is None and _of_an_evaluation(event)
+            if not beside and in_every_round(program, event, loop) and not _trains_on_cpu(program, loop):
                 found = waits.setdefault(loop.location, [])
                 # The body is followed twice, so each place comes up twice.
                 if all(event.location.line != other.location.line for other in found):
@@ -140,18 +140,6 @@ def _trains_on_cpu(program: Program, loop: Loop) -> bool:
 
 def _is_cpu(device: Value) -> bool:
     return isinstance(device, Device) and device.is_cpu
-
-
-def _in_every_round(program: Program, event: HostSync, loop: Loop) -> bool:
-    """No test inside the loop leads here, but for tests on the rank: those are the same in every round."""
-    # `if step % 10 == 0:` holds in the first round, where the counter is known to be 0.
-    if not in_last_round(program, event, loop):
-        return False
-    if loop.over is None and _of_an_evaluation(event):
-        return False
-    # What stands under a test of numbers or settings is rare, or asked for.
-    outside = when_of(program, loop)
-    return all(literal.atom.depends is Dependence.RANK for literal in event.when.without(outside))
 
 
 def _of_an_evaluation(event: HostSync) -> bool:
