@@ -397,7 +397,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move"),
-        size=8313,
+        size=8285,
     ),
     RuleCard(
         code="GPU319",
@@ -429,8 +429,8 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The process group is made and never destroyed.",
         fix_safety=Safety.SAFE,
         since_torch="2.4",
-        needs=("DestroyGroup", "InitGroup"),
-        size=3512,
+        needs=("DestroyGroup", "DeviceUsed", "InitGroup", "Move"),
+        size=3772,
     ),
     RuleCard(
         code="GPU403",
@@ -649,7 +649,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
         needs=("ClockRead", "Forward", "HostSync"),
-        size=7519,
+        size=6907,
     ),
     RuleCard(
         code="GPU802",
