@@ -128,7 +128,8 @@ def _config(path: str, settings: object) -> Config:
     for key, value in settings.items():
         # A misspelt key would switch off nothing, and nobody would notice.
         if key not in _KEYS:
-            raise ConfigError(f"{path}{_line_of(key, path)}: unknown key `{key}`{nearest(key, _KEYS)}")
+            hint = "; here the keys stand without `[tool.gpudoctor]`" if key == "tool" else nearest(key, _KEYS)
+            raise ConfigError(f"{path}{_line_of(key, path)}: unknown key `{key}`{hint}")
         values[key.replace("-", "_")] = _KEYS[key](f"{path}: `{key}`", value)
     return Config(origin=os.path.relpath(path), folder=os.path.dirname(os.path.abspath(path)), **values)
 

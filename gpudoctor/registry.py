@@ -67,7 +67,7 @@ class Registry:
         """The rule of this code or name."""
         card = self.by_code.get(text.upper()) or self.by_name.get(text.lower())
         if card is None:
-            raise UsageError(f"there is no rule `{text}`{nearest(text, [*self.by_code, *self.by_name])}")
+            raise UsageError(f"there is no rule `{text}`{self._hint(text)}")
         return card
 
     def select(self, *layers: Selection, target_torch: str = "") -> tuple[RuleCard, ...]:
@@ -106,10 +106,15 @@ class Registry:
             return iter([(exact.code, _EXACT)])
         found = [(code, len(selector)) for code in self.by_code if code.startswith(selector.upper())]
         if not found or not selector:
-            hint = nearest(selector, [*self.by_code, *self.by_name, "ALL"])
-            problem = f"{where}: no rule has the code or the name `{selector}`{hint}"
+            problem = f"{where}: no rule has the code or the name `{selector}`{self._hint(selector)}"
             raise ConfigError(f"{origin}: {problem}") if origin else UsageError(problem)
         return iter(found)
+
+    def _hint(self, wrong: str) -> str:
+        # A code with other digits is another mistake, so the nearest one would be a guess.
+        if wrong[:3].upper() == "GPU" and wrong[3:].isdigit():
+            return "; `gpudoctor rules` lists them"
+        return nearest(wrong, [*self.by_code, *self.by_name, "ALL"])
 
 
 def find_rules() -> Registry:

@@ -87,6 +87,10 @@ def test_a_broken_file_of_others_is_none_of_our_business(write: Write) -> None:
     [
         ("this is [ no toml", "cannot be read"),
         ('selct = ["GPU3"]', r"unknown key `selct`; did you mean `select`\?"),
+        (
+            '[tool.gpudoctor]\nselect = ["GPU3"]',
+            r"unknown key `tool`; here the keys stand without `\[tool.gpudoctor\]`",
+        ),
         ("per_file_ignores = 3", r"unknown key `per_file_ignores`; did you mean `per-file-ignores`\?"),
         ('select = "GPU3"', "`select` must be a list of strings, not 'GPU3'"),
         ("ignore = [3]", "`ignore` must be a list of strings"),

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGES = pages()
-each_page = pytest.mark.parametrize("page", [pytest.param(page, id=page.rule.name) for page in PAGES])
+each_page = pytest.mark.parametrize(
+    "page", [pytest.param(page, id=f"{page.rule.code}-{page.rule.name}") for page in PAGES]
+)
 
 _SOURCE = re.compile(r"https?://\S+|[\w.-]+/[\w.-]+#\d+")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +61,10 @@ class Parser(argparse.ArgumentParser):
 
     def refuse_unknown_command(self, chosen: str | None) -> None:
         if chosen is not None and chosen not in COMMANDS:
-            raise UsageError(f"there is no command `{chosen}`{nearest(chosen, COMMANDS)}")
+            # Other tools take the program as their first word.
+            program = chosen.endswith(".py") or os.path.isdir(chosen)
+            hint = f"; did you mean `gpudoctor lint {chosen}`?" if program else nearest(chosen, COMMANDS)
+            raise UsageError(f"there is no command `{chosen}`{hint}")
 
     def _usage_of(self, command: str | None) -> str:
         if command is None:

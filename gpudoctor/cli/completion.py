@@ -76,7 +76,9 @@ class Completion(Command):
     def declare(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("shell", metavar="|".join(SCRIPTS), type=one_of(*SCRIPTS), help="the shell to complete in")
         # What a script hands over; nobody types it.
-        parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        words = parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        # Or it would be named where the shell is missing.
+        words.required = False
 
     def run(self, options: argparse.Namespace) -> int:
         if "--" not in options.arguments:

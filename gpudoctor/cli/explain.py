@@ -37,11 +37,7 @@ class Explain(Command):
 
 
 def _title(card: RuleCard) -> str:
-    facts = [card.severity.value]
-    if card.fix_safety:
-        facts.append(f"{card.fix_safety.value} fix")
-    facts.append(f"since {card.since}")
-    return f"{card.code} {card.name} ({', '.join(facts)})"
+    return f"{card.code} {card.name} ({card.severity.value}, since {card.since})"
 
 
 def _show_rich(title: str, page: str, width: int) -> None:

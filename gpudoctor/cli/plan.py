@@ -61,6 +61,8 @@ def _programs(script: str, launch: str) -> Sequence[Program]:
     if not path.exists():
         beside = os.listdir(path.parent) if path.parent.is_dir() else []
         raise UsageError(f"{script}: there is no such file{nearest(path.name, beside)}")
+    if path.is_dir():
+        raise UsageError(f"{script}: this is a folder; name the file with which training is started")
     source = read_source(path)
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")

@@ -25,7 +25,9 @@ class Rules(Command):
         parser.add_argument(
             "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
         )
-        parser.add_argument("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto")
+        parser.add_argument(
+            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
+        )
 
     def run(self, options: argparse.Namespace) -> int:
         cards = find_rules().cards

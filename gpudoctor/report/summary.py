@@ -16,13 +16,18 @@ _NOUNS = {
 
 def summary(findings: Sequence[Finding], files: int) -> str:
     """`Found 2 errors and 1 warning in 3 files.`, with a hint how to read on."""
-    read = f"{files} file{'' if files == 1 else 's'}"
     if not files:
         return "There is no Python file to read."
     if not findings:
-        return f"No mistake found in {read}."
+        return f"No mistake found in {_files(files)}."
+    # Not the files that were named: a mistake often stands in one that they import.
+    where = _files(len({finding.location.path for finding in findings}))
     worst = max(findings, key=lambda finding: finding.severity.weight)
-    return f"Found {_counts(findings)} in {read}. Read more: gpudoctor explain {worst.code}"
+    return f"Found {_counts(findings)} in {where}. Read more: gpudoctor explain {worst.code}"
+
+
+def _files(number: int) -> str:
+    return f"{number} file{'' if number == 1 else 's'}"
 
 
 def _counts(findings: Sequence[Finding]) -> str:

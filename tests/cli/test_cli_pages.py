@@ -243,7 +243,12 @@ def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize(
-    ("script", "complaint"), [("trian.py", "did you mean `train.py`?"), ("broken.py", "broken.py:1:")]
+    ("script", "complaint"),
+    [
+        ("trian.py", "did you mean `train.py`?"),
+        ("broken.py", "broken.py:1:"),
+        (".", "gpudoctor: .: this is a folder; name the file with which training is started"),
+    ],
 )
 def test_plan_of_what_cannot_be_read(script: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("broken.py").write_text("(", encoding="utf-8")

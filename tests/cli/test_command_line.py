@@ -92,6 +92,9 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["lnit"], "there is no command `lnit`; did you mean `lint`?"),
         (["probe"], "there is no command `probe`"),
+        (["train.py"], "there is no command `train.py`; did you mean `gpudoctor lint train.py`?"),
+        (["explain", "GPU998"], "there is no rule `GPU998`; `gpudoctor rules` lists them"),
+        (["completion"], "the following arguments are required: bash|zsh|fish\n"),
         (["lint", "--slect", "GPU3"], "unknown option `--slect`; did you mean `--select`?"),
         (["lint", "--outputformat=json"], "unknown option `--outputformat`; did you mean `--output-format`?"),
         (["lint", "--sel", "GPU3"], "unknown option `--sel`; did you mean `--select`?"),

@@ -1,0 +1,47 @@
+"""Print what a program does on paper: all events of its log, in each way of launching. It is what rules see of it.
+
+python tests/tools/show_log.py fixtures/rules/GPU302/bad_spawn_trainer.py [--launch torchrun]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpudoctor.config import LAUNCHES
+from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.program import who
+from gpudoctor.lint.source.project import Project
+from gpudoctor.lint.values.event import Event
+from gpudoctor.record import fields
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the log of each program that the file is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("script", type=Path)
+    parser.add_argument("--launch", choices=LAUNCHES, default="auto")
+    options = parser.parse_args(argv)
+    project = Project(options.script)
+    module = project.module_of(options.script)
+    if module is None:
+        print(f"show_log: {options.script} cannot be read", file=sys.stderr)
+        return 2
+    for program in programs_of(module, project, options.launch):
+        state = "whole" if program.whole else "no program of its own"
+        print(f"{program.entry} in the world {program.world.value}: {state}")
+        for event in program.log:
+            print(f"  {event.location.path}:{event.location.line}  {_told(event)}")
+    return 0
+
+
+def _told(event: Event) -> str:
+    """An event with what it says of itself, and on which ranks it happens."""
+    says = {each.name: getattr(event, each.name) for each in fields(event) if each.name not in ("way", "order")}
+    told = ", ".join(f"{name}={value}" for name, value in says.items() if value not in (None, "", (), False))
+    return f"{type(event).__name__}({told}) on {who(event)}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
