@@ -57,6 +57,13 @@ def test_it_refuses_what_would_not_fit(scaffolded: tuple[Path, str], arguments: 
     assert complaint in run.stderr
 
 
+def test_the_log_of_a_program_is_shown(repository: Path) -> None:
+    run = _python(repository, "tests/tools/show_log.py", "fixtures/programs/broken_ddp/train.py")
+    assert run.returncode == 0, run.stderr
+    assert "train.py in the world torchrun: whole" in run.stdout
+    assert re.search(r"utils\.py:22  Collective\(.*all_reduce.*\) on rank 0 only$", run.stdout, re.MULTILINE)
+
+
 def _python(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Python in a copy of the checkout, which hides the installed one."""
     path = os.pathsep.join((str(checkout), str(checkout / "rules")))

@@ -181,7 +181,7 @@ class TestStatistics:
 
 def test_a_format_is_loaded_when_it_is_asked_for(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\n", encoding="utf-8")
-    code = "import sys\nfrom gpudoctor.cli import main\nmain(['lint', 'train.py'])\nprint(*sys.modules)"
+    code = "import sys\nfrom gpudoctor.cli import main\nmain(['lint', '--no-cache', 'train.py'])\nprint(*sys.modules)"
     path = os.pathsep.join([str(repository), str(repository / "rules"), os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -8,13 +8,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import who
 from gpudoctor.lint.source.project import Project
-from gpudoctor.lint.values.event import Event
 from gpudoctor.record import fields
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.values.event import Event
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -40,7 +43,8 @@ def _told(event: Event) -> str:
     """An event with what it says of itself, and on which ranks it happens."""
     says = {each.name: getattr(event, each.name) for each in fields(event) if each.name not in ("way", "order")}
     told = ", ".join(f"{name}={value}" for name, value in says.items() if value not in (None, "", (), False))
-    return f"{type(event).__name__}({told}) on {who(event)}"
+    ranks = who(event)
+    return f"{type(event).__name__}({told}){'' if ranks == 'every rank' else f' on {ranks}'}"
 
 
 if __name__ == "__main__":
