@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, reduce
 from typing import TypeVar
 
-from gpudoctor.lint.flow.condition import Condition, Dependence
+from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.event import (
     Backward,
@@ -26,6 +26,7 @@ from gpudoctor.lint.values.event import (
     Wrap,
 )
 from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field
 
 E = TypeVar("E", bound=Event)
@@ -241,7 +242,14 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
         return False
     # What stands under a test of numbers or settings is rare, or asked for.
     outside = when_of(program, loop)
-    return all(literal.atom.depends is Dependence.RANK for literal in event.when.without(outside))
+    return all(_asks_only_the_rank(literal) for literal in event.when.without(outside))
+
+
+def _asks_only_the_rank(literal: Literal) -> bool:
+    """`if rank == 0:`, and not `if loss > 10:` in what only rank 0 does."""
+    key = literal.atom.key
+    numbers = isinstance(key, tuple) and any(isinstance(part, Tensor) for part in key)
+    return literal.atom.depends is Dependence.RANK and not numbers
 
 
 def only_some_ranks(event: Event) -> bool:

@@ -58,9 +58,8 @@ def call_library(
         # `nn.Linear.__init__(self, …)` in a class of the project.
         return constructor(library_call(m, "__init__", args[1:], keywords, node, receiver))
     model = MODELS.find(name)
-    if model is not None:
-        return model(library_call(m, name, args, keywords, node, None))
-    return _unknown_result(m, name, args, keywords, node)
+    answered = model(library_call(m, name, args, keywords, node, None)) if model is not None else NOT_ANSWERED
+    return _unknown_result(m, name, args, keywords, node) if answered is NOT_ANSWERED else answered
 
 
 def _unknown_result(

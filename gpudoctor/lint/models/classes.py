@@ -46,6 +46,10 @@ NOT_MODULES = (
     "State",
     "Streamer",
 )
+# These hold no weights, as those of torch.nn.
+LOSSES = ("timm.loss.", "segmentation_models_pytorch.losses.")
+# What timm offers besides models: scalers, loaders, schedulers, optimizers.
+TOOLS = ("timm.utils.", "timm.data.", "timm.scheduler.", "timm.optim.")
 # Of lightning's classes only these are modules: strategies, loggers and plugins are not.
 LIGHTNING = ("lightning.", "pytorch_lightning.")
 
@@ -107,12 +111,20 @@ def is_module_class(cls: Class) -> bool:
     return any(is_module_name(name) for name in cls.library_bases)
 
 
+def is_tool(name: str) -> bool:
+    """A name of a library of models that is none."""
+    # An average of the weights is a model of its own.
+    return name.startswith(TOOLS) and not name.rpartition(".")[2].startswith("ModelEma")
+
+
 def is_module_name(name: str) -> bool:
     """A dotted library name whose objects are modules."""
     last = name.rpartition(".")[2]
     if not name.startswith(MODULE_ROOTS) or not last[:1].isupper():
         return name.startswith("torch.nn.modules.") and last[:1].isupper()
     if name.startswith(("torch.nn.utils.", "torch.nn.init.", "torch.nn.functional.")):
+        return False
+    if is_tool(name):
         return False
     if name.startswith(LIGHTNING) and not last.endswith("Module"):
         return False

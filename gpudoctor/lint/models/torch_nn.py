@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.classes import LOSSES, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen
 from gpudoctor.lint.models.modes import in_training_mode
@@ -84,6 +85,8 @@ _DEVICE_DEPTH = 5
 @MODELS.callable("torch.nn.*", "torchvision.models.*", "timm.*", "torch.hub.load", "segmentation_models_pytorch.*")
 def _layer(call: Call) -> Values:
     """A layer of torch.nn, or a ready model of a library."""
+    if is_tool(call.name):
+        return NOT_ANSWERED
     last = call.name.rpartition(".")[2]
     if call.name.startswith("torch.nn.") and (
         # `torch.nn.functional` and `init` are operations: no object with state comes back.
@@ -97,7 +100,7 @@ def _layer(call: Call) -> Values:
         return one(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
     children = [v for v in flat(call.do, call.all_values()) if isinstance(v, (Module, Wrapper))]
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
-    ready = not call.name.startswith("torch.nn.")
+    ready = not call.name.startswith(("torch.nn.", *LOSSES))
     if ready and last in (
         "list_models",
         "get_model_weights",
