@@ -191,7 +191,7 @@ def epoch_loop(event: Event, inner: Loop | None) -> Loop | None:
     loops = list(event.loops)
     if inner is not None:
         loops = loops[: next((i for i, loop in enumerate(loops) if loop.identity == inner.identity), len(loops))]
-    return next((loop for loop in reversed(loops) if loop.times is None or loop.times > 1), None)
+    return next((loop for loop in reversed(loops) if loop.repeats), None)
 
 
 def training_loop(program: Program, event: Event) -> Loop | None:
@@ -202,7 +202,7 @@ def training_loop(program: Program, event: Event) -> Loop | None:
         return batches if any(program.during(batches, Backward, OptimizerStep)) else None
     inner = event.loops[-1] if event.loops else None
     # What happens once is no step of a training.
-    if inner is None or (inner.times is not None and inner.times < 2):
+    if inner is None or not inner.repeats:
         return None
     # Steps may also be counted without a loader: then the step stands right in that loop.
     steps = any(each.loops and each.loops[-1].identity == inner.identity for each in program.events(OptimizerStep))

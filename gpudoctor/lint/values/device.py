@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.base import Const, Value, Values
 from gpudoctor.record import dataclass, field
 
 
@@ -43,3 +43,13 @@ class Device(Value):
 
 
 CPU = Device("cpu")
+
+
+def on_cpu(values: Values | None) -> bool:
+    """Surely on the CPU, whatever the path."""
+    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_cpu)
+
+
+def on_gpu(values: Values | None) -> bool:
+    """Surely on an accelerator, whatever the path."""
+    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_accelerator)

@@ -31,6 +31,11 @@ class Loop:
     entered: int = field(default=0, compare=False)
     """The number of events before the loop began."""
 
+    @property
+    def repeats(self) -> bool:
+        """It may run more than once: `for _ in range(1)` repeats nothing."""
+        return self.times is None or self.times > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Way:

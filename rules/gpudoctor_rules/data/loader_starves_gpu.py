@@ -63,7 +63,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.values.base import FALSE, Const, Value, Values
 from gpudoctor.lint.values.data import Dataset, Loader
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import on_gpu
 from gpudoctor.lint.values.event import ItemRead, MakeLoader, Move
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
@@ -143,18 +143,14 @@ def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
     return [
         move
         for move in program.events(Move)
-        if isinstance(move.subject, Tensor) and move.subject.batch_of == loader and _is_gpu(move.device)
+        if isinstance(move.subject, Tensor) and move.subject.batch_of == loader and on_gpu(move.device)
     ]
 
 
 def _feeds_gpu(program: Program, training: Pass) -> bool:
     """The model that learns from the batches is on a GPU, and has them moved there."""
     calls = (program.forwards.get(identity) for identity in training.backward.forwards)
-    return any(_is_gpu(call.device) for call in calls if call is not None)
-
-
-def _is_gpu(devices: Values | None) -> bool:
-    return devices is not None and devices.all(lambda value: isinstance(value, Device) and value.is_accelerator)
+    return any(on_gpu(call.device) for call in calls if call is not None)
 
 
 def _given_nothing(given: Values | None, training: Pass, default: Value) -> bool:

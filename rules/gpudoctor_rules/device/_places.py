@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import Const, Unknown, Values
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.rank import Rank
 
@@ -17,16 +17,6 @@ def certain(values: Values | None) -> Device | None:
     # `only` is None for two values too: a device that depends on a path is no basis for a claim.
     only = values.only if values is not None else None
     return only if isinstance(only, Device) else None
-
-
-def on_cpu(values: Values | None) -> bool:
-    """Surely on the CPU."""
-    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_cpu)
-
-
-def on_gpu(value: Value | None) -> bool:
-    """Surely on an accelerator."""
-    return isinstance(value, Device) and value.is_accelerator
 
 
 def one_gpu(device: Device) -> bool:

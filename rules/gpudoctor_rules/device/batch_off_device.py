@@ -57,6 +57,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Discard, Mixed
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -127,7 +128,7 @@ def _source(tensor: Tensor) -> str:
 def _partner(program: Program, event: Mixed, other: Tensor | None) -> str:
     where = f" on {called(other.device)}" if other is not None and isinstance(other.device, Device) else " on the GPU"
     if event.module is not None:
-        return f"the weights of `{getattr(event.module, 'label', 'the model')}`{where}"
+        return f"the weights of {name_of(event.module)}{where}"
     made_by = (program.forwards[each].module for each in other.forwards if each in program.forwards) if other else ()
     # An output is best named by its model: temporaries have no name of their own.
     model = next((getattr(module, "label", "") for module in made_by), "")

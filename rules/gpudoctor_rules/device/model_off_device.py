@@ -56,12 +56,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import Device, on_cpu
 from gpudoctor.lint.values.event import Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._places import called, managed, on_cpu, on_gpu
+from gpudoctor_rules.device._places import called, managed
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
 if TYPE_CHECKING:
@@ -109,7 +109,11 @@ def _at_odds(event: Forward) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
     tensors = [each for each in event.inputs if isinstance(each, Tensor)]
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
-    return on_cpu(event.device) and bool(tensors) and all(on_gpu(tensor.device) for tensor in tensors)
+    return on_cpu(event.device) and bool(tensors) and all(map(_on_gpu, tensors))
+
+
+def _on_gpu(tensor: Tensor) -> bool:
+    return isinstance(tensor.device, Device) and tensor.device.is_accelerator
 
 
 def _ending(module: Value) -> str:

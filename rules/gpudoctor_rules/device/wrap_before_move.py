@@ -66,11 +66,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.base import NONE, Const
+from gpudoctor.lint.values.base import NONE, Const, name_of
+from gpudoctor.lint.values.device import on_cpu
 from gpudoctor.lint.values.event import InitGroup, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._places import on_cpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -92,11 +92,11 @@ class WrapBeforeMove(Rule):
             if wrap.location in told:
                 continue
             told.add(wrap.location)
-            label = getattr(core_of(wrap.inner), "label", "the model")
+            model = name_of(core_of(wrap.inner))
             yield self.found(
                 at=wrap.location,
-                message=f"`{label}` is still on the CPU when DistributedDataParallel {_how(wrap)}: every rank ends "
-                "with an error here.",
+                message=f"{model} is still on the CPU when DistributedDataParallel {_how(wrap)}: "
+                "every rank ends with an error here.",
                 remedy="Move the model to the GPU of its rank before the wrap: `.to(local_rank)`.",
                 because=[("the model is made here, on the CPU", getattr(core_of(wrap.inner), "place", None))],
             )

@@ -64,7 +64,7 @@ def _inner_loop(program: Program, backward: Backward, step: OptimizerStep) -> Lo
     inner = [loop for loop in backward.loops if (loop.identity, loop.pass_) not in outside]
     if len(inner) + len(step.loops) != len(backward.loops) or any(loop.entered > step.order for loop in inner):
         return None
-    repeats = [loop for loop in inner if loop.times is None or loop.times > 1]
+    repeats = [loop for loop in inner if loop.repeats]
     if not repeats or not step.loops:
         return None
     forwards = [program.forwards[each] for each in backward.forwards if each in program.forwards]

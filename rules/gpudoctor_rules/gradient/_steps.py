@@ -27,8 +27,7 @@ def is_followed(program: Program, optimizer: Value) -> bool:
 
 def repeating_loop(event: Event) -> Loop | None:
     """The innermost loop around an event that runs more than once."""
-    # `for _ in range(1)` repeats nothing.
-    return next((loop for loop in reversed(event.loops) if loop.times is None or loop.times > 1), None)
+    return next((loop for loop in reversed(event.loops) if loop.repeats), None)
 
 
 def feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
@@ -72,9 +71,3 @@ def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
     # By parts, because an optimizer is often given `model.head.parameters()` alone.
     parts = program.within(module)
     return any(parts & program.within(each) for each in optimizer.modules)
-
-
-def name_of(value: Value) -> str:
-    """How the program calls an optimizer, for a message."""
-    label = getattr(value, "label", "")
-    return f"`{label}`" if label and " " not in label else label or "the optimizer"

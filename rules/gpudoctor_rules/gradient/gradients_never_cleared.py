@@ -59,10 +59,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, ClearGradients, Lost, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, name_of, repeating_loop
+from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -89,7 +90,7 @@ class GradientsNeverCleared(Rule):
             if backward is None:
                 continue
             told.add(optimizer)
-            name = name_of(optimizer)
+            name = name_of(optimizer, "the optimizer")
             yield self.found(
                 # The step is where the sum does its harm; the missing line has no place.
                 step.location,

@@ -58,6 +58,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
@@ -76,7 +77,6 @@ from gpudoctor_rules.gradient._steps import (
     feeds,
     is_followed,
     may_feed,
-    name_of,
     repeating_loop,
 )
 
@@ -129,9 +129,10 @@ class StepMissing(Rule):
                 continue
             yield self.found(
                 backward.location,
-                f"{name_of(optimizer)} never steps: the gradients that are computed here change nothing.",
+                f"{name_of(optimizer, 'the optimizer')} never steps: the gradients that are computed here change "
+                "nothing.",
                 remedy=f"Call `{optimizer.label}.step()` after `backward()`.",
-                because=[(f"{name_of(optimizer)} is made here", optimizer.place)],
+                because=[(f"{name_of(optimizer, 'the optimizer')} is made here", optimizer.place)],
             )
             return
 
@@ -147,8 +148,8 @@ class StepMissing(Rule):
             return None
         return self.found(
             step.location,
-            f"{name_of(step.optimizer)} steps, but nothing calls `backward()`: there are no gradients, so the weights "
-            "never change.",
+            f"{name_of(step.optimizer, 'the optimizer')} steps, but nothing calls `backward()`: there are no "
+            "gradients, so the weights never change.",
             remedy="Call `loss.backward()` before the step.",
             because=[("the model is called here", call.location)],
         )

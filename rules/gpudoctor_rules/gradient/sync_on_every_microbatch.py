@@ -78,11 +78,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, is_step, steps_less_often
-from gpudoctor_rules.gradient._steps import name_of
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -118,8 +118,8 @@ class SyncOnEveryMicrobatch(Rule):
             remedy = f"Run all batches of a step but the last, forward and backward, under `{wrapper.label}.no_sync()`."
         return self.found(
             backward.location,
-            f"Each of these backwards averages the gradients over all ranks, though {name_of(step.optimizer)} steps "
-            "only after several of them.",
+            "Each of these backwards averages the gradients over all ranks, though "
+            f"{name_of(step.optimizer, 'the optimizer')} steps only after several of them.",
             remedy=remedy,
             because=[
                 ("the optimizer steps here", step.location),

@@ -58,8 +58,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.values.base import Const, Value
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.base import Const, Value, name_of
+from gpudoctor.lint.values.device import Device, on_gpu
 from gpudoctor.lint.values.event import InitGroup, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
 from gpudoctor.rule import Rule
@@ -86,7 +86,7 @@ class BackendForOtherDevice(Rule):
         for wrap in program.events(Wrap):
             if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.when.excludes(wrap.when):
                 continue
-            if _is(group, "gloo") and _on_gpu(wrap):
+            if _is(group, "gloo") and on_gpu(wrap.model_device):
                 yield self._slow(group, wrap)
                 return
             on_cpu = _case_on_cpu(program, wrap)
@@ -119,11 +119,6 @@ def _is(group: InitGroup, name: str) -> bool:
     return isinstance(only, Const) and isinstance(only.value, str) and only.value.lower() == name
 
 
-def _on_gpu(wrap: Wrap) -> bool:
-    devices = wrap.model_device
-    return devices is not None and devices.all(lambda value: isinstance(value, Device) and value.is_accelerator)
-
-
 def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
     """The case in which the model is on the CPU, of several in which it is somewhere: the program is made for both."""
     devices = wrap.model_device
@@ -140,5 +135,4 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
 
 
 def _named(wrap: Wrap) -> str:
-    label = getattr(core_of(wrap.inner), "label", "")
-    return f"`{label}`" if label else "the model"
+    return name_of(core_of(wrap.inner))

@@ -66,14 +66,13 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import in_every_round, training_loop
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import Device, on_cpu
 from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 MOST_SHOWN = 3
 """Places besides the first one: who mends these finds the others."""
@@ -125,7 +124,7 @@ def _waits_for_gpu(event: HostSync) -> bool:
     # `torch.cuda.synchronize()` waits for all, whatever was computed.
     if tensor is None:
         return True
-    if not isinstance(tensor, Tensor) or (tensor.device is not None and _is_cpu(tensor.device)):
+    if not isinstance(tensor, Tensor) or (isinstance(tensor.device, Device) and tensor.device.is_cpu):
         return False
     on_gpu = isinstance(tensor.device, Device) and tensor.device.is_accelerator
     # What a model returned is on the GPU in any training that is worth this advice.
@@ -135,11 +134,7 @@ def _waits_for_gpu(event: HostSync) -> bool:
 def _trains_on_cpu(program: Program, loop: Loop) -> bool:
     """Each model that is called in the loop was never moved: there is no GPU to wait for."""
     devices = [call.device for call in program.during(loop, Forward)]
-    return bool(devices) and all(each is not None and each.all(_is_cpu) for each in devices)
-
-
-def _is_cpu(device: Value) -> bool:
-    return isinstance(device, Device) and device.is_cpu
+    return bool(devices) and all(map(on_cpu, devices))
 
 
 def _of_an_evaluation(event: HostSync) -> bool:

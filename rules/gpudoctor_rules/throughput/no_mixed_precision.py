@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import training_loop
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import on_gpu
 from gpudoctor.lint.values.event import Backward, Forward, Move
 from gpudoctor.rule import Rule
 
@@ -110,9 +110,5 @@ def _trained_on_gpu(program: Program) -> Iterator[Forward]:
             continue
         for identity in backward.forwards:
             call = program.forwards.get(identity)
-            if call is not None and _on_gpu(call):
+            if call is not None and on_gpu(call.device):
                 yield call
-
-
-def _on_gpu(call: Forward) -> bool:
-    return call.device is not None and call.device.all(lambda each: isinstance(each, Device) and each.is_accelerator)

@@ -59,7 +59,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import in_every_round, same_round
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import on_gpu
 from gpudoctor.lint.values.event import (
     Backward,
     ClockRead,
@@ -154,12 +154,8 @@ def _is_work(program: Program, event: Event) -> bool:
     """A forward on a GPU, or a backward through one."""
     if isinstance(event, Backward):
         calls = (program.forwards.get(identity) for identity in event.forwards)
-        return any(call is not None and _on_gpu(call) for call in calls)
-    return isinstance(event, Forward) and _on_gpu(event)
-
-
-def _on_gpu(call: Forward) -> bool:
-    return call.device is not None and call.device.all(lambda each: isinstance(each, Device) and each.is_accelerator)
+        return any(call is not None and on_gpu(call.device) for call in calls)
+    return isinstance(event, Forward) and on_gpu(event.device)
 
 
 def _is_long(event: Event, since: ClockRead) -> bool:

@@ -58,7 +58,7 @@ def _holds(program: Program, owner: Value, core: Value) -> bool:
 def is_repeated(event: Event) -> bool:
     """The event happens in a loop, as a training step does."""
     # One step alone, as in a self-test or a warm-up, is no training that could drift.
-    return any(loop.times is None or loop.times > 1 for loop in event.loops)
+    return any(loop.repeats for loop in event.loops)
 
 
 def calls_in(program: Program, backward: Backward) -> list[Forward]:
@@ -79,13 +79,6 @@ def _round_of(event: Event) -> tuple[object, ...]:
     batches = [index for index, loop in enumerate(loops) if loop.over is not None]
     kept = loops[: batches[-1] + 1] if batches else loops
     return tuple((loop.identity, loop.pass_) for loop in kept)
-
-
-def name_of(value: Value) -> str:
-    """How the program calls a module, for a message."""
-    label = getattr(value, "label", "") or "the model"
-    # A label may also be a phrase of ours, such as "the model", which is no code.
-    return f"`{label}`" if label.isidentifier() or any(mark in label for mark in ".[") else label
 
 
 def begin_alike(one: Location, other: Location) -> bool:

@@ -69,12 +69,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.values.base import Unknown
+from gpudoctor.lint.values.base import Unknown, name_of
 from gpudoctor.lint.values.event import AttributeMissed, Forward, Wrap
 from gpudoctor.lint.values.group import Managed
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import begin_alike, name_of
+from gpudoctor_rules.wrap._training import begin_alike
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

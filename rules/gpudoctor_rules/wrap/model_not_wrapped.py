@@ -79,10 +79,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, InitGroup, Save, Wrap
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import averaged_by_hand, bare, calls_in, is_repeated, name_of, stepped_after
+from gpudoctor_rules.wrap._training import averaged_by_hand, bare, calls_in, is_repeated, stepped_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition

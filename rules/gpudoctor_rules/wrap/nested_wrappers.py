@@ -57,10 +57,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import name_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

@@ -57,12 +57,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import NONE, Const, Value
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.base import NONE, Const, Value, name_of
+from gpudoctor.lint.values.device import on_cpu
 from gpudoctor.lint.values.event import Discard, InitGroup, SyncNorm, Wrap
 from gpudoctor.lint.values.module import Module, WrapperKind, core_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import name_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -171,9 +170,4 @@ def _on_cpu(program: Program, wrap: Wrap) -> bool:
         init.backend is not None and init.backend.only == Const("gloo") for init in program.events(InitGroup)
     )
     ids = wrap.device_ids is not None and wrap.device_ids.any(lambda value: value != NONE)
-    at = wrap.model_device
-    return by_choice and wrap.kind is WrapperKind.DDP and not ids and at is not None and at.all(_is_cpu)
-
-
-def _is_cpu(value: Value) -> bool:
-    return isinstance(value, Device) and value.is_cpu
+    return by_choice and wrap.kind is WrapperKind.DDP and not ids and on_cpu(wrap.model_device)

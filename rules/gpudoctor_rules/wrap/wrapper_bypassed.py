@@ -80,6 +80,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import AttributeMissed, Backward, Discard, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
 from gpudoctor.rule import Rule
@@ -89,7 +90,6 @@ from gpudoctor_rules.wrap._training import (
     begin_alike,
     calls_in,
     is_wrapper_of,
-    name_of,
     same_round,
     stepped_after,
 )

@@ -58,11 +58,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Discard, Event, Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.record import fields
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import name_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

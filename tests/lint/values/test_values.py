@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, name_of
 from gpudoctor.lint.values.container import Range, Slice
 from gpudoctor.lint.values.data import Loader, Sampler
 from gpudoctor.lint.values.device import CPU, Device
@@ -122,3 +124,18 @@ def test_the_sampler_inside_batch_samplers():
 
 def test_which_worlds_have_several_processes():
     assert [world for world in World if world.several_processes] == [World.TORCHRUN, World.SPAWN]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("model", "`model`"),
+        ("self.net[0]", "`self.net[0]`"),
+        ("models[i + 1]", "`models[i + 1]`"),
+        ("a list", "a list"),
+        ("", "the model"),
+    ],
+)
+def test_what_a_message_calls_a_value(label: str, shown: str) -> None:
+    assert name_of(SimpleNamespace(label=label)) == shown
+    assert name_of(None, "the optimizer") == "the optimizer"
