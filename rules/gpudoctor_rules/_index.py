@@ -46,7 +46,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "OptimizerStep", "Save", "Wrap"),
-        size=7239,
+        size=7277,
     ),
     RuleCard(
         code="GPU102",
@@ -58,7 +58,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=8329,
+        size=8363,
     ),
     RuleCard(
         code="GPU103",
@@ -69,7 +69,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A model is wrapped, and the wrapper is thrown away at once.",
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        size=4918,
+        size=4914,
     ),
     RuleCard(
         code="GPU104",
@@ -91,8 +91,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.wrap.nested_wrappers",
         summary="A model that is wrapped already is wrapped once more.",
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=5277,
+        needs=("Wrap",),
+        size=5273,
     ),
     RuleCard(
         code="GPU106",
@@ -145,8 +145,8 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late.",
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Discard", "Forward", "InitGroup", "OptimizerStep", "SyncNorm", "Wrap"),
-        size=8072,
+        needs=("Discard", "InitGroup", "SyncNorm", "Wrap"),
+        size=7903,
     ),
     RuleCard(
         code="GPU201",
@@ -157,7 +157,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
         fix_safety=Safety.UNSAFE,
         needs=("Discard", "Forward", "Mixed", "Move"),
-        size=6303,
+        size=6326,
     ),
     RuleCard(
         code="GPU202",
@@ -168,7 +168,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The batch is moved to the GPU, and the model that it meets was never moved.",
         fix_safety=Safety.UNSAFE,
         needs=("Forward", "InitGroup", "Wrap"),
-        size=5335,
+        size=5422,
     ),
     RuleCard(
         code="GPU203",
@@ -224,7 +224,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("InitGroup", "Wrap"),
-        size=4998,
+        size=4981,
     ),
     RuleCard(
         code="GPU208",
@@ -397,7 +397,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move"),
-        size=8285,
+        size=8123,
     ),
     RuleCard(
         code="GPU319",
@@ -477,7 +477,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The process group has a backend that is not made for the device of the model.",
         shows_in_run=True,
         needs=("InitGroup", "Wrap"),
-        size=5972,
+        size=5757,
     ),
     RuleCard(
         code="GPU409",
@@ -603,7 +603,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
         shows_in_run=True,
-        size=6718,
+        size=6730,
     ),
     RuleCard(
         code="GPU709",
@@ -615,7 +615,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Forward", "Lost", "MakeOptimizer", "OptimizerStep"),
-        size=5037,
+        size=5092,
     ),
     RuleCard(
         code="GPU710",
@@ -638,7 +638,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=9298,
+        size=9402,
     ),
     RuleCard(
         code="GPU801",
@@ -649,7 +649,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
         needs=("ClockRead", "Forward", "HostSync"),
-        size=6907,
+        size=6740,
     ),
     RuleCard(
         code="GPU802",
@@ -671,7 +671,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.no_mixed_precision",
         summary="A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused.",
         needs=("Backward", "Forward", "Move"),
-        size=4615,
+        size=4465,
     ),
     RuleCard(
         code="GPU804",
@@ -681,7 +681,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.timing_without_synchronize",
         summary="A clock is read while the GPU is still at work on what it should measure.",
         fix_safety=Safety.UNSAFE,
-        size=6781,
+        size=6637,
     ),
     RuleCard(
         code="GPU805",
