@@ -154,6 +154,12 @@ def _may_share_data(call: Call) -> bool:
     return not known or call.open_ended or len(call.args) > 4 or any(name in call.keywords for name in told)
 
 
+@MODELS.callable("fairscale.nn.checkpoint_wrapper", "fairscale.nn.checkpoint.*")
+def _recomputed(call: Call) -> Values:
+    """Activations are computed again in the backward: that saves memory and takes charge of nothing."""
+    return call.args[0] if call.args else one(Unknown((call.name,), "a module that is recomputed", call.label))
+
+
 def _group_exists(call: Call) -> None:
     """The framework makes the process group."""
     call.do.set_fact(DISTRIBUTED, "group", one(TRUE))

@@ -211,6 +211,7 @@ def test_what_is_absent_is_missed_where_nobody_does_it(paper, tmp_path: Path):
     [
         "from accelerate.utils import set_seed\nset_seed(1)",
         "import transformers\ntransformers.logging.set_verbosity(1)",
+        "import torch\nfrom fairscale.nn import checkpoint_wrapper\nnet = checkpoint_wrapper(torch.nn.Linear(2, 2))",
     ],
 )
 def test_a_helper_of_a_framework_does_not_take_charge(paper, line: str):
