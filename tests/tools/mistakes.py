@@ -14,6 +14,7 @@ from typing import NamedTuple
 RANK_TEST = re.compile(r"\brank\b|is_main|is_master|master_process|is_rank|main_process|rank\(", re.IGNORECASE)
 WRAPPERS = ("DistributedDataParallel", "DDP")
 COLLECTIVES = ("barrier", "all_reduce", "broadcast", "all_gather", "reduce")
+LOSSES = re.compile(r"loss$|criterion$|cross_entropy$|crit$")
 VALIDATES = re.compile(r"valid|eval|^test", re.IGNORECASE)
 
 
@@ -202,7 +203,11 @@ def drop_batch_move(code: Code) -> Iterator[Planted]:
             and isinstance(call.func.value, ast.Name)
             and call.func.value.id in names
         ]
-        if moves:
+        losses = [
+            call for call in code.nodes(ast.Call, loop) if LOSSES.search(code.source(getattr(call, "func", call)))
+        ]
+        # DDP brings what it is called with to the GPU itself: it is the loss that fails.
+        if moves and any(subject in code.source(call) for call in losses for _, subject in moves):
             yield code.changed(*moves)
             return
 
@@ -354,18 +359,23 @@ def drop_step(code: Code) -> Iterator[Planted]:
         yield code.without(*statements)
 
 
+NO_GRAD = ("torch.no_grad()", "torch.inference_mode()")
+
+
 def drop_no_grad(code: Code) -> Iterator[Planted]:
     for block in code.nodes(ast.With):
         assert isinstance(block, ast.With)
-        first = block.items[0].context_expr
-        inside = any(isinstance(each, ast.For) for each in ast.walk(block)) or code.around(block, ast.For) is not None
-        if len(block.items) == 1 and code.source(first) in ("torch.no_grad()", "torch.inference_mode()") and inside:
+        first, loop = block.items[0].context_expr, code.around(block, ast.For)
+        trains = loop is not None and any(code.calls("backward", root=loop))
+        repeats = loop is not None or any(isinstance(each, ast.For) for each in ast.walk(block))
+        if repeats and not trains and len(block.items) == 1 and code.source(first) in NO_GRAD:
             yield code.changed((first, "torch.enable_grad()"))
     for function in code.nodes(ast.FunctionDef):
         assert isinstance(function, ast.FunctionDef)
+        # Optimizers and averages of weights loop under it, too.
+        calls_model = any(any(code.calls("model", "net", root=each)) for each in code.nodes(ast.For, function))
         for decorator in function.decorator_list:
-            loops = any(isinstance(each, ast.For) for each in ast.walk(function))
-            if code.source(decorator) in ("torch.no_grad()", "torch.inference_mode()") and loops:
+            if calls_model and code.source(decorator) in NO_GRAD:
                 yield code.changed((decorator, "torch.enable_grad()"), at=function.body[0])
 
 

@@ -179,7 +179,7 @@ def library_call(
     label = given or m.text(node.func if isinstance(node, ast.Call) else node, 40)
     call = Call(m, name, args, keywords, m.place(node), node, label, receiver=receiver, named=given is not None)
     if isinstance(node, ast.Call):
-        call.open_ended = m.open_ended
+        call.open_ended, call.rest = m.open_ended, m.rest
         call.argument_places = m.argument_places(node)
     return call
 

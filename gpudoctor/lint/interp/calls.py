@@ -16,7 +16,7 @@ from gpudoctor.lint.interp.repeats import Watch
 from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED
 from gpudoctor.lint.models.classes import new_object
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, TupleOf
+from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.function import (
     Bound,
     Class,
@@ -44,13 +44,14 @@ def call_node(m: Interpreter, node: ast.Call) -> Values:
     # `load()(x)`: the callee itself may have ended the path.
     if m.dead:
         return NONE_SET
-    args, keywords, open_ended = _arguments(m, node)
+    args, keywords, rest = _arguments(m, node)
     if m.dead:
         return NONE_SET
     # Models see it through `Call`; nested calls have an answer of their own.
-    before, m.open_ended = m.open_ended, open_ended
+    before = m.open_ended, m.rest
+    m.open_ended, m.rest = rest is not None, tuple(rest or ())
     result = call(m, function, args, keywords, node)
-    m.open_ended = before
+    m.open_ended, m.rest = before
     return result
 
 
@@ -72,17 +73,18 @@ def _super(m: Interpreter, node: ast.Call) -> Values:
     return one(Super(receiver, after))
 
 
-def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict[str, Values], bool]:
+def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict[str, Values], list[Values] | None]:
+    """The arguments, and what else may be among them where that is not all."""
     args: list[Values] = []
     keywords: dict[str, Values] = {}
-    open_ended = False
+    rest: list[Values] | None = None
     for each in node.args:
         if isinstance(each, ast.Starred):
             values = m.evaluate(each.value)
             known = m.known_items(values.only) if values.only is not None else None
             # `f(*args, *args)` doubles with each call.
             if known is None or len(args) + len(known) > MAX_TUPLE:
-                open_ended = True
+                rest = [*(rest or ()), *_inside(m, values)]
             else:
                 args.extend(known)
         else:
@@ -94,11 +96,21 @@ def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict
             continue
         # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
         entries = m.pairs(values.only) if isinstance(values.only, DictOf) else None
-        open_ended = open_ended or entries is None or m.fact(values.only, "more") is not None  # type: ignore[arg-type]
+        if entries is None or m.fact(values.only, "more") is not None:  # type: ignore[arg-type]
+            rest = [*(rest or ()), *_inside(m, values)]
         for key, value in entries or ():
             if isinstance(key.only, Const) and isinstance(key.only.value, str):
                 keywords[key.only.value] = value
-    return tuple(args), keywords, open_ended
+    return tuple(args), keywords, rest
+
+
+def _inside(m: Interpreter, values: Values) -> list[Values]:
+    """What a container holds whose items are not known one by one; a batch is one itself."""
+    only = values.only
+    if isinstance(only, (DictOf, ListOf)):
+        more = m.fact(only, "more")
+        return [more] if more is not None else []
+    return [values]
 
 
 def call(

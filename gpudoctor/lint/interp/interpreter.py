@@ -41,6 +41,7 @@ class Interpreter(Machine):
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
         self.class_being_defined: Class | None = None
         self.open_ended = False
+        self.rest: tuple[Values, ...] = ()
         self.augmenting = False
         self.main_scope: Hashable = None
         self.main_guards = 0

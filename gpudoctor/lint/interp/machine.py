@@ -41,7 +41,8 @@ _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
 NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
-UNBOUND: Values = ValueSet.of(Unknown("unbound", "never assigned on this path"))
+_NEVER_ASSIGNED = Unknown("unbound", "never assigned on this path")
+UNBOUND: Values = ValueSet.of(_NEVER_ASSIGNED)
 
 
 def _rank_of(setting: Hashable) -> Hashable:
@@ -344,7 +345,12 @@ class Machine:
 
     def fact(self, owner: Value, name: str) -> Values | None:
         """What is known about an object now."""
-        return self.read((owner, name))
+        found = self.read((owner, name))
+        if name == "more" and found is not None:
+            # A list that is filled on one side of a branch holds no further items on the other.
+            bound = [binding for binding in found.bindings if binding.value is not _NEVER_ASSIGNED]
+            return ValueSet(bound) if bound else None
+        return found
 
     def set_fact(self, owner: Value, name: str, values: Values) -> None:
         self.write((owner, name), values)

@@ -93,6 +93,8 @@ class Call:
     node: ast.AST
     label: str = ""
     open_ended: bool = False
+    rest: tuple[Values, ...] = ()
+    """What `*args` and `**kwargs` hold that could not be followed, without a name or a position."""
     receiver: Value | None = None
     argument_places: dict[str, Location] = field(default_factory=dict)
     named: bool = False

@@ -33,145 +33,18 @@ PLAIN_ATTRIBUTES = frozenset(
 # `output.loss` of transformers is a part of the output, not a property of a tensor.
 PARTS = frozenset({"T", "real", "imag", "loss", "logits", "mT", "H"})
 METHODS = frozenset(
-    [
-        "to",
-        "cuda",
-        "cpu",
-        "item",
-        "backward",
-        "detach",
-        "clone",
-        "mean",
-        "sum",
-        "max",
-        "min",
-        "float",
-        "half",
-        "double",
-        "bfloat16",
-        "long",
-        "int",
-        "bool",
-        "view",
-        "reshape",
-        "size",
-        "dim",
-        "numel",
-        "permute",
-        "transpose",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "repeat",
-        "contiguous",
-        "argmax",
-        "argmin",
-        "eq",
-        "ne",
-        "gt",
-        "lt",
-        "ge",
-        "le",
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "pow",
-        "sqrt",
-        "exp",
-        "log",
-        "softmax",
-        "log_softmax",
-        "sigmoid",
-        "tanh",
-        "relu",
-        "norm",
-        "topk",
-        "sort",
-        "flatten",
-        "type",
-        "type_as",
-        "new_zeros",
-        "new_ones",
-        "new_tensor",
-        "new_full",
-        "new_empty",
-        "tolist",
-        "numpy",
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "copy_",
-        "fill_",
-        "zero_",
-        "normal_",
-        "uniform_",
-        "requires_grad_",
-        "retain_grad",
-        "register_hook",
-        "share_memory_",
-        "is_contiguous",
-        "index_select",
-        "gather",
-        "scatter_",
-        "masked_fill",
-        "masked_fill_",
-        "masked_select",
-        "chunk",
-        "split",
-        "unbind",
-        "cumsum",
-        "std",
-        "var",
-        "abs",
-        "clamp",
-        "clamp_",
-        "round",
-        "floor",
-        "ceil",
-        "sign",
-        "any",
-        "all",
-        "isnan",
-        "isinf",
-        "nonzero",
-        "where",
-        "t",
-        "matmul",
-        "mm",
-        "bmm",
-        "dot",
-        "expand_as",
-        "view_as",
-        "equal",
-        "allclose",
-        "element_size",
-        "data_ptr",
-        "stride",
-        "get_device",
-        "random_",
-        "bernoulli_",
-        "clip",
-        "clip_",
-        "detach_",
-        "neg",
-        "reciprocal",
-        "rsqrt",
-        "erf",
-        "bincount",
-        "median",
-        "mode",
-        "prod",
-        # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
-        "items",
-        "keys",
-        "values",
-        "get",
-        "update",
-        "pop",
-        "copy",
-    ]
+    # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
+    """
+    to cuda cpu item backward detach clone mean sum max min float half double bfloat16 long int bool view reshape
+    size dim numel permute transpose unsqueeze squeeze expand repeat contiguous argmax argmin eq ne gt lt ge le add
+    sub mul div pow sqrt exp log softmax log_softmax sigmoid tanh relu norm topk sort flatten type type_as new_zeros
+    new_ones new_tensor new_full new_empty tolist numpy add_ sub_ mul_ div_ copy_ fill_ zero_ normal_ uniform_
+    requires_grad_ retain_grad register_hook share_memory_ is_contiguous index_select gather scatter_ masked_fill
+    masked_fill_ masked_select chunk split unbind cumsum std var abs clamp clamp_ round floor ceil sign any all
+    isnan isinf nonzero where t matmul mm bmm dot expand_as view_as equal allclose element_size data_ptr stride
+    get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
+    values get update pop copy
+    """.split()
 )
 
 
@@ -389,7 +262,9 @@ def _attribute(call: Call) -> Values:
     # In-place methods all end so; models of newer torch need no entry here.
     if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
         return one(Method(tensor, name))
-    return one(part_of(call.do, as_reduced(call.do, tensor), call.identity(), call.place, key=name))
+    # `outputs.loss` is the same tensor each time: what went backward once has a graph.
+    identity = ("part", tensor.identity, name) if tensor.origin is TensorOrigin.OUTPUT else call.identity()
+    return one(part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name))
 
 
 def _without_graph(call: Call, tensor: Tensor) -> Tensor:

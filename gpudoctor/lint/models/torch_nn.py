@@ -505,7 +505,8 @@ def forward(call: Call, module: Value | None) -> Values:
     """A forward call. A module without parameters is an operation like any other."""
     assert module is not None
     core = core_of(module)
-    given = flat(call.do, call.all_values())
+    # `model(**batch)`: under which name each entry goes in does not matter.
+    given = flat(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
     tensors = tuple(value for value in given if isinstance(value, Tensor))
     if isinstance(core, Module) and _has_parameters(call.do, core) is False and not isinstance(module, Wrapper):
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.

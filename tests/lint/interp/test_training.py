@@ -6,6 +6,7 @@ import pytest
 
 from gpudoctor.lint.program import batch_loop, epoch_loop
 from gpudoctor.lint.values.event import (
+    Accumulated,
     Backward,
     ClearGradients,
     ClockRead,
@@ -524,3 +525,59 @@ def test_a_test_of_a_tensor_waits_for_the_gpu(paper):
         """
     )
     assert {(event.location.line, event.call) for event in found.events(HostSync)} == {(5, "bool")}
+
+
+def test_parameters_that_are_sorted_into_groups_are_all_known(paper):
+    found = paper(
+        """
+        import torch
+        class Own(torch.optim.Optimizer):
+            def __init__(self, params, lr):
+                super().__init__(params, dict(lr=lr))
+        model = torch.nn.Linear(2, 2)
+        decay, rest = [], []
+        for name, param in model.named_parameters():
+            if param.ndim == 1:
+                rest.append(param)
+            else:
+                decay.append(param)
+        torch.optim.SGD([{"params": decay}, {"params": rest, "weight_decay": 0.0}], lr=0.1).step()
+        Own([{"params": decay}, {"params": rest}], lr=0.1).step()
+        """
+    )
+    optimizers = [event.optimizer for event in found.events(OptimizerStep)]
+    assert [(optimizer.complete, len(optimizer.modules)) for optimizer in optimizers] == [(True, 1), (True, 1)]
+
+
+@pytest.mark.parametrize(
+    "given", ["**batch", "**{k: v.cuda() for k, v in batch.items()}", "*batch", "*[b for b in batch]"]
+)
+def test_a_model_that_is_given_a_whole_batch(paper, given: str):
+    found = paper(
+        f"""
+        import torch
+        from torch.utils.data import DataLoader
+        model = torch.nn.Linear(2, 2)
+        loader = DataLoader([1])
+        for batch in loader:
+            model({given})
+        """
+    )
+    loader = found.event(MakeLoader).loader
+    assert all({each.batch_of for each in call.inputs} == {loader} for call in found.events(Forward))
+
+
+def test_a_part_of_what_a_model_returns_is_one_tensor(paper):
+    found = paper(
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        model = torch.nn.Linear(2, 2)
+        total = 0.0
+        for batch in DataLoader([1]):
+            outputs = model(batch)
+            outputs.loss.backward()
+            total += outputs.loss
+        """
+    )
+    assert {event.location.line for event in found.events(Accumulated)} == {9}
