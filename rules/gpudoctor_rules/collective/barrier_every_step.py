@@ -2,10 +2,11 @@
 
 ## What goes wrong
 
-All ranks stop at `dist.barrier()` until the last one has come. With NCCL it is an `all_reduce` behind everything that
-is queued on the GPU, and Python waits for it: the GPU runs dry while the next step is prepared, and every hiccup of one
-rank's data loading is paid by all. Nothing is gained: `backward()` of DDP and collectives such as `all_reduce` match
-the ranks up themselves. Each barrier is also one more place at which the job hangs if a rank has left the loop.
+All ranks (the processes, one for each GPU) stop at `dist.barrier()` until the last one has come. With NCCL it is an
+`all_reduce` behind everything that is queued on the GPU, and Python waits for it: the GPU runs dry while the next
+step is prepared, and every hiccup of one rank's data loading is paid by all. Nothing is gained: `backward()` of DDP
+and collectives such as `all_reduce` match the ranks up themselves. Each barrier is also one more place at which the
+job hangs if a rank has left the loop.
 
 ## Bad
 

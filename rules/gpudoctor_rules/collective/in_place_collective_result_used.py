@@ -4,9 +4,9 @@
 
 `all_reduce`, `broadcast`, `reduce`, `all_gather` and the other collectives of `torch.distributed` write their result
 into the tensor that they are given. The call itself returns `None`, or with `async_op=True` a handle to wait for.
-`loss = dist.all_reduce(loss)` therefore throws the loss away, on every rank, and the next use ends in
-`AttributeError: 'NoneType' object has no attribute 'item'` or
-`TypeError: unsupported operand type(s) for /: 'Work' and 'int'`.
+`loss = dist.all_reduce(loss)` therefore throws the loss away, on every rank (each process, one for each GPU), and the
+next use ends in `AttributeError: 'NoneType' object has no attribute 'item'` or `TypeError: unsupported operand
+type(s) for /: 'Work' and 'int'`.
 
 ## Bad
 

@@ -4,10 +4,11 @@
 
 `DistributedDataParallel` broadcasts the buffers of a model (the running statistics of batch norm, for example) from
 rank 0 at every forward, also under `eval()` and `no_grad()`. FSDP gathers the parameters at every forward. Both need
-all ranks. Where only rank 0 evaluates or draws samples through the wrapper, it stands still, or its broadcast is taken
-for another one of the other ranks. The watchdog ends the job after minutes (`Watchdog caught collective operation
-timeout: WorkNCCL(... OpType=BROADCAST ...)`). With gradients switched on, DDP may wait even for a model without
-buffers, because it rearranges its buckets together with the others after the first backward.
+all ranks (the processes, one for each GPU). Where only rank 0 evaluates or draws samples through the wrapper, it
+stands still, or its broadcast is taken for another one of the other ranks. The watchdog ends the job after minutes
+(`Watchdog caught collective operation timeout: WorkNCCL(... OpType=BROADCAST ...)`). With gradients switched on, DDP
+may wait even for a model without buffers, because it rearranges its buckets together with the others after the first
+backward.
 
 ## Bad
 

@@ -2,10 +2,10 @@
 
 ## What goes wrong
 
-All ranks ask whether the files are there, all see that they are not, and all begin to write them. One finds the half
-of another and fails: `RuntimeError: Dataset not found or corrupted`, `RuntimeError: File not found or corrupted`, an
-archive that does not open, or a server that refuses so many requests (HTTP 403). It works again as soon as the data is
-there, so it strikes on each new machine and is gone when somebody looks.
+All ranks (the processes, one for each GPU) ask whether the files are there, all see that they are not, and all begin
+to write them. One finds the half of another and fails: `RuntimeError: Dataset not found or corrupted`, `RuntimeError:
+File not found or corrupted`, an archive that does not open, or a server that refuses so many requests (HTTP 403). It
+works again as soon as the data is there, so it strikes on each new machine and is gone when somebody looks.
 
 ## Bad
 

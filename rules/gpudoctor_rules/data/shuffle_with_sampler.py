@@ -3,9 +3,9 @@
 ## What goes wrong
 
 A sampler decides which sample comes next, and so does `shuffle=True`. `DataLoader` refuses to be given both, before
-the first batch, on every rank: `ValueError: sampler option is mutually exclusive with shuffle`. With a
-`batch_sampler` the text is `batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and
-drop_last`.
+the first batch, on every rank (each process, one for each GPU): `ValueError: sampler option is mutually exclusive
+with shuffle`. With a `batch_sampler` the text is `batch_sampler option is mutually exclusive with batch_size,
+shuffle, sampler, and drop_last`.
 
 ## Bad
 

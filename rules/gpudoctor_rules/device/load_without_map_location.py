@@ -3,9 +3,9 @@
 ## What goes wrong
 
 A checkpoint remembers on which device each tensor was. Without `map_location`, `torch.load` puts it there again: rank
-0 saved from `cuda:0`, so all ranks restore to `cuda:0`. Each of them keeps a copy and a CUDA context there, and the
-first GPU runs out of memory. On a machine with fewer GPUs it ends with `Attempting to deserialize object on CUDA
-device 1 but torch.cuda.device_count() is 1`.
+0 saved from `cuda:0`, so all ranks (the processes, one for each GPU) restore to `cuda:0`. Each of them keeps a copy
+and a CUDA context there, and the first GPU runs out of memory. On a machine with fewer GPUs it ends with `Attempting
+to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 
 ## Bad
 

@@ -2,9 +2,10 @@
 
 ## What goes wrong
 
-`DistributedDataParallel` averages the gradients over all ranks in each `backward()`. A loop that steps only every few
-batches needs that once for each step; here all the other transfers are made for nothing. The result is right, but the
-network carries several times the traffic, and with slow links accumulation gains nothing.
+`DistributedDataParallel` averages the gradients over all ranks (the processes, one for each GPU) in each
+`backward()`. A loop that steps only every few batches needs that once for each step; here all the other transfers are
+made for nothing. The result is right, but the network carries several times the traffic, and with slow links
+accumulation gains nothing.
 
 ## Bad
 

@@ -44,7 +44,7 @@ automatic fix.
 
 ## Silent when
 
-The backend is an option, or is chosen by a test; the group is another one than the default; where the model is is not
+The backend is an option, or is chosen by a test; the group is another one than the default; where the model lies is not
 known; a framework makes the group. A model that never leaves the CPU under NCCL is the matter of `wrap-before-move`.
 
 ## Sources

@@ -2,10 +2,10 @@
 
 ## What goes wrong
 
-`os.environ["RANK"]` is a string. `rank == 0` is then false on every rank, so nobody saves, prints or downloads, and no
-error is raised. Where a number is needed the program ends with a TypeError: `'>=' not supported between instances of
-'str' and 'int'` in a `DistributedSampler`, `device(): argument 'index' (position 2) must be int, not str`, or
-`Invalid device string: '0'` in `torch.cuda.set_device`.
+`os.environ["RANK"]`, the number of the process among all, is a string. `rank == 0` is then false on every rank, so
+nobody saves, prints or downloads, and no error is raised. Where a number is needed the program ends with a TypeError:
+`'>=' not supported between instances of 'str' and 'int'` in a `DistributedSampler`, `device(): argument 'index'
+(position 2) must be int, not str`, or `Invalid device string: '0'` in `torch.cuda.set_device`.
 
 ## Bad
 
