@@ -9,10 +9,14 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.cli import progress
+
+if TYPE_CHECKING:
+    from gpudoctor.rule import RuleCard
 
 pytestmark = pytest.mark.usefixtures("on_paper")
 
@@ -140,6 +144,15 @@ class TestSelection:
         assert code == 2
         assert "pyproject.toml: select: " in err
         assert "did you mean `seed-is-set`?" in err
+
+    def test_rules_of_later_versions_of_pytorch(
+        self, write: Write, lint: Lint, seed_rule: RuleCard, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.modules[seed_rule.module].SeedIsSet, "since_torch", "2.10")
+        folder = write(train=MAIN)
+        for version, expected in (("2.9", 0), ("2.10", 1), ("2.11.1", 1)):
+            (folder / "gpudoctor.toml").write_text(f'target-torch = "{version}"\n', encoding="utf-8")
+            assert lint()[0] == expected, version
 
     def test_patterns_of_the_file(self, write: Write, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = write(sub__train=MAIN, sub__vendor__train=MAIN, sub__tests__train=MAIN)
