@@ -246,7 +246,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
         fix_safety=Safety.SAFE,
         needs=("Load", "LoadState", "Save"),
-        size=5371,
+        size=5405,
     ),
     RuleCard(
         code="GPU212",
@@ -306,7 +306,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("MakeLoader",),
-        size=4289,
+        size=4322,
     ),
     RuleCard(
         code="GPU304",
@@ -385,7 +385,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank downloads the same data to the same place at the same time.",
         shows_in_run=True,
         needs=("Collective", "Download"),
-        size=5620,
+        size=5654,
     ),
     RuleCard(
         code="GPU318",
@@ -477,7 +477,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The process group has a backend that is not made for the device of the model.",
         shows_in_run=True,
         needs=("InitGroup", "Wrap"),
-        size=5757,
+        size=5759,
     ),
     RuleCard(
         code="GPU409",
@@ -489,7 +489,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("RankTextUsed",),
-        size=3091,
+        size=3129,
     ),
     RuleCard(
         code="GPU411",
@@ -524,7 +524,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Forward",),
-        size=7020,
+        size=7054,
     ),
     RuleCard(
         code="GPU503",
@@ -547,7 +547,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("ResultUsed",),
-        size=3644,
+        size=3677,
     ),
     RuleCard(
         code="GPU511",
@@ -557,7 +557,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.collective.barrier_every_step",
         summary="A barrier makes all ranks wait for the slowest one in every step.",
         shows_in_run=True,
-        size=7239,
+        size=7273,
     ),
     RuleCard(
         code="GPU601",
@@ -603,7 +603,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
         shows_in_run=True,
-        size=6730,
+        size=6764,
     ),
     RuleCard(
         code="GPU709",
