@@ -10,6 +10,7 @@ from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, f
 from gpudoctor.lint.models.classes import LOSSES, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen
+from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces
@@ -36,48 +37,6 @@ from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
-# DDP refuses a module none of whose parameters needs a gradient, so which layers have any matters.
-WITH_PARAMETERS = frozenset(
-    [
-        "Linear",
-        "Bilinear",
-        "LazyLinear",
-        "Conv1d",
-        "Conv2d",
-        "Conv3d",
-        "ConvTranspose1d",
-        "ConvTranspose2d",
-        "ConvTranspose3d",
-        "Embedding",
-        "EmbeddingBag",
-        "LSTM",
-        "GRU",
-        "RNN",
-        "LSTMCell",
-        "GRUCell",
-        "RNNCell",
-        "BatchNorm1d",
-        "BatchNorm2d",
-        "BatchNorm3d",
-        "SyncBatchNorm",
-        "LayerNorm",
-        "GroupNorm",
-        "InstanceNorm2d",
-        "MultiheadAttention",
-        "Transformer",
-        "TransformerEncoder",
-        "TransformerDecoder",
-        "PReLU",
-        "RMSNorm",
-        "TransformerEncoderLayer",
-        "TransformerDecoderLayer",
-        "LazyConv2d",
-        "AdaptiveLogSoftmaxWithLoss",
-    ]
-)
-# DDP broadcasts buffers at each forward: a forward on rank 0 alone then waits.
-WITH_BUFFERS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"])
-CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict"])
 _DEVICE_DEPTH = 5
 """Parts of parts whose device is looked at."""
 

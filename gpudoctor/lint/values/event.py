@@ -9,85 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Value, Values
-from gpudoctor.record import dataclass, field
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """One execution of a loop statement. `over` is the loader for a loop over batches, else None.
-
-    `times` is the number of rounds where it is known; `index` is the value of the counter. `pass_` counts how often
-    the body was followed: 0 for the first round, 1 for a later one.
-    """
-
-    identity: Hashable
-    location: Location
-    over: Value | None = field(default=None, compare=False)
-    # Not compared: rounds of one execution are one loop, however far it was counted.
-    times: int | None = field(default=None, compare=False)
-    pass_: int = field(default=0, compare=False)
-    entered: int = field(default=0, compare=False)
-    """The number of events before the loop began."""
-
-    @property
-    def repeats(self) -> bool:
-        """It may run more than once: `for _ in range(1)` repeats nothing."""
-        return self.times is None or self.times > 1
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How the program came to an event."""
-
-    location: Location
-    calls: tuple[Location, ...] = ()
-    loops: tuple[Loop, ...] = ()
-    when: Condition = ALWAYS
-    function: str = ""
-    evaluating: bool = False
-    """Under `no_grad` or `inference_mode`."""
-    contexts: tuple[str, ...] = ()
-    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`."""
-    frames: tuple[Hashable, ...] = ()
-    """Identities of the open function calls, outermost first."""
-    reached: tuple[Condition, ...] = ()
-    """The condition of the path when each of `frames` was opened."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that the program does. `order` grows along the log."""
-
-    way: Way
-    order: int = 0
-
-    @property
-    def location(self) -> Location:
-        return self.way.location
-
-    @property
-    def loops(self) -> tuple[Loop, ...]:
-        return self.way.loops
-
-    @property
-    def when(self) -> Condition:
-        return self.way.when
-
-    @property
-    def rank_guards(self) -> tuple[Literal, ...]:
-        """The tests on the rank that had to come out right to get here; empty where all ranks get here, as far as is
-        known: code that was not read may ask its ranks something else than which one they are."""
-        asked = self.way.when.depending_on(Dependence.RANK)
-        # `if helper.should_log(rank):` of code we do not have may hold on every rank.
-        return tuple(literal for literal in asked if not literal.atom.depends & Dependence.UNREAD)
-
-    @property
-    def local_guards(self) -> tuple[Literal, ...]:
-        """The tests on data of this rank alone that had to come out right to get here."""
-        return self.way.when.depending_on(Dependence.LOCAL)
-
+from gpudoctor.lint.values.way import Event as Event
+from gpudoctor.lint.values.way import Loop as Loop
+from gpudoctor.lint.values.way import Way as Way
+from gpudoctor.record import dataclass
 
 # --- processes -------------------------------------------------------------------------------------------------
 

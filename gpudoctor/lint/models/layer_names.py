@@ -1,0 +1,16 @@
+"""Which layers of `torch.nn` have parameters, which have buffers, and which only hold others."""
+
+from __future__ import annotations
+
+# DDP refuses a module none of whose parameters needs a gradient, so which layers have any matters.
+WITH_PARAMETERS = frozenset(
+    """
+    Linear Bilinear LazyLinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding
+    EmbeddingBag LSTM GRU RNN LSTMCell GRUCell RNNCell BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm
+    LayerNorm GroupNorm InstanceNorm2d MultiheadAttention Transformer TransformerEncoder TransformerDecoder
+    PReLU RMSNorm TransformerEncoderLayer TransformerDecoderLayer LazyConv2d AdaptiveLogSoftmaxWithLoss
+    """.split()
+)
+# DDP broadcasts buffers at each forward: a forward on rank 0 alone then waits.
+WITH_BUFFERS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"])
+CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict"])
