@@ -151,11 +151,6 @@ class Program:
         """What came first is known: functions of a library are read one by one, whichever is called first."""
         return self.whole or one.way.frames[:2] == other.way.frames[:2]
 
-    def wraps_of(self, module: Value) -> tuple[Wrap, ...]:
-        """The wraps around this module, directly or through other wrappers."""
-        core = core_of(module)
-        return tuple(event for event in self.events(Wrap) if core_of(event.inner) == core)
-
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""
         found: set[Value] = set()
@@ -184,14 +179,6 @@ def _has_one_member(group: InitGroup) -> bool:
 def batch_loop(event: Event) -> Loop | None:
     """The innermost loop over batches around an event."""
     return next((loop for loop in reversed(event.loops) if loop.over is not None), None)
-
-
-def epoch_loop(event: Event, inner: Loop | None) -> Loop | None:
-    """The loop around `inner` that repeats it: the innermost one outside that does not run just once."""
-    loops = list(event.loops)
-    if inner is not None:
-        loops = loops[: next((i for i, loop in enumerate(loops) if loop.identity == inner.identity), len(loops))]
-    return next((loop for loop in reversed(loops) if loop.repeats), None)
 
 
 def training_loop(program: Program, event: Event) -> Loop | None:

@@ -104,7 +104,6 @@ class Wrap(Event):
     device_ids: Values | None = None
     output_device: Values | None = None
     model_device: Values | None = None
-    moved_at: Location | None = None
     group_exists: bool | None = None
     """A process group was initialised before: True, False, or None where that is not known."""
     ids: tuple[Values, ...] | None = None

@@ -132,7 +132,7 @@ def is_name(label: str) -> bool:
     return label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
 
 
-def name_of(values: Values | None, default: str) -> str:
-    """How the program calls this, for a message."""
+def first_name(values: Values | None, default: str) -> str:
+    """What the program calls the first of these that it has named, for a message."""
     labels = (getattr(value, "label", "") for value in values or ())
     return next((f"`{label}`" for label in labels if is_name(label)), default)

@@ -86,7 +86,7 @@ from gpudoctor.lint.values.event import UseManaged, Wrap
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, name_of, repeating_loop, trained_with, unused_samplers
+from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_loop, trained_with, unused_samplers
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -120,7 +120,7 @@ class MissingDistributedSampler(Rule):
                 or _overlap(loader.dataset, forgotten)
             ):
                 continue
-            data = name_of(loader.dataset, "its data set")
+            data = first_name(loader.dataset, "its data set")
             yield self.found(
                 at=loader.place,
                 message=f"`{loader.label}` has no distributed sampler: every rank trains on all of {data}, "

@@ -69,7 +69,7 @@ from gpudoctor.lint.values.event import InitGroup, MakeSampler, Spawn, Wrap
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.rank import Size
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import name_of
+from gpudoctor_rules.data._passes import first_name
 
 
 class SamplerWithoutProcessGroup(Rule):
@@ -96,7 +96,7 @@ class SamplerWithoutProcessGroup(Rule):
             yield self.found(
                 at=sampler.place,
                 message=f"`{sampler.label}` takes one of {_count(sampler)} shares of "
-                f"{name_of(sampler.dataset, 'the data')}, and there is no other process to take the rest: it is never "
+                f"{first_name(sampler.dataset, 'the data')}, and there is no other process to take the rest: it is never "
                 "seen.",
                 remedy="Leave the sampler out and give the loader `shuffle=True`, or start one process for each GPU "
                 "with torchrun and wrap the model in DistributedDataParallel.",

@@ -6,7 +6,7 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Dependence, Literal
-from gpudoctor.lint.program import Program, World, batch_loop, epoch_loop, only_some_ranks, who
+from gpudoctor.lint.program import Program, World, batch_loop, only_some_ranks, who
 from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.event import (
     DestroyGroup,
@@ -72,11 +72,8 @@ def test_what_escapes_takes_its_model_along():
     assert program(escape).escaped == {WRAPPED, MODEL, LOADER}
 
 
-def test_wraps_and_parts_of_a_model():
+def test_parts_of_a_model():
     executed = program(WRAP, parts={MODEL: frozenset({PART}), PART: frozenset({MODEL})})
-    assert executed.wraps_of(MODEL) == (WRAP,)
-    assert executed.wraps_of(WRAPPED) == (WRAP,)
-    assert executed.wraps_of(PART) == ()
     assert executed.within(WRAPPED) == {MODEL, PART}
 
 
@@ -92,21 +89,21 @@ def test_iterations_and_what_happens_during_them():
 
 
 @pytest.mark.parametrize(
-    ("loops", "batches", "epochs"),
+    ("loops", "batches"),
     [
-        ((EPOCHS, BATCHES), BATCHES, EPOCHS),
-        ((EPOCHS, BATCHES, CHUNKS), BATCHES, EPOCHS),
-        ((EPOCHS, CHUNKS, BATCHES), BATCHES, EPOCHS),
-        ((BATCHES,), BATCHES, None),
-        ((CHUNKS, BATCHES), BATCHES, None),
-        ((EPOCHS,), None, EPOCHS),
-        ((), None, None),
+        ((EPOCHS, BATCHES), BATCHES),
+        ((EPOCHS, BATCHES, CHUNKS), BATCHES),
+        ((EPOCHS, CHUNKS, BATCHES), BATCHES),
+        ((EPOCHS,), None),
+        ((), None),
     ],
 )
-def test_the_loops_around_an_event(loops: tuple[Loop, ...], batches: Loop | None, epochs: Loop | None):
-    event = lost(loops=loops)
-    assert batch_loop(event) is batches
-    assert epoch_loop(event, batch_loop(event)) is epochs
+def test_the_loop_over_batches_around_an_event(loops: tuple[Loop, ...], batches: Loop | None):
+    assert batch_loop(lost(loops=loops)) is batches
+
+
+def test_loops_that_repeat():
+    assert [loop.repeats for loop in (EPOCHS, BATCHES, CHUNKS)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
