@@ -282,7 +282,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=9335,
+        size=9341,
     ),
     RuleCard(
         code="GPU302",
@@ -317,7 +317,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest.",
         shows_in_run=True,
         needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "Spawn", "Wrap"),
-        size=6163,
+        size=6169,
     ),
     RuleCard(
         code="GPU305",
