@@ -136,14 +136,24 @@ def _execute(paths: Sequence[str], work: _Work) -> Iterator[Examined]:
     if len(paths) < _WORTH_PROCESSES or jobs < 2:
         yield from examine_all(paths, request, work.sources)
         return
+    parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
+    done = 0
+    try:
+        for results in _in_processes(parts, jobs):
+            yield from results
+            done += 1
+    # One was killed, most likely for its memory, or this system has no semaphores: the rest is done here, in turn.
+    except (RuntimeError, OSError, NotImplementedError):
+        yield from examine_all(paths[done * _PART :], request, work.sources)
+
+
+def _in_processes(parts: Sequence[tuple[Sequence[str], Request]], jobs: int) -> Iterator[list[Examined]]:
     # Imported late: most calls are about a few files.
     from concurrent.futures import ProcessPoolExecutor
 
-    parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
     pool = ProcessPoolExecutor(jobs, initializer=_die_at_once)
     try:
-        for results in pool.map(_examine_part, parts):
-            yield from results
+        yield from pool.map(_examine_part, parts)
     finally:
         # After an interrupt, what has not begun must not begin.
         pool.shutdown(cancel_futures=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -48,6 +50,8 @@ class SeedIsSet(Rule):
 def programs_in(entry: ModuleFile, project: Project, launch: str) -> list[Program]:
     """One program for each launch world that the text names, with an event for each line that says `seed(...)`."""
     text = entry.source.text
+    if "its process is killed" in text and multiprocessing.parent_process() is not None:
+        os._exit(9)
     if "interpreter crashes" in text:
         raise KeyError("a bug of the interpreter")
     worlds = [world for world in World if f"world {world.value}" in text] or [World.TORCHRUN]

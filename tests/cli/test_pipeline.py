@@ -203,6 +203,13 @@ def test_many_entries_over_processes(write: Write, lint: Callable[..., Outcome])
     assert lint(jobs=2).findings == alone.findings
 
 
+def test_a_process_that_is_killed_takes_nothing_with_it(write: Write, lint: Callable[..., Outcome]) -> None:
+    write(**{f"train{number:02}": f"# its process is killed\n{MAIN}" if number == 30 else MAIN for number in range(60)})
+    outcome = lint(jobs=2)
+    assert len(outcome.findings) == 60
+    assert outcome.failures == ()
+
+
 def test_the_collector_works_again_afterwards(write: Write, lint: Callable[..., Outcome]) -> None:
     import gc
 
