@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Problem
 from gpudoctor.lint.cache import Cache
+from gpudoctor.lint.dismiss import says_nothing
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
@@ -18,6 +19,7 @@ from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import dataclass, replace
+from gpudoctor.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from gpudoctor.lint.examined import Examined
@@ -71,6 +73,9 @@ def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examine
         files = [file for file, start in listed.starts if start is level and file.shown not in read]
         through = _through_importers(files, work) if level is Start.NEVER else []
         examined += through
+        # Where only built-in rules run, it is known what they are about.
+        if level is Start.NEVER and all(card.module.startswith(f"{BUILT_IN}.") for card in work.request.rules):
+            files = [file for file in files if not says_nothing(file)]
         paths = [str(file.path) for file in files if not any(file.shown in each.files for each in through)]
         results = []
         for result in _examine(paths, work):
