@@ -33,7 +33,9 @@ def test_line_for_users_runs_as_it_stands(readme: str, tmp_path: Path) -> None:
         ["bash", "-c", line], cwd=checkout, capture_output=True, text=True, check=False, timeout=600, env=outside()
     )
     assert run.returncode == 1, run.stdout + run.stderr
-    assert "GPU" in run.stdout
+    numbers = re.findall(r"\d+", run.stderr.rpartition("Found ")[2].partition(" in ")[0])
+    assert "It names four mistakes" in readme
+    assert sum(map(int, numbers)) == 4, run.stdout + run.stderr
 
 
 def test_line_for_contributors_is_what_ci_runs(readme: str, repository: Path) -> None:
@@ -46,8 +48,11 @@ def test_links_lead_somewhere(readme: str, repository: Path) -> None:
     assert not [target for target in targets if not (repository / target).exists()]
 
 
-def test_named_files_exist(readme: str, repository: Path) -> None:
-    named = re.findall(r"\b(?:fixtures|tests|rules)/[\w./-]*\w", readme)
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_named_files_exist(repository: Path, document: str) -> None:
+    text = (repository / document).read_text(encoding="utf-8")
+    named = re.findall(r"\b(?:fixtures|tests|rules|gpudoctor/lint)/[\w./-]*\w", text)
+    assert named
     assert not [name for name in named if not (repository / name).exists()]
 
 

@@ -20,6 +20,9 @@ def main(names: list[str]) -> int:
         for name, predicate in CLAIMS.items():
             print(f"{name:24} {inspect.getdoc(predicate)}")
         return 0
+    if gone := [name for name in names if not Path(name).exists()]:
+        print(f"there is no {', no '.join(gone)}", file=sys.stderr)
+        return 2
     proofs = [proof for name in names for proof in find(Path(name))]
     if not proofs:
         print("no '# proof:' line in the first line of any of these files", file=sys.stderr)
