@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -215,14 +216,16 @@ def drop_batch_move(code: Code) -> Iterator[Planted]:
 def drop_model_move(code: Code) -> Iterator[Planted]:
     models = {code.source(call.args[0]) for call in code.calls(*WRAPPERS, "DataParallel") if call.args}
     models |= {code.source(c.func.value) for c in code.calls("parameters") if isinstance(c.func, ast.Attribute)}
+    moves: dict[str, list[tuple[ast.AST, str]]] = defaultdict(list)
     for call in code.calls("to", "cuda"):
         if not isinstance(call.func, ast.Attribute):
             continue
         statement, subject = code.statement(call), code.source(call.func.value)
         target = code.source(statement.targets[0]) if isinstance(statement, ast.Assign) else subject
         if target in models and (subject == target or isinstance(call.func.value, ast.Call)):
-            yield code.changed((call, subject))
-            return
+            moves[target].append((call, subject))
+    # A model that is moved twice is on the GPU with one of them gone.
+    yield from (code.changed(*edits) for edits in moves.values())
 
 
 def drop_map_location(code: Code) -> Iterator[Planted]:
@@ -368,7 +371,8 @@ def drop_no_grad(code: Code) -> Iterator[Planted]:
         first, loop = block.items[0].context_expr, code.around(block, ast.For)
         trains = loop is not None and any(code.calls("backward", root=loop))
         repeats = loop is not None or any(isinstance(each, ast.For) for each in ast.walk(block))
-        if repeats and not trains and len(block.items) == 1 and code.source(first) in NO_GRAD:
+        calls_model = any(code.calls("model", "net", root=loop or block))
+        if calls_model and repeats and not trains and len(block.items) == 1 and code.source(first) in NO_GRAD:
             yield code.changed((first, "torch.enable_grad()"))
     for function in code.nodes(ast.FunctionDef):
         assert isinstance(function, ast.FunctionDef)

@@ -56,8 +56,8 @@ def new_optimizer(call: Call) -> Optimizer:
     """The optimizer that a call makes."""
     given = call.arg(0, "params")
     modules, complete = owners(call.do, list(given or call.all_values()))
-    # "not in the optimizer" may be said only where all that went in is known.
-    complete = complete and not call.open_ended
+    # "not in the optimizer" may be said only where all that went in is known; `**extra` holds no second `params`.
+    complete = complete and (given is not None or not call.open_ended)
     made = Optimizer(call.identity(), call.place, call.label, call.name, modules, complete)
     call.emit(MakeOptimizer, optimizer=made)
     return made
@@ -100,8 +100,10 @@ def _init(call: Call) -> Values:
     """`super().__init__(params, defaults)` of an optimizer of the project."""
     bare = call.receiver
     assert isinstance(bare, Optimizer)
-    modules, complete = owners(call.do, list(call.arg(0, "params") or ()))
-    call.do.set_fact(bare, AS_MADE, one(replace(bare, modules=modules, complete=complete and not call.open_ended)))
+    given = call.arg(0, "params")
+    modules, complete = owners(call.do, list(given or ()))
+    complete = complete and (given is not None or not call.open_ended)
+    call.do.set_fact(bare, AS_MADE, one(replace(bare, modules=modules, complete=complete)))
     return one(NONE)
 
 

@@ -84,7 +84,7 @@ class EvaluationBuildsGraph(Rule):
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):
-            loop = batch_loop(call)
+            loop = _loop_of(call)
             # Outside of a loop over batches it is one forward, whose graph goes at once.
             if loop is not None and not trains(program, loop):
                 calls.setdefault(loop.location, []).append((call, loop))
@@ -114,6 +114,15 @@ class EvaluationBuildsGraph(Rule):
             remedy=" ".join(remedy),
             because=[("the loop begins here", loop.location), *(("which leads here", place) for place in within)],
         )
+
+
+def _loop_of(call: Forward) -> Loop | None:
+    """The loop over batches; they need not come from a loader where the model was told that it is evaluated."""
+    inner = call.loops[-1] if call.loops else None
+    # An evaluation in the middle of a training loop stands in a loop of its own.
+    if call.training is False and inner is not None and (inner.times is None or inner.times > 1):
+        return inner
+    return batch_loop(call)
 
 
 def _builds_for_nothing(program: Program, call: Forward) -> bool:
