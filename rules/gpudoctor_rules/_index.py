@@ -693,7 +693,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE,
         shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"),
-        size=6910,
+        size=7347,
     ),
     RuleCard(
         code="GPU806",
