@@ -15,6 +15,7 @@ from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import LAUNCHES
 from gpudoctor.errors import GpudoctorError, UsageError, nearest
 from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.listing import NOTEBOOK
 from gpudoctor.lint.source.file import Unreadable, read_source
 from gpudoctor.lint.source.project import Project
 from gpudoctor.report.story import WORLDS
@@ -63,6 +64,8 @@ def _programs(script: str, launch: str) -> Sequence[Program]:
         raise UsageError(f"{script}: there is no such file{nearest(path.name, beside)}")
     if path.is_dir():
         raise UsageError(f"{script}: this is a folder; name the file with which training is started")
+    if path.suffix == ".ipynb":
+        raise UsageError(f"{script}: {NOTEBOOK}")
     source = read_source(path)
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Request
 
 STDIN = "-"
+NOTEBOOK = "this is a notebook, which is not read: `jupyter nbconvert --to script` makes a program of it"
 _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
 
@@ -44,9 +45,13 @@ class Listed:
 def list_files(request: Request, sources: Sources) -> Listed:
     """Find the files of a request, and read those that could say something about training."""
     named = [path for path in request.paths if path != STDIN]
-    paths, messages = collect([Path(path) for path in named if os.path.lexists(path)], request.exclude)
+    # The text of a notebook is often valid Python, in which nothing would be found.
+    notebooks = [path for path in named if path.endswith(".ipynb") and os.path.isfile(path)]
+    there = [Path(path) for path in named if os.path.lexists(path) and path not in notebooks]
+    paths, messages = collect(there, request.exclude)
     paths = [path for path in paths if not is_excluded(str(path), request)]
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
+    problems += [Problem(path, NOTEBOOK) for path in notebooks]
     problems += [Problem("", message) for message in messages]
     plain = [path for path in paths if _concerns_training(path)]
     thin = [path for path in paths if path not in set(plain) and _could_start(path, named, bool(plain))]

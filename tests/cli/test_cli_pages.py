@@ -247,10 +247,12 @@ def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("trian.py", "did you mean `train.py`?"),
         ("broken.py", "broken.py:1:"),
+        ("train.ipynb", "train.ipynb: this is a notebook, which is not read"),
         (".", "gpudoctor: .: this is a folder; name the file with which training is started"),
     ],
 )
 def test_plan_of_what_cannot_be_read(script: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("broken.py").write_text("(", encoding="utf-8")
+    Path("train.ipynb").write_text("{}", encoding="utf-8")
     assert cli.main(["plan", script]) == 2
     assert complaint in capsys.readouterr().err
