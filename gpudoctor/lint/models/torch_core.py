@@ -6,7 +6,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
 from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces
-from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, as_loss, combined, made, without_graph
+from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import DebugFlag, GradientsSwitched, SeedSet, TakeGradient
@@ -75,7 +75,9 @@ def _factory(call: Call) -> Values:
 @MODELS.callable("torch.*")
 def _operation(call: Call) -> Values:
     """An operation of torch that has no model of its own."""
-    given = flat(call.do, call.all_values())
+    # What is one of several stands for a share only if all of them do.
+    arguments = (*call.args, *call.keywords.values())
+    given = flat(call.do, [value for values in arguments for value in agreed(call.do, values)])
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(isinstance(value, Tensor) for value in given):
         result = combined(call.do, given, call.place, call.label, call.sure_values())
