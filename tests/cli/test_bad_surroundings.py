@@ -128,3 +128,16 @@ def test_a_shared_configuration_file_without_tables(project: Path) -> None:
 def test_a_configuration_file_with_a_byte_order_mark(project: Path) -> None:
     (project / "gpudoctor.toml").write_bytes(b"\xef\xbb\xbffail-on = 'never'\n")
     assert shell("lint .").returncode == 0
+
+
+@pytest.mark.usefixtures("project")
+def test_a_limit_is_told_and_what_was_seen_stands() -> None:
+    with open("train.py", "w") as file:
+        file.write("from torch.nn import DataParallel, Linear\nmodel = DataParallel(DataParallel(Linear(1, 1)))\n")
+        file.write("x = 1\ny = " + " + ".join(["x"] * 900) + "\n")
+    ended = shell("lint --extend-select GPU105 train.py")
+    assert (ended.returncode, ended.stdout.count(b"GPU105")) == (1, 1)
+    assert b"gpudoctor: train.py: not followed to its end (the program is nested too deeply" in ended.stderr
+    (error,) = json.loads(shell("lint --output-format json - < train.py").stdout)["errors"]
+    assert "not followed to its end" in error["message"]
+    assert shell("lint --quiet train.py").stderr == b""
