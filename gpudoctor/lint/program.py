@@ -135,6 +135,12 @@ class Program:
         """Module calls by their identity, as tensors' graphs name them."""
         return {event.identity: event for event in self.events(Forward)}
 
+    def calls_in_graph(self, of: Backward | Tensor) -> list[Forward]:
+        """The module calls through which a value was made, or through which gradients flow, in order."""
+        # A graph may name calls of an earlier execution, which the log no longer holds.
+        found = [call for identity in of.forwards if (call := self.forwards.get(identity)) is not None]
+        return sorted(found, key=lambda call: call.order)
+
     def by_one_process(self, event: Event) -> bool:
         """The process that starts the others does this, or the only one there is."""
         if self.world is not World.SPAWN:

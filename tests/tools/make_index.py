@@ -37,7 +37,7 @@ __all__ = ["CARDS", "Safety"]
 CARDS: tuple[RuleCard, ...] = (
 '''
 
-_ASKED_THROUGH = {"forwards": "Forward", "iterations_of": "Iterate", "lost": "Lost"}
+_ASKED_THROUGH = {"forwards": "Forward", "calls_in_graph": "Forward", "iterations_of": "Iterate", "lost": "Lost"}
 """Questions of a program that are answered from events without naming their class."""
 
 

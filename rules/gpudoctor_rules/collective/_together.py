@@ -31,8 +31,7 @@ def steps_together(program: Program) -> Iterator[Step]:
 
 
 def _exchanges_gradients(program: Program, event: Backward) -> bool:
-    calls = (program.forwards.get(call) for call in event.forwards)
-    modules = [call.module for call in calls if call is not None]
+    modules = [call.module for call in program.calls_in_graph(event)]
     # A framework's backward synchronises by what it wrapped, out of our sight.
     return bool(event.managed) or any(
         isinstance(module, Wrapper) and any(wrapper.kind.synchronises for wrapper in module.chain) for module in modules

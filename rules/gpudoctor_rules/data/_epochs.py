@@ -134,8 +134,7 @@ def _is_made_like(other: Pass, training: Pass) -> bool:
 
 
 def _modules(program: Program, training: Pass) -> set[Value]:
-    calls = (program.forwards.get(identity) for identity in training.backward.forwards)
-    return {call.module for call in calls if call is not None}
+    return {call.module for call in program.calls_in_graph(training.backward)}
 
 
 def _reaches(event: SetEpoch, samplers: set[Sampler], loaders: set[Loader]) -> bool:

@@ -64,8 +64,7 @@ def _inside(backward: Backward, loop: Loop | None) -> bool:
 
 
 def _learns_from(program: Program, backward: Backward, loader: Loader) -> bool:
-    calls = (program.forwards.get(identity) for identity in backward.forwards)
-    return any(_reads(call, loader) for call in calls if call is not None)
+    return any(_reads(call, loader) for call in program.calls_in_graph(backward))
 
 
 def _reads(call: Forward, loader: Loader) -> bool:

@@ -111,11 +111,10 @@ def _written_size(found: Pass) -> int | None:
 
 def _divided_by(program: Program, found: Pass) -> Wrap | None:
     """The `DataParallel` of several GPUs that the model runs in which learns from these batches."""
-    calls = [program.forwards.get(identity) for identity in found.backward.forwards]
     wrappers = {
         wrapper
-        for call in calls
-        if call is not None and isinstance(call.module, Wrapper)
+        for call in program.calls_in_graph(found.backward)
+        if isinstance(call.module, Wrapper)
         for wrapper in call.module.chain
         if wrapper.kind is WrapperKind.DATA_PARALLEL
     }

@@ -149,8 +149,7 @@ def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
 
 def _feeds_gpu(program: Program, training: Pass) -> bool:
     """The model that learns from the batches is on a GPU, and has them moved there."""
-    calls = (program.forwards.get(identity) for identity in training.backward.forwards)
-    return any(on_gpu(call.device) for call in calls if call is not None)
+    return any(on_gpu(call.device) for call in program.calls_in_graph(training.backward))
 
 
 def _given_nothing(given: Values | None, training: Pass, default: Value) -> bool:

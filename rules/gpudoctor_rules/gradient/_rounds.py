@@ -67,7 +67,7 @@ def _inner_loop(program: Program, backward: Backward, step: OptimizerStep) -> Lo
     repeats = [loop for loop in inner if loop.repeats]
     if not repeats or not step.loops:
         return None
-    forwards = [program.forwards[each] for each in backward.forwards if each in program.forwards]
+    forwards = program.calls_in_graph(backward)
     # Several losses of one forward are not several batches.
     if any(all(loop.identity != repeats[0].identity for loop in call.loops) for call in forwards):
         return None

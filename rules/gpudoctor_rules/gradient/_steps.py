@@ -32,8 +32,7 @@ def repeating_loop(event: Event) -> Loop | None:
 
 def feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
     """A backward surely leaves gradients in a model that the optimizer holds."""
-    calls = (program.forwards.get(identity) for identity in backward.forwards)
-    return any(_share(program, call.module, optimizer) for call in calls if call is not None)
+    return any(_share(program, call.module, optimizer) for call in program.calls_in_graph(backward))
 
 
 def may_feed(program: Program, backward: Backward, optimizer: Optimizer) -> bool:

@@ -142,8 +142,7 @@ def _reduces(program: Program, backward: Backward) -> bool:
 
 def _wrapper(program: Program, backward: Backward) -> Wrapper | None:
     """The wrapper in the graph of the loss that averages gradients."""
-    calls = (program.forwards.get(identity) for identity in backward.forwards)
-    wrappers = (call.module for call in calls if call is not None and isinstance(call.module, Wrapper))
+    wrappers = (call.module for call in program.calls_in_graph(backward) if isinstance(call.module, Wrapper))
     # A sharded model keeps whole gradients under `no_sync`, which many cannot afford.
     return next((each for each in wrappers if each.has(WrapperKind.DDP) and not each.has(WrapperKind.FSDP)), None)
 

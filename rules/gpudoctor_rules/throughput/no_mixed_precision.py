@@ -108,7 +108,4 @@ def _trained_on_gpu(program: Program) -> Iterator[Forward]:
     for backward in program.events(Backward):
         if training_loop(program, backward) is None:
             continue
-        for identity in backward.forwards:
-            call = program.forwards.get(identity)
-            if call is not None and on_gpu(call.device):
-                yield call
+        yield from (call for call in program.calls_in_graph(backward) if on_gpu(call.device))

@@ -153,8 +153,7 @@ def _may_wait(event: Event) -> bool:
 def _is_work(program: Program, event: Event) -> bool:
     """A forward on a GPU, or a backward through one."""
     if isinstance(event, Backward):
-        calls = (program.forwards.get(identity) for identity in event.forwards)
-        return any(call is not None and on_gpu(call.device) for call in calls)
+        return any(on_gpu(call.device) for call in program.calls_in_graph(event))
     return isinstance(event, Forward) and on_gpu(event.device)
 
 

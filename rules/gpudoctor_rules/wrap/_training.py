@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.values.base import Unknown, Value
-from gpudoctor.lint.values.event import Backward, ClearGradients, Collective, Event, Forward, OptimizerStep, Wrap
+from gpudoctor.lint.values.event import Backward, ClearGradients, Collective, Event, OptimizerStep, Wrap
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -59,13 +59,6 @@ def is_repeated(event: Event) -> bool:
     """The event happens in a loop, as a training step does."""
     # One step alone, as in a self-test or a warm-up, is no training that could drift.
     return any(loop.repeats for loop in event.loops)
-
-
-def calls_in(program: Program, backward: Backward) -> list[Forward]:
-    """The module calls that the gradients flow through, in order."""
-    # The graph of a loss may name calls of an earlier execution, which the log no longer holds.
-    found = [call for identity in backward.forwards if (call := program.forwards.get(identity)) is not None]
-    return sorted(found, key=lambda call: call.order)
 
 
 def same_round(one: Event, other: Event) -> bool:

@@ -74,7 +74,7 @@ from gpudoctor.lint.values.event import Backward, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.tensor import Extent, Tensor
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import calls_in, is_wrapper_of
+from gpudoctor_rules.wrap._training import is_wrapper_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -109,7 +109,7 @@ class DataParallelLossNotReduced(Rule):
 
 def _gathered_by(program: Program, backward: Backward) -> tuple[Forward | None, Wrap | None]:
     """The call whose results were gathered, and the wrapper that did it."""
-    for call in calls_in(program, backward):
+    for call in program.calls_in_graph(backward):
         for wrap in program.events(Wrap):
             alone = wrap.ids is not None and len(wrap.ids) == 1
             if wrap.kind is WrapperKind.DATA_PARALLEL and not alone and is_wrapper_of(call.module, wrap):

@@ -83,7 +83,7 @@ from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, InitGroup, Save, Wrap
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import averaged_by_hand, bare, calls_in, is_repeated, stepped_after
+from gpudoctor_rules.wrap._training import averaged_by_hand, bare, is_repeated, stepped_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
@@ -113,7 +113,7 @@ class ModelNotWrapped(Rule):
             # Without a group each process may be a job of its own; a training of some ranks only needs no partner.
             if group is None or backward.rank_guards or not backward.complete or not is_repeated(backward):
                 continue
-            for call in calls_in(program, backward):
+            for call in program.calls_in_graph(backward):
                 model = bare(call.module)
                 # A GAN has several models in one loss; each of them needs a wrapper.
                 if model is None or model in told or not _alone(program, model):

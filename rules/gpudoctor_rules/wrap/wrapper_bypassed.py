@@ -88,7 +88,6 @@ from gpudoctor_rules.wrap._training import (
     averaged_by_hand,
     bare,
     begin_alike,
-    calls_in,
     is_wrapper_of,
     same_round,
     stepped_after,
@@ -114,7 +113,7 @@ class WrapperBypassed(Rule):
         told: set[Location] = set()
         by_hand = averaged_by_hand(program)
         for backward in program.events(Backward):
-            for call in calls_in(program, backward):
+            for call in program.calls_in_graph(backward):
                 wrap = _wrap_before(program, call)
                 # DDP arms its reducer in its own forward: gradients of a bare call in that step are averaged, too.
                 if wrap is None or _place(call) in told or _runs_too(program, call, wrap):
@@ -185,5 +184,5 @@ def _runs_too(program: Program, call: Forward, wrap: Wrap) -> bool:
 
 
 def _trains(program: Program, wrap: Wrap) -> bool:
-    calls = (call for backward in program.events(Backward) for call in calls_in(program, backward))
+    calls = (call for backward in program.events(Backward) for call in program.calls_in_graph(backward))
     return any(is_wrapper_of(call.module, wrap) for call in calls)
