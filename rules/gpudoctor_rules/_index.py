@@ -46,7 +46,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "OptimizerStep", "Save", "Wrap"),
-        size=7277,
+        size=7272,
     ),
     RuleCard(
         code="GPU102",
@@ -58,7 +58,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=8363,
+        size=8359,
     ),
     RuleCard(
         code="GPU103",
@@ -124,7 +124,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU.",
         fix_safety=Safety.SAFE,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=4522,
+        size=4517,
     ),
     RuleCard(
         code="GPU109",
@@ -397,7 +397,7 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move"),
-        size=8123,
+        size=8051,
     ),
     RuleCard(
         code="GPU319",
@@ -407,7 +407,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.data_parallel_batch_not_scaled",
         summary="`DataParallel` divides a batch that was chosen for one GPU, so that each GPU gets only a part of it.",
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Wrap"),
-        size=5312,
+        size=5239,
     ),
     RuleCard(
         code="GPU401",
@@ -603,7 +603,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
         shows_in_run=True,
-        size=6764,
+        size=6691,
     ),
     RuleCard(
         code="GPU709",
@@ -671,7 +671,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.no_mixed_precision",
         summary="A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused.",
         needs=("Backward", "Forward", "Move"),
-        size=4465,
+        size=4382,
     ),
     RuleCard(
         code="GPU804",
@@ -681,7 +681,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.timing_without_synchronize",
         summary="A clock is read while the GPU is still at work on what it should measure.",
         fix_safety=Safety.UNSAFE,
-        size=6637,
+        size=6560,
     ),
     RuleCard(
         code="GPU805",
