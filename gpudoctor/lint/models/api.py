@@ -14,6 +14,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.values.base import Const, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
+from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def sure(do: Interpreter, given: list[Values], depth: int = 3) -> list[Value]:
     """The values that are the only possible ones, and what the tuples, lists and dictionaries among them hold."""
     found: list[Value] = []
     for values in given:
-        only = values.only
+        only = values.only or _one_place(values)
         # What may be something else proves no mistake.
         if only is None:
             continue
@@ -313,6 +314,13 @@ def sure(do: Interpreter, given: list[Values], depth: int = 3) -> list[Value]:
         items = [item for _, item in inner] if inner is not None else list(do.known_items(only) or ())
         found += sure(do, items, depth - 1) if items and depth else [only]
     return found
+
+
+def _one_place(values: Values) -> Value | None:
+    """One of several tensors that lie on the same device: the loss of a model that was loaded or made anew."""
+    tensors = [value for value in values if isinstance(value, Tensor) and value.device is not None]
+    alike = len(tensors) == len(values) > 0 and len({(each.device, each.origin) for each in tensors}) == 1
+    return tensors[0] if alike else None
 
 
 def _items(do: Interpreter, value: Value) -> list[Values]:

@@ -20,6 +20,7 @@ from gpudoctor.lint.values.event import (
     Load,
     MakeLoader,
     MakeSampler,
+    Mixed,
     OptimizerStep,
     Save,
     SetEpoch,
@@ -579,3 +580,21 @@ def test_a_part_of_what_a_model_returns_is_one_tensor(paper):
         """
     )
     assert {event.location.line for event in found.events(Accumulated)} == {9}
+
+
+def test_what_one_of_two_models_returns_is_on_the_gpu_either_way(paper):
+    found = paper(
+        """
+        import argparse, torch
+        from torch.utils.data import DataLoader, TensorDataset
+        args = argparse.ArgumentParser().parse_args()
+        model = torch.nn.Linear(2, 2) if args.small else torch.nn.Linear(3, 3)
+        model.cuda()
+        for x, y in DataLoader(TensorDataset(torch.zeros(1), torch.zeros(1))):
+            out = model(x.cuda())
+            torch.nn.functional.mse_loss(out, y)
+            either = out if args.small else y
+            torch.nn.functional.mse_loss(either, y)
+        """
+    )
+    assert {event.location.line for event in found.events(Mixed)} == {9}
