@@ -4,8 +4,8 @@
 
 Calling a model only puts work into the queue of the GPU and returns at once. A clock that is read right after the call
 shows how long Python took to fill the queue, a fraction of the true time; the rest is charged to whatever waits for the
-GPU next, often `loss.item()`. Nothing fails. The numbers are wrong, and conclusions that are drawn from them with them:
-the forward looks free, logging looks expensive, and a slower model seems faster.
+GPU next, often `loss.item()`. Nothing fails. The numbers are wrong, and so is what is concluded from them: the
+forward looks free, logging looks expensive, and a slower model seems faster.
 
 ## Bad
 
