@@ -681,7 +681,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.timing_without_synchronize",
         summary="A clock is read while the GPU is still at work on what it should measure.",
         fix_safety=Safety.UNSAFE,
-        size=6560,
+        size=6547,
     ),
     RuleCard(
         code="GPU805",
