@@ -11,11 +11,11 @@ import sys
 from time import process_time
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.interp.limits import MAX_MEMORY
+
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
-MAX_MEMORY = 2 * 1024**3
-"""Bytes by which the process may grow in one execution."""
 _LOOK_EVERY = 0.1
 _GIB = 1024**3
 

@@ -14,6 +14,8 @@ MAX_EVALUATIONS = 1_000_000
 """Expressions, each part of one counted too, that it may evaluate."""
 MAX_SECONDS = 8.0
 """Processor time that one execution may take, whatever its statements: a hook must come back."""
+MAX_MEMORY = 2 * 1024**3
+"""Bytes by which the process may grow meanwhile."""
 MAX_RULES_SECONDS = 10.0
 """Processor time that all rules together may take over one program."""
 MAX_UNROLLED = 6

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 PYTHON_2 = "2.7"
 _BEFORE_ASYNC = "3.6"
+# Some patterns take time that grows with the square of the line, and data on one line can be megabytes.
+_LONGEST = 2_000
 
 
 class Problem(NamedTuple):
@@ -93,7 +95,7 @@ def explain(error: SyntaxError, text: str, running: tuple[int, int] = sys.versio
     line = lines[number - 1]
     column = min(max(error.offset or 1, 1), len(line) + 1)
     for sign in (*_NO_PYTHON, *_OLD_PYTHON, *_NEW_PYTHON):
-        if sign.is_news_to(running) and (found := sign.match(line, error.msg)):
+        if sign.is_news_to(running) and (found := sign.match(line[:_LONGEST], error.msg)):
             message = sign.means.format(*found.groups())
             if sign in _NEW_PYTHON:
                 message += f"; gpudoctor runs on Python {running[0]}.{running[1]} here"

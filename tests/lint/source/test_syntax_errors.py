@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,10 @@ def test_a_place_is_always_inside_the_file() -> None:
         problem = explain(error, "a\nbb")
         assert 1 <= problem.line <= 2
         assert 1 <= problem.column <= 3
+
+
+def test_a_line_of_megabytes_is_no_long_wait() -> None:
+    before = time.process_time()
+    found = parse_text(b"import torch\nclass A[" + b"a=b" * 300_000 + b"\n", Path("/x.py"), "x.py")
+    assert isinstance(found, Unreadable)
+    assert time.process_time() - before < 2
