@@ -54,3 +54,18 @@ def test_a_program_with_mistakes_is_passed_over(capsys):
 def test_the_folder_that_lint_works_in_can_be_given():
     assert split("/a/b/./c/d.py") == (Path("/a/b"), Path("c/d.py"))
     assert split("/a/b/c/d.py") == (Path("/a/b/c"), Path("d.py"))
+
+
+MOVES = """model = Net().cuda().to(0)
+model.cuda(0)
+model = convert(model).to(0)
+model = model.to(memory_format=last)
+DDP(model)
+"""
+
+
+def test_a_model_that_is_moved_twice_loses_both_moves():
+    (operator,) = [each for each in OPERATORS if each.name == "model not moved"]
+    (planted,) = operator.plant(Code(MOVES))
+    assert planted.text.splitlines()[:3] == ["model = Net()", "model", "model = convert(model)"]
+    assert "memory_format" in planted.text

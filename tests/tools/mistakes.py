@@ -218,14 +218,25 @@ def drop_model_move(code: Code) -> Iterator[Planted]:
     models |= {code.source(c.func.value) for c in code.calls("parameters") if isinstance(c.func, ast.Attribute)}
     moves: dict[str, list[tuple[ast.AST, str]]] = defaultdict(list)
     for call in code.calls("to", "cuda"):
-        if not isinstance(call.func, ast.Attribute):
+        base = _before_moves(call)
+        # In `model.cuda().to(device)` the outer call stands for both.
+        if base is call or any(call in ast.walk(node) for edits in moves.values() for node, _ in edits):
             continue
-        statement, subject = code.statement(call), code.source(call.func.value)
+        statement, subject = code.statement(call), code.source(base)
         target = code.source(statement.targets[0]) if isinstance(statement, ast.Assign) else subject
-        if target in models and (subject == target or isinstance(call.func.value, ast.Call)):
+        if target in models and (subject == target or isinstance(base, ast.Call)):
             moves[target].append((call, subject))
     # A model that is moved twice is on the GPU with one of them gone.
-    yield from (code.changed(*edits) for edits in moves.values())
+    yield from (code.changed(*edits) for edits in moves.values() if edits)
+
+
+def _before_moves(node: ast.expr) -> ast.expr:
+    """`Net()` for `Net().cuda().to(device)`; `model.to(memory_format=...)` moves nothing."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+        if node.func.attr == "to" and not node.args:
+            break
+        node = node.func.value
+    return node
 
 
 def drop_map_location(code: Code) -> Iterator[Planted]:
