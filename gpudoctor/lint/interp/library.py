@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.attributes import class_of, library_call
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance)
 CONTAINER_DEPTH = 3
+CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 
 
 def is_known(name: str, exactly: bool) -> bool:
@@ -198,11 +199,21 @@ def unanswered(
     m: Interpreter, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """A method of a library object for which no model answers."""
-    if isinstance(receiver, Instance):
+    if isinstance(receiver, Instance) and not _is_quiet(receiver, name):
         note_escape(m, name, (*args, *keywords.values()), node)
         note_escape(m, name, (one(receiver),), node)
     key = ("method", receiver, name, args, tuple(keywords.items()))
     return one(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.depends))
+
+
+def _is_quiet(receiver: Instance, name: str) -> bool:
+    """A constructor of a library's class, or a method of a logger, that does nothing to what it gets."""
+    cls = class_of(receiver)
+    if cls is None or not cls.complete or not cls.library_bases:
+        return False
+    quiet = is_harmless if name.endswith("__init__") else shows
+    # Threads and processes call back what they are given.
+    return not any(base.startswith(CALL_BACK) for base in cls.library_bases) and all(map(quiet, cls.library_bases))
 
 
 def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:

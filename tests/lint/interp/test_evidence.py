@@ -158,3 +158,23 @@ def test_two_visits_of_one_line_make_two_things(paper):
     assert one.wrapper != two.wrapper
     assert core_of(one.wrapper) != core_of(two.wrapper)
     assert one.location == two.location
+
+
+def test_a_logger_of_the_project_gets_nothing_that_could_be_lost(paper):
+    found = paper(
+        """
+        import torch
+        from torch.utils.tensorboard import SummaryWriter
+        class Log(SummaryWriter):
+            def __init__(self, folder, model):
+                super().__init__(folder)
+                self.model = model
+        class Config(dict):
+            def __init__(self, model):
+                super().__init__(model=model)
+        model = torch.nn.Linear(2, 2)
+        Log("runs", model).add_graph(model)
+        Config(model)
+        """,
+    )
+    assert not any(event.values for event in found.events(Escape))
