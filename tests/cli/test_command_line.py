@@ -184,6 +184,10 @@ class TestEdge:
         assert (ended.returncode, ended.stderr) == (141, b"")
 
 
+TRAINING = "import torch\nfor _ in range(2):\n    torch.optim.SGD([], 1).step()\n"
+"""Files that only compute are not executed."""
+
+
 class TestStartUp:
     @pytest.mark.parametrize("module", ["gpudoctor.cli", "gpudoctor.cli.lint"])
     def test_what_is_loaded(self, module: str) -> None:
@@ -194,11 +198,11 @@ class TestStartUp:
         assert not set(ended.stdout.split()) & {*SLOW, "tomllib", "textwrap", "shutil"}
 
     def test_a_lint_loads_no_more(self, write: Callable[..., Path], seed_rule: object) -> None:
-        write(train="import torch\n")
+        write(train=TRAINING)
         assert not self.loaded_by("lint", "--no-cache") & {*SLOW, "tomllib"}
 
     def test_what_is_known_already_loads_no_interpreter(self, write: Callable[..., Path], seed_rule: object) -> None:
-        write(train="import torch\n")
+        write(train=TRAINING)
         assert "gpudoctor.lint.interp" in self.loaded_by("lint")
         loaded = self.loaded_by("lint")
         assert not loaded & {*SLOW, "tomllib"} - {"json"}
