@@ -183,7 +183,9 @@ class Machine:
         # Of a table over hundreds of lines the beginning is enough, and all that is shown.
         if isinstance(node, ast.expr) and _is_long(node):
             line = self.frame.file.source.lines[node.lineno - 1].encode("utf-8", "replace")[node.col_offset :]
-            return line[:_MAX_COLUMNS].decode("utf-8", "replace").rstrip() + " ..."
+            text = line[:_MAX_COLUMNS].decode("utf-8", "replace").rstrip()
+            # As it stands there: what steers a terminal must not get into a message.
+            return "".join(each if each.isprintable() else "?" for each in text) + " ..."
         return ast.unparse(node)
 
     def identity(self, place: Location) -> Hashable:

@@ -143,3 +143,9 @@ def test_somebody_elses_timer_is_left_alone():
         assert seen
     finally:
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+
+
+def test_long_expressions_are_quoted_by_their_beginning(paper):
+    found = paper("undefined('\x1b[31m',\n" + "    'another',\n" * 60 + ")\n")
+    (why,) = [lost.why for lost in found.program.lost if "calls something unknown" in lost.why]
+    assert why.startswith("`undefined('?[31m', ...`")
