@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Problem
 from gpudoctor.lint.cache import Cache
-from gpudoctor.lint.dismiss import says_nothing
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
@@ -75,7 +74,7 @@ def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examine
         examined += through
         # Where only built-in rules run, it is known what they are about.
         if level is Start.NEVER and all(card.module.startswith(f"{BUILT_IN}.") for card in work.request.rules):
-            files = [file for file in files if not says_nothing(file)]
+            files = [file for file in files if file.shown not in listed.quiet]
         paths = [str(file.path) for file in files if not any(file.shown in each.files for each in through)]
         results = []
         for result in _examine(paths, work):
@@ -138,8 +137,13 @@ def _execute(paths: Sequence[str], work: _Work) -> Iterator[Examined]:
 
     request = work.request
     jobs = min(request.jobs or os.cpu_count() or 1, len(paths) // (_WORTH_PROCESSES // 2))
-    if len(paths) < _WORTH_PROCESSES or jobs < 2:
+    if len(paths) < _WORTH_PROCESSES:
         yield from examine_all(paths, request, work.sources)
+        return
+    parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
+    if jobs < 2:
+        for part in parts:
+            yield from _examine_part(part)
         return
     parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
     done = 0
@@ -165,7 +169,8 @@ def _in_processes(parts: Sequence[tuple[Sequence[str], Request]], jobs: int) -> 
 
 
 _PART = 8
-"""Entries that a process takes at a time: neighbours, because they share what they import."""
+"""Entries that a process takes at a time: neighbours, because they share what they import. Then it forgets their files,
+so that a large tree takes no more memory than a small one."""
 
 
 def _die_at_once() -> None:

@@ -6,11 +6,12 @@ import ast
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
+from gpudoctor.lint.dismiss import says_nothing
 from gpudoctor.lint.entries import Start, start_of
 from gpudoctor.lint.source.discover import collect, concerns_training
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 NOTEBOOK = "this is a notebook, which is not read: `jupyter nbconvert --to script` makes a program of it"
+_MOST_TREES = 200
+"""Of more files the syntax trees are not all kept at once."""
 _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
 
@@ -31,11 +34,13 @@ _MOST_HELPERS = 40
 class Listed:
     """The files of a request.
 
-    `starts` are those to execute, with how surely each is the start of a program; `judged` those whose comments are
-    looked at; `count` also counts those that have nothing to do with training.
+    `starts` are those to execute, with how surely each is the start of a program; `quiet` the shown paths of those
+    without an entry that are about nothing that a built-in rule is about; `judged` those whose comments are looked at;
+    `count` also counts those that have nothing to do with training.
     """
 
     starts: tuple[tuple[SourceFile, Start], ...]
+    quiet: frozenset[str]
     judged: tuple[str, ...]
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
@@ -55,17 +60,49 @@ def list_files(request: Request, sources: Sources) -> Listed:
     problems += [Problem("", message) for message in messages]
     plain = [path for path in paths if _concerns_training(path)]
     thin = [path for path in paths if path not in set(plain) and _could_start(path, named, bool(plain))]
-    read = [_read(path, sources) for path in plain]
-    if STDIN in request.paths:
-        read.append(_stdin(request, sources))
-    read += [source for path in thin if (source := _starting_through_helpers(path, sources))]
+    read = _reading(request, sources, plain, thin)
+    looks = [_look(source, keep_tree=len(plain) <= _MOST_TREES) for source in read]
+    found = [look for look in looks if isinstance(look, _Look)]
     return Listed(
-        starts=tuple((file, start_of(file.tree, file.path.name)) for file in read if isinstance(file, SourceFile)),
-        judged=tuple(source.shown for source in read if isinstance(source, SourceFile)),
-        unreadable=tuple(source for source in read if isinstance(source, Unreadable)),
+        starts=tuple((look.file, look.start) for look in found),
+        quiet=frozenset(look.file.shown for look in found if look.quiet),
+        judged=tuple(look.file.shown for look in found),
+        unreadable=tuple(look for look in looks if isinstance(look, Unreadable)),
         problems=tuple(problems),
         count=len(paths) + (STDIN in request.paths),
     )
+
+
+class _Look(NamedTuple):
+    """What was seen of a file."""
+
+    file: SourceFile
+    start: Start
+    quiet: bool
+
+
+def _reading(
+    request: Request, sources: Sources, plain: Sequence[Path], thin: Sequence[Path]
+) -> Iterator[SourceFile | Unreadable]:
+    for path in plain:
+        yield _read(path, sources)
+    if STDIN in request.paths:
+        yield _stdin(request, sources)
+    for path in thin:
+        source = _starting_through_helpers(path, sources)
+        if source is not None:
+            yield source
+
+
+def _look(source: SourceFile | Unreadable, keep_tree: bool) -> _Look | Unreadable:
+    if isinstance(source, Unreadable):
+        return source
+    start = start_of(source.tree, source.path.name)
+    look = _Look(source, start, start is Start.NEVER and says_nothing(source))
+    # Of many files most are not executed, and the others later.
+    if not keep_tree:
+        source.forget_tree()
+    return look
 
 
 def is_excluded(path: str, request: Request) -> bool:

@@ -86,9 +86,6 @@ CHANGES: dict[str, Callable[[Project], object]] = {
     "a helper": lambda it: it.write("model.py", MODEL.replace(".cuda()", "")),
     "a helper is gone": lambda it: (it.folder / "model.py").unlink(),
     "a module comes before a helper": lambda it: it.write("model/__init__.py", MODEL),
-    "a module comes before a library": lambda it: (
-        it.write("dist.py", "") or it.write("train.py", "import dist, torch\n")
-    ),
     "a helper cannot be read any more": lambda it: it.write("model.py", "def ("),
     "a helper is a link to elsewhere": lambda it: (
         it.write("other.py", "make = None\n")

@@ -34,6 +34,16 @@ class SourceFile:
     digest: str = ""
     """Of its bytes, as they were when it was read."""
 
+    def forget_tree(self) -> None:
+        """Free the tree, which takes twenty times the memory of the text. It is made anew where it is asked for."""
+        self.__dict__.pop("tree", None)
+
+    def __getattr__(self, name: str) -> ast.Module:
+        if name != "tree":
+            raise AttributeError(name)
+        tree = self.__dict__["tree"] = _parse(self.text, self.shown)
+        return tree
+
     @cached_property
     def lines(self) -> list[str]:
         """The lines as the parser counts them; `str.splitlines` would also cut at form feeds."""
