@@ -128,7 +128,8 @@ def _lost(event: events.Lost) -> str:
 
 
 def _escape(event: events.Escape) -> str:
-    return f"{', '.join(map(shown, event.values)) or 'something'} goes into {event.into}, which was not read"
+    # What gets nothing that matters here may do what it likes.
+    return f"{', '.join(map(shown, event.values))} goes into {event.into}, which was not read" if event.values else ""
 
 
 _SECTIONS: dict[str, Describe] = {

@@ -278,8 +278,13 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
         else:
             _add_more(m, value, new)
     # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
-    elif isinstance(value, (Unknown, Tensor)):
+    elif isinstance(value, (Unknown, Tensor)) and not _is_array(value):
         m.set_fact(value, "rewritten", one(TRUE))
+
+
+def _is_array(value: Value) -> bool:
+    """An array of numpy and its kind, of which nobody asks whether it was changed."""
+    return isinstance(value, Unknown) and value.escaped_from.partition(".")[0] in ("numpy", "scipy", "pandas")
 
 
 def _add_more(m: Interpreter, value: Value, new: Values) -> None:

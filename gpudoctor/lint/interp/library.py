@@ -12,7 +12,7 @@ from gpudoctor.lint.interp.attributes import class_of, library_call
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
-from gpudoctor.lint.models.names import canonical, computes, gives_settings, is_harmless, shows
+from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
@@ -154,13 +154,8 @@ def call_unknown(
         answered = _unknown_method(m, value, args, keywords, node)
         if answered is not None:
             return answered
-        name = value.escaped_from or value.label or "unknown code"
         _note_shown(m, value.escaped_from, (*args, *keywords.values()), node)
-        # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
-        if not value.escaped_from or not is_harmless(value.escaped_from):
-            note_escape(m, name, (*args, *keywords.values()), node)
-            if not value.escaped_from:
-                m.lose(f"`{m.text(node)}` calls something unknown: {value.why}", m.place(node))
+        _note_unread(m, value, (*args, *keywords.values()), node)
     given = [each for values in (*args, *keywords.values()) for each in values]
     made_by = value.escaped_from if isinstance(value, Unknown) else ""
     shards = value.shards if isinstance(value, Unknown) else frozenset()
@@ -175,24 +170,44 @@ def call_unknown(
     for each in given:
         depends |= each.depends
     key = ("call", value, args, tuple(keywords.items()))
-    why = "what an unknown callable returns"
+    # What it comes from says more than that it was returned.
+    why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
     return one(Unknown(key, why, m.text(node, 40), depends, config, shards, escaped_from=made_by))
+
+
+def _note_unread(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Something unknown is called: it may do anything with what it gets, and with what it knows already."""
+    # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
+    if value.escaped_from and is_harmless(value.escaped_from):
+        return
+    handed = _objects(m, [value for each in given for value in each], 0)
+    # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
+    if not handed and _method_of(value) in DATA_METHODS:
+        return
+    note_escape(m, value.escaped_from or value.label or "unknown code", given, node)
+    if not value.escaped_from:
+        callee = m.text(node.func if isinstance(node, ast.Call) else node)
+        m.lose(f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", m.place(node))
+
+
+def _method_of(value: Unknown) -> str:
+    """The name under which something unknown was asked of something unknown, where it was."""
+    key = value.key
+    # The key of an unknown tells how it was come by, here as an attribute.
+    return key[2] if isinstance(key, tuple) and len(key) == 3 and key[0] == "attribute" else ""
 
 
 def _unknown_method(
     m: Interpreter, value: Unknown, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values | None:
     """`x.backward()` of something unknown still is what it is called."""
-    key = value.key
-    # The key of an unknown tells how it was come by, here as an attribute.
-    if not (isinstance(key, tuple) and len(key) == 3 and key[0] == "attribute" and isinstance(key[2], str)):
-        return None
-    model = MODELS.methods.get((Unknown, key[2]))
+    name, key = _method_of(value), value.key
+    model = MODELS.methods.get((Unknown, name)) if name else None
     # `writer.step()` of a known library is no optimizer's step.
     if model is None or (value.escaped_from and is_harmless(value.escaped_from)):
         return None
-    receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])
-    return model(library_call(m, key[2], args, keywords, node, receiver))
+    receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])  # type: ignore[index]
+    return model(library_call(m, name, args, keywords, node, receiver))
 
 
 def unanswered(

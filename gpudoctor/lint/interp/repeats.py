@@ -15,6 +15,8 @@ from gpudoctor.lint.values.event import (
     ClockRead,
     EnvironmentRead,
     Escape,
+    Event,
+    LeaveLoop,
     Lost,
     ReadFile,
     SettingRead,
@@ -94,7 +96,7 @@ class Watch:
         m.oldest_write = min(m.oldest_write, self.oldest_write)
         if m.statements - self.statements < LONG_FUNCTION or m.dead or not own:
             return
-        if all(isinstance(event, REPEATABLE) for event in m.log[self.events :]):
+        if all(map(self._is_repeatable, m.log[self.events :])):
             dull = m.dull.setdefault(function.node, Dull())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.
             read = {
@@ -103,3 +105,10 @@ class Watch:
             dull.calls[key] = Past(result, read)
             dull.followed += 1
             dull.cost = max(dull.cost, m.statements - self.statements)
+
+    def _is_repeatable(self, event: Event) -> bool:
+        if not isinstance(event, LeaveLoop):
+            return isinstance(event, REPEATABLE)
+        # Only ways out of the caller's loops, and quiet ends of some ranks, matter to the caller.
+        own = event.loop is None or event.loop.entered >= self.events
+        return own and (event.how != "exit" or not event.when.depends & (Dependence.RANK | Dependence.LOCAL))

@@ -130,6 +130,21 @@ def is_harmless(name: str) -> bool:
     return name.partition(".")[0] in HARMLESS_ROOTS or name.startswith("fvcore.nn.")
 
 
+# `update` is left out: an EMA has one that averages weights. So are `step`, `to` and all else that models have too.
+DATA_METHODS = (
+    frozenset(name for kind in (str, bytes, list, dict, set, int, float) for name in dir(kind) if name[0] != "_")
+    - {"update", "clear", "join"}
+) | frozenset(
+    ["abs", "all", "any", "argmax", "argmin", "argsort", "as_posix", "astype", "chunk", "clamp", "clip",
+     "contiguous", "cpu", "cumsum", "detach", "dim", "div", "dot", "drop", "dropna", "dtype", "eq", "exists",
+     "exp", "expand", "fill", "fillna", "flatten", "float", "ge", "groupby", "gt", "half", "int",
+     "is_absolute", "is_dir", "is_file", "item", "iterdir", "iterrows", "itertuples", "le", "log", "long",
+     "lt", "max", "mean", "min", "mkdir", "mul", "nelement", "nonzero", "norm", "numel", "numpy", "permute",
+     "pow", "ravel", "repeat", "reshape", "resolve", "round", "shape", "sigmoid", "size", "softmax", "sqrt",
+     "squeeze", "std", "sum", "t", "tobytes", "tolist", "topk", "transpose", "unbind", "unique", "unsqueeze",
+     "value_counts", "var", "view"]
+)  # fmt: skip
+"""Methods of text, numbers, containers, arrays and paths: asked of something unknown, they say what it is."""
 SHOWING_ROOTS = frozenset(
     ["logging", "loguru", "rich", "tqdm", "wandb", "mlflow", "neptune", "comet_ml", "aim", "swanlab", "clearml",
      "tensorboard", "tensorboardX", "visdom"]
