@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
-from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.interp.machine import UNBOUND, one
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call
 from gpudoctor.lint.models.replicas import note_read
 from gpudoctor.lint.values.base import Made, Unknown, Value, Values
@@ -41,15 +42,26 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     stored = m.read((value, name))
     if m.replicated and (value, name) in m.replicated:
         note_read(m, value, name, m.place(node))
-    if stored is not None:
+    if stored is not None and not stored.any(lambda each: each is UNBOUND.only):
         return stored
-    cls = class_of(value)
     # Attributes of the object first, then its class, then its library base: Python's order.
-    if cls is not None and (type(value), name) not in MODELS.before_own:
-        found = find_in_class(m, cls, name)
-        if found is not None:
-            return m.each(found, lambda each: bind(m, value, each, name, node), node)
-    return _by_kind(m, value, name, node)
+    inherited = _from_own_class(m, value, name, node)
+    if stored is None:
+        return inherited if inherited is not None else _by_kind(m, value, name, node)
+    # Set on some paths only: on the others it is that of the class, or nobody gets on.
+    bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND.only])
+    if inherited is not None:
+        left = [inherited.under(each.when) for each in stored.bindings if each.value is UNBOUND.only]
+        return union([bound, *left])
+    return bound if bound.bindings else stored
+
+
+def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values | None:
+    cls = class_of(value)
+    if cls is None or (type(value), name) in MODELS.before_own:
+        return None
+    found = find_in_class(m, cls, name)
+    return None if found is None else m.each(found, lambda each: bind(m, value, each, name, node), node)
 
 
 def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
@@ -126,6 +138,13 @@ def find_in_class(m: Interpreter, cls: Class, name: str, after: Value | None = N
         if found is not None:
             return found
     return None
+
+
+def fields_of(cls: Class) -> Iterator[str]:
+    """The annotated names of a class and its bases, those of the bases first."""
+    for each in reversed(list(ancestry(cls))):
+        fields = (statement.target for statement in each.node.body if isinstance(statement, ast.AnnAssign))
+        yield from (target.id for target in fields if isinstance(target, ast.Name))
 
 
 def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:

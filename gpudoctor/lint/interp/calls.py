@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.attributes import ancestry, find_in_class, library_call
+from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
@@ -32,6 +32,8 @@ from gpudoctor.lint.values.function import (
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
+FIELD_BASES = ("typing.NamedTuple", "pydantic.", "pydantic_settings.", "msgspec.")
+"""Classes under these make their constructors from their fields, as dataclasses do."""
 Arguments = tuple[tuple[Values, ...], dict[str, Values]]
 
 
@@ -339,7 +341,7 @@ def instantiate(
     if initialiser is not None:
         call(m, initialiser, (one(made), *args), keywords, node)
     # Configurations are written so: their constructors exist in no file.
-    elif cls.is_dataclass or "typing.NamedTuple" in cls.library_bases:
+    elif cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases):
         _fill_fields(m, made, cls, args, keywords, node)
     else:
         call_method(m, made, "__init__", args, keywords, node)
@@ -356,10 +358,7 @@ def instantiate(
 def _fill_fields(
     m: Interpreter, made: Value, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> None:
-    names: list[str] = []
-    for each in reversed(list(ancestry(cls))):
-        fields = (statement.target for statement in each.node.body if isinstance(statement, ast.AnnAssign))
-        names += [target.id for target in fields if isinstance(target, ast.Name)]
+    names = list(fields_of(cls))
     for name, values in zip(names, args, strict=False):
         m.write((made, name), values)
     for name in names[len(args) :]:

@@ -253,6 +253,12 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
     candidates = [extra] if extra is not None else []
     if not isinstance(key, Const):
         candidates += [found for _, found in known]
+    # `defaultdict(list)[key]` makes what is not there yet.
+    factory = m.fact(value, "factory")
+    if factory is not None and not candidates:
+        made = m.call(factory, (), {}, node)
+        set_item(m, value, one(key) if key is not None else m.unknown(node, "a key"), made, node)
+        return made
     return union(candidates) if candidates else m.unknown(node, "no such key is known")
 
 

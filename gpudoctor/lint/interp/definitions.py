@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.machine import Frame, one
+from gpudoctor.lint.models.api import MODELS
 from gpudoctor.lint.values.base import Unknown, Value, Values
 from gpudoctor.lint.values.function import Bound, Class, Context, Function, Library, Partial
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 TRANSPARENT = frozenset(
     {"functools.wraps", "functools.lru_cache", "functools.cache", "typing.no_type_check", "typing.overload"}
 )
+MAKES_FIELDS = ("dataclass", "attr.s", "attr.attrs", "attr.define", "attrs.define", "attrs.frozen", "chz.chz")
 KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property": "property"}
 
 
@@ -36,6 +39,9 @@ def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef
             others.append((values, decorator))
     function = _make(m, node, kind, tuple(library))
     result: Values = one(function)
+    for name in library:
+        change = MODELS.decorators.get(name)
+        result = change(library_call(m, name, (result,), {}, node, None)) if change is not None else result
     for values, decorator in others:
         # An unknown decorator is taken to keep the function: most only log or time it.
         if not values.all(lambda value: isinstance(value, Unknown)):
@@ -107,7 +113,7 @@ def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
         scope=scope,
         bases=tuple(bases),
         library_bases=frozenset(_library_bases(bases)),
-        is_dataclass=any(_library_name(values).endswith("dataclass") for values, _ in decorators),
+        is_dataclass=any(_library_name(values).endswith(MAKES_FIELDS) for values, _ in decorators),
         complete=complete and all(not isinstance(base, Class) or base.complete for base in bases),
     )
     outer, m.class_being_defined = m.class_being_defined, cls

@@ -154,6 +154,19 @@ class Interpreter(Machine):
             return None
         return found.mapped(lambda each: Bound(value, each, name) if isinstance(each, Function) else each)
 
+    def find_in_class(self, cls: Value, name: str) -> Values | None:
+        return attributes.find_in_class(self, cls, name) if isinstance(cls, Class) else None
+
+    def fields_of(self, cls: Value) -> tuple[str, ...]:
+        """The fields of a dataclass or its kind, in the order of its constructor."""
+        return tuple(attributes.fields_of(cls)) if isinstance(cls, Class) else ()
+
+    def own_functions(self) -> list[Value]:
+        """The functions that the current module defines."""
+        scope, file = self.frame.scopes[-1], self.frame.file
+        found = (values.only for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
+        return [each for each in found if isinstance(each, Function) and each.file is file]
+
     def call_node(self, node: ast.Call) -> Values:
         return calls.call_node(self, node)
 
@@ -302,12 +315,14 @@ class Interpreter(Machine):
     def note_text_used(self, rank: Rank | Size, operation: str, node: ast.AST) -> None:
         self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"calculated with in `{self.text(node)}`")
 
-    def run_spawned(self, function: Values, args: tuple[Values, ...], node: ast.AST) -> None:
+    def run_spawned(
+        self, function: Values, args: tuple[Values, ...], node: ast.AST, keywords: dict[str, Values] | None = None
+    ) -> None:
         """What a spawned process does, with its own memory of what it changes."""
         # A spawned process shares no memory: what it changes is gone for its parent.
         with self.store.layer():
             before = self.path, self.dead
-            self.call(function, args, {}, node)
+            self.call(function, args, keywords or {}, node)
             self.path, self.dead = before
 
     def rehearse(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import ArgumentDeclared
-from gpudoctor.lint.values.function import Function, Library, Namespace
+from gpudoctor.lint.values.function import Library, Namespace
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.record import dataclass
 
@@ -28,7 +28,10 @@ OPTIONS = Library("click.option")
 
 
 # Some projects subclass it; `.*` catches its class methods.
-@MODELS.callable("argparse.ArgumentParser", "configargparse.ArgumentParser", "argparse.ArgumentParser.*")
+@MODELS.callable(
+    "argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser", "argparse.ArgumentParser.*",
+    "simple_parsing.ArgumentParser", "jsonargparse.ArgumentParser", "tap.Tap.*",
+)  # fmt: skip
 def _parser(call: Call) -> Values:
     return one(Parser(call.identity(), call.place, call.label))
 
@@ -39,14 +42,15 @@ def _group(call: Call) -> Values:
     return one(call.receiver)
 
 
-def _texts(call: Call) -> tuple[str, ...]:
+def texts(call: Call) -> tuple[str, ...]:
+    """The positional arguments that are text."""
     flags = [values.only for values in call.args]
     return tuple(flag.value for flag in flags if isinstance(flag, Const) and isinstance(flag.value, str))
 
 
 @MODELS.method(Parser, "add_argument")
 def _add_argument(call: Call) -> Values:
-    flags = _texts(call)
+    flags = texts(call)
     given = call.constant(-1, "dest")
     # argparse names the attribute after the first long option.
     long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
@@ -54,7 +58,7 @@ def _add_argument(call: Call) -> Values:
     default = call.keywords.get("default")
     call.emit(ArgumentDeclared, name=name, flags=flags, default=default)
     assert call.receiver is not None
-    declared = _declared(call, name, default)
+    declared = declared_by(call, name, default)
     if declared is not None:
         call.do.set_fact(call.receiver, f"declared {name}", declared)
     # Groups and sub-parsers share the parser's facts, so all options are here.
@@ -64,7 +68,7 @@ def _add_argument(call: Call) -> Values:
     return one(NONE)
 
 
-def _declared(call: Call, name: str, default: Values | None) -> Values | None:
+def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     """What the launcher decides: a rank that it passes, or a default that the environment gives."""
     if default is not None and default.any(lambda value: isinstance(value, (Rank, Size))):
         # argparse applies `type` to defaults that are text, so `type=int` makes a number of RANK.
@@ -132,37 +136,4 @@ def _simple(call: Call) -> Values:
 )
 def _configuration(call: Call) -> Values:
     # One file for all ranks: branches on it split none.
-    return one(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))
-
-
-@MODELS.callable("click.option", "typer.Option", "rich_click.option")
-def _option(call: Call) -> Values:
-    """`@click.option("--lr")`: the parameter of this name is a setting."""
-    flags = _texts(call)
-    long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
-    # click writes switches as `--shuffle/--no-shuffle`.
-    name = long.lstrip("-").partition("/")[0].replace("-", "_")
-    call.emit(ArgumentDeclared, name=name, flags=flags, default=call.keywords.get("default"))
-    declared = _declared(call, name, call.keywords.get("default"))
-    if declared is not None:
-        call.do.set_fact(OPTIONS, name, declared)
-    return one(Unknown((call.name, call.place), "a decorator", call.label, escaped_from=call.name))
-
-
-@MODELS.callable("fire.Fire", "typer.run", "tyro.cli", "jsonargparse.CLI", "defopt.run", "absl.app.run")
-def _run_command(call: Call) -> Values:
-    """A function becomes the command line: its parameters are settings, also those that have a default."""
-    # fire calls it `component`, absl `main`.
-    given = call.arg(0, "component") or call.arg(0, "main")
-    functions = [value for value in flat(call.do, list(given or ())) if isinstance(value, Function)]
-    for function in functions:
-        names = function.node.args
-        # Defaults are overridden on the command line, so they decide no branch.
-        settings = {
-            each.arg: one(Unknown(("setting", each.arg), "chosen at the start", each.arg, config=True))
-            for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)
-        }
-        for name in settings:
-            call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
-        call.do.call(one(function), (), settings, call.node)
     return one(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))

@@ -39,7 +39,11 @@ def _dict(call: Call) -> Values:
         if isinstance(given.only, DictOf)
     ]
     entries += [(one(Const(name)), values) for name, values in call.keywords.items()]
-    return call.do.new_dict(entries, call.node, exact=not call.open_ended)
+    made = call.do.new_dict(entries, call.node, exact=not call.open_ended)
+    factory = call.arg(0, "default_factory") if call.name.endswith("defaultdict") else None
+    if factory is not None and made.only is not None:
+        call.do.set_fact(made.only, "factory", factory)
+    return made
 
 
 @MODELS.method(TupleOf)

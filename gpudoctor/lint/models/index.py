@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-ALWAYS = ("builtin", "containers", "reflection", "standard", "tensors", "environment", "arguments")
+ALWAYS = ("builtin", "containers", "reflection", "standard", "tensors", "environment", "arguments", "commands")
 BY_WORD = {
     "torch": (
         "torch_core",
@@ -24,6 +24,7 @@ BY_WORD = {
     "diffusers": ("torch_nn", "huggingface"),
     "peft": ("torch_nn", "huggingface"),
     "mpi4py": ("mpi",),
+    "submitit": ("launching",),
     "wandb": ("loggers",),
     **dict.fromkeys(("PIL", "cv2", "imread", "audio", "h5py", "read_image", "soundfile", "librosa"), ("files",)),
     **dict.fromkeys(("download", "urlretrieve", "lock"), ("downloads",)),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 
-from gpudoctor.lint.models.api import MODELS, Call, one
-from gpudoctor.lint.values.base import NONE, Unknown, Value, Values
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
+from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Spawn
 from gpudoctor.lint.values.function import Bound, Function, Partial
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.record import dataclass
 
 
 def _required(target: Value | None) -> tuple[int, int | None] | None:
@@ -86,3 +89,81 @@ def _as_rank(call: Call, values: Values) -> Values:
 @MODELS.callable("torch.multiprocessing.*")
 def _other(call: Call) -> Values:
     return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cluster(Made):
+    """A queue of a cluster that starts a function in each process of a job, and what that job knows of itself."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@MODELS.callable("submitit.*")
+def _submitit(call: Call) -> Values:
+    if call.name.endswith(("Executor", "JobEnvironment")):
+        return one(Cluster(call.identity(), call.place, call.label))
+    return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.method(Cluster, "submit", "map_array")
+def _submit(call: Call) -> Values:
+    args = call.args[1:]
+    if call.name == "map_array":
+        args = tuple(call.do.items_of(each, call.node) for each in args)
+    if call.args:
+        call.do.run_spawned(call.args[0], args, call.node, call.keywords)
+    return one(Unknown(("job", call.identity()), "a job of the cluster", call.label, escaped_from="submitit.Job"))
+
+
+@MODELS.method(Cluster)
+def _other_method(call: Call) -> Values:
+    return one(NONE)
+
+
+RANKS = {"global_rank": RankKind.GLOBAL, "local_rank": RankKind.LOCAL, "node": RankKind.NODE}
+SIZES = {"num_tasks": SizeKind.WORLD, "num_nodes": SizeKind.NODES}
+
+
+@MODELS.attribute(Cluster)
+def _job_attribute(call: Call) -> Values:
+    if call.name in RANKS:
+        return one(Rank(RANKS[call.name], RankSource.FRAMEWORK, place=call.place))
+    if call.name in SIZES:
+        return one(Size(SIZES[call.name], place=call.place))
+    if call.name in ("job_id", "hostname", "hostnames", "paths", "cluster", "folder"):
+        return one(Unknown((call.name, call.receiver), f"the {call.name} of a job", call.label, config=True))
+    return NOT_ANSWERED
+
+
+FUNCTION_AND_ARGS = {
+    "accelerate.notebook_launcher": ("function", 1, "args"),
+    "accelerate.launchers.notebook_launcher": ("function", 1, "args"),
+    "accelerate.debug_launcher": ("function", 1, "args"),
+    "accelerate.launchers.debug_launcher": ("function", 1, "args"),
+    "detectron2.engine.launch": ("main_func", 5, "args"),
+    "detectron2.engine.launch.launch": ("main_func", 5, "args"),
+    "horovod.run": ("func", 1, "args"),
+    "torch.distributed.launcher.api.launch_agent": ("entrypoint", 2, "args"),
+}
+"""What they call the function, and where its arguments stand."""
+
+
+@MODELS.callable(*FUNCTION_AND_ARGS)
+def _launch_function(call: Call) -> Values:
+    name, position, args = FUNCTION_AND_ARGS[call.name]
+    function = call.arg(1 if name == "entrypoint" else 0, name)
+    given = call.arg(position, args)
+    items = call.do.known_items(given.only) if given is not None and given.only is not None else ()
+    if function is not None:
+        call.do.run_spawned(function, tuple(items or ()), call.node)
+    return one(
+        Unknown((call.name, call.identity()), "what the processes return", call.label, escaped_from="torch.launch")
+    )
+
+
+@MODELS.callable("torch.distributed.launcher.api.elastic_launch", "torch.distributed.launcher.elastic_launch")
+def _elastic(call: Call) -> Values:
+    """`elastic_launch(config, main)(args)`."""
+    return call.arg(1, "entrypoint") or one(NONE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.tensors import note_printed, report
-from gpudoctor.lint.values.base import NONE, Const, Text, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.values.event import ClockRead, SeedSet
 from gpudoctor.lint.values.function import Context, FieldFactory, Instance, Partial
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
@@ -173,6 +173,12 @@ def _numbers(do: Interpreter, place: Location) -> Values:
 @MODELS.name("sys.argv")
 def _argv(do: Interpreter, place: Location) -> Values:
     return one(Unknown(("setting", "argv"), "the command line", "sys.argv", config=True))
+
+
+@MODELS.name("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING")
+def _type_checking(do: Interpreter, place: Location) -> Values:
+    """What stands under it is never executed; followed, its imports would go in circles."""
+    return one(FALSE)
 
 
 @MODELS.name("sys.platform")

@@ -61,6 +61,77 @@ SETTINGS = {
         if __name__ == "__main__":
             main()
         """,
+    "a group of click": """
+        import click
+        @click.group()
+        @click.option("--seed", default=1)
+        def cli(seed):
+            reveal(seed)  #: setting seed
+        @cli.command()
+        @click.option("--lr", default=0.1)
+        def train(lr):
+            reveal(lr)  #: setting lr
+        @cli.command("eval")
+        def evaluate():
+            reveal()  #: not (the command is train) and the command is evaluate
+        if __name__ == "__main__":
+            cli()
+        """,
+    "typer": """
+        import typer
+        app = typer.Typer()
+        state = {}
+        @app.callback()
+        def prepare(verbose: bool = False):
+            state["verbose"] = verbose
+        @app.command()
+        def train(lr: float = 0.1, name: str = typer.Option("net", "--name")):
+            reveal((lr, name, state["verbose"]))  #: (setting lr, setting name, setting verbose)
+        if __name__ == "__main__":
+            app()
+        """,
+    "fire": """
+        import fire
+        class Trainer:
+            def __init__(self, lr=0.1):
+                self.lr = lr
+            def train(self, epochs=2):
+                reveal((self.lr, epochs))  #: (setting lr, setting epochs)
+        def prepare(size=3):
+            reveal(size)  #: setting size
+        if __name__ == "__main__":
+            fire.Fire(Trainer)
+            fire.Fire({"prepare": prepare})
+        """,
+    "tyro": """
+        import tyro
+        from dataclasses import dataclass
+        @dataclass
+        class Config:
+            lr: float = 0.1
+            def warm(self):
+                return self.lr
+        config = tyro.cli(Config)
+        reveal((config.lr, config.warm()))  #: (setting lr, setting lr)
+        """,
+    "pydantic": """
+        from pydantic import BaseModel
+        class Config(BaseModel):
+            lr: float = 0.1
+            epochs: int
+        config = Config(epochs=3)
+        reveal((config.lr, config.epochs))  #: (0.1, 3)
+        """,
+    "absl": """
+        from absl import app, flags
+        FLAGS = flags.FLAGS
+        flags.DEFINE_float("lr", 0.1, "the rate")
+        _BIG = flags.DEFINE_bool("big", False, "a big one")
+        def main(argv):
+            reveal(FLAGS.lr)  #: setting FLAGS.lr
+            reveal(1 if _BIG.value else 2)  #: 1 if _BIG.value | 2 if not (_BIG.value)
+        app.run(main)
+        """,
     "OmegaConf": """
         from omegaconf import OmegaConf
         base = OmegaConf.load("config.yaml")

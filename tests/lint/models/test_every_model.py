@@ -14,13 +14,14 @@ for file in {*index.ALWAYS, *(file for files in index.BY_WORD.values() for file 
 
 ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
 PREPARED = """
-import torch, torch.nn as nn, torch.distributed as dist, argparse, os, accelerate, company
+import torch, torch.nn as nn, torch.distributed as dist, argparse, contextlib, os, accelerate, company, submitit, typer
 from torch.utils.data import DataLoader, TensorDataset
 unknown = company.thing
 args = argparse.ArgumentParser().parse_args()
 model = nn.Linear(2, 2)
 rank = dist.get_rank()
-class Plain: pass
+class Own:
+    pass
 """
 ARGUMENTS = (
     "",
@@ -48,6 +49,9 @@ KINDS = {
     "Work": "dist.all_reduce(torch.zeros(2), async_op=True)",
     "Managed": "accelerate.Accelerator()",
     "Parser": "argparse.ArgumentParser()",
+    "Commands": "typer.Typer()",
+    "Context": "contextlib.ExitStack()",
+    "Cluster": "submitit.AutoExecutor()",
     "Environ": "os.environ",
     "ListOf": "[model]",
     "DictOf": "{'a': model}",
@@ -57,8 +61,7 @@ KINDS = {
     "Text": "f'a{rank}'",
     "Unknown": "unknown",
     "Rank": "rank",
-    "Context": "torch.no_grad()",
-    "Instance": "Plain()",
+    "Instance": "Own()",
 }
 
 
