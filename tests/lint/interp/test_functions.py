@@ -191,6 +191,31 @@ def test_calls_are_followed(paper, source: str):
 
 
 OBJECTS = {
+    "an attribute that only some paths set": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Net:
+            stride = 1
+            def __init__(self):
+                if args.big:
+                    self.stride = 2
+                    self.extra = 3
+        net = Net()
+        reveal(net.stride)  #: 2 if args.big | 1 if not (args.big)
+        reveal(net.extra)  #: 3 if args.big
+        """,
+    "a dictionary that makes what is missing": """
+        from collections import defaultdict
+        class Meter:
+            def update(self, x):
+                self.last = x
+        meters = defaultdict(Meter)
+        meters["loss"].update(3)
+        reveal(meters["loss"].last)  #: 3
+        for name in open("names"):
+            meters[name].update(4)
+        reveal(defaultdict(list)["x"])  #: []
+        """,
     "attributes of self": """
         class Trainer:
             epochs = 2

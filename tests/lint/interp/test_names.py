@@ -93,6 +93,18 @@ CASES = {
         DEPTH = 4
         _hidden = 5
         """,
+    "what only type checkers see": """
+        from typing import TYPE_CHECKING
+        import helper
+        if TYPE_CHECKING:
+            reveal(1)  #: never
+        reveal(helper.two)  #: 2
+        # file: helper.py
+        import typing
+        if typing.TYPE_CHECKING:
+            from train import something
+        two = 2
+        """,
     "an import inside a function": """
         def main():
             from late import value

@@ -155,6 +155,20 @@ TORCHRUN = {
         dist.init_process_group("nccl", rank=rank)
         reveal((rank, local))  #: (global rank, local rank)
         """,
+    "jobs of submitit": """
+        import submitit
+        import torch.distributed as dist
+        class Trainer:
+            def __init__(self, lr):
+                self.lr = lr
+            def __call__(self):
+                job = submitit.JobEnvironment()
+                reveal((self.lr, job.local_rank, job.num_tasks))  #: (0.1, local rank, world size)
+                dist.init_process_group("nccl", rank=job.global_rank, world_size=job.num_tasks)
+        executor = submitit.AutoExecutor(folder="logs")
+        executor.update_parameters(nodes=2)
+        executor.submit(Trainer(0.1))
+        """,
     "SLURM alone": """
         import os, torch, torch.distributed as dist
         rank = int(os.environ["SLURM_PROCID"])
