@@ -37,10 +37,14 @@ def outline(program: Program) -> Iterator[Section]:
         lines = [line for event in program.log if (line := _line(event, describe, program)) is not None]
         if title == "Loops":
             lines = list(_loops(program))
+        if title in _ONCE_FOR_EACH_PLACE:
+            # In each round of a loop another path is written.
+            lines = list({(line.location, line.who): line for line in reversed(lines)}.values())[::-1]
         if lines:
             yield Section(title, tuple(dict.fromkeys(lines)))
 
 
+_ONCE_FOR_EACH_PLACE = ("Files",)
 Describe = dict[type[Any], Callable[[Any], str]]
 
 

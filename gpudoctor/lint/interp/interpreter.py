@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.interp import attributes, calls, containers, contexts, expressions, library, statements, tests
+from gpudoctor.lint.interp import (
+    attributes,
+    calls,
+    containers,
+    contexts,
+    expressions,
+    imports,
+    library,
+    statements,
+    tests,
+)
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import UNBOUND, Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
@@ -19,7 +29,7 @@ from gpudoctor.lint.models.index import load_models
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf
 from gpudoctor.lint.values.event import Event, RankTextUsed, SettingRead
-from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Library
+from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Library, ProjectModule
 from gpudoctor.lint.values.rank import Rank, Size
 
 if TYPE_CHECKING:
@@ -163,9 +173,28 @@ class Interpreter(Machine):
 
     def own_functions(self) -> list[Value]:
         """The functions that the current module defines."""
-        scope, file = self.frame.scopes[-1], self.frame.file
+        module = ProjectModule(self.frame.scopes[-1], self.frame.file.name)
+        return [each for each in self.defined_in(module) if isinstance(each, Function)]
+
+    def defined_in(self, module: Value) -> list[Value]:
+        """The classes and functions that a module of the project defines itself."""
+        scope = module.scope if isinstance(module, ProjectModule) else None
+        path = getattr(getattr(self.packages.get(scope), "source", None), "shown", "")
         found = (values.only for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
-        return [each for each in found if isinstance(each, Function) and each.file is file]
+        return [each for each in found if isinstance(each, (Function, Class)) and each.place.path == path]
+
+    def bound_in(self, module: Value, name: str) -> Values | None:
+        """What a module of the project binds a name to."""
+        return self.read((module.scope, name)) if isinstance(module, ProjectModule) else None
+
+    def import_named(self, name: str, node: ast.AST) -> Value:
+        bare = name.lstrip(".")
+        return imports.load(self, bare, len(name) - len(bare), node)
+
+    def modules_below(self, package: str) -> tuple[str, ...]:
+        """The names of the modules in a package of the project."""
+        found = self.project.find(self.frame.file, package)
+        return self.project.module_names(found) if found is not None else ()
 
     def call_node(self, node: ast.Call) -> Values:
         return calls.call_node(self, node)

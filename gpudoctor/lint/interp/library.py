@@ -12,6 +12,7 @@ from gpudoctor.lint.interp.attributes import class_of, library_call
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
+from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
@@ -247,6 +248,10 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
         return library_name(m, f"{value.name.removesuffix('__dict__')}{_text_of(only) or '*'}", node)
     if isinstance(value, ProjectModule) and _text_of(only):
         return m.attribute(value, _text_of(only), node)
+    if isinstance(value, ProjectModule):
+        found = member_named_by(m, value, only, library_call(m, "__getitem__", (index,), {}, node, value))
+        if found is not None:
+            return found
     if isinstance(value, Unknown):
         label = m.text(node, 40)
         key = ("item", value.key, only)

@@ -27,7 +27,7 @@ from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
-from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial
+from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.record import dataclass, field
 
@@ -376,24 +376,27 @@ class Machine:
             if self.evaluations > MAX_EVALUATIONS:
                 raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
 
-    def split(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-        """Follow both outcomes of a test, then join what lives."""
+    def split(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> bool | None:
+        """Follow both outcomes of a test, then join what lives: the answer with which all get on who do."""
         if isinstance(test, bool):
             (then if test else otherwise)()
-            return
+            return None
         # What was written on each side lies in a layer, so neither side sees the other's.
         base = self.path
         sides: list[Exit] = []
         aborted = False
+        answer: bool | None = None
         for literal, body in ((test, then), (test.negated(), otherwise)):
             if (end := self.side(base, literal, body)) is not None:
                 sides.append(end)
+                answer = body is then
             else:
                 aborted = aborted or self.aborted
         self.join(base, sides)
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
+        return answer if len(sides) == 1 else None
 
     def side(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Exit | None:
         """Follow one side of a branch in a layer of its own; None where it does not come out."""
@@ -507,7 +510,7 @@ def _most(values: Values) -> int:
 
 def _is_choice(value: Value) -> bool:
     """What an `elif` chain over experiments picks one of, and None before it. Loops do not pile these up."""
-    return isinstance(value, (Class, Function, Partial, Library, Instance)) or value == NONE
+    return isinstance(value, (Class, Function, Partial, Library, Instance, ProjectModule)) or value == NONE
 
 
 def one(value: Value, when: Condition = ALWAYS) -> Values:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
@@ -101,8 +102,39 @@ def _if(m: Interpreter, node: ast.If) -> None:
     # spawn imports the main module again: only the guard keeps it from spawning anew.
     guard = int(test is True and _is_main_guard(node.test))
     m.main_guards += guard
-    m.split(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
+    lives = m.split(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
     m.main_guards -= guard
+    if lives is not None:
+        _narrow(m, node.test, lives)
+
+
+def _narrow(m: Interpreter, test: ast.expr, answer: bool) -> None:
+    """`if model is None: raise`: whoever gets on has another model."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, answer = test.operand, not answer
+    subject = test
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+        subject = test.left
+    if not isinstance(subject, ast.Name):
+        return
+    held = m.evaluate(subject).given(m.path)
+    if len(held.bindings) < 2:
+        return
+    kept = [each for each in held.bindings if _may_answer(m, test, each.value) is not (not answer)]
+    if 0 < len(kept) < len(held.bindings):
+        m.bind(subject.id, ValueSet(kept))
+
+
+def _may_answer(m: Interpreter, test: ast.expr, value: Value) -> bool | None:
+    """What the test says of one value alone; None where that is open."""
+    if isinstance(test, ast.Compare):
+        if not (isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None):
+            return None
+        # What is not known may be None as well.
+        same = None if isinstance(value, (Unknown, Tensor)) else value == Const(None)
+        return same if same is None or isinstance(test.ops[0], ast.Is) else not same
+    found = m.truth(ValueSet.of(value), test)
+    return found if isinstance(found, bool) else None
 
 
 def _is_main_guard(test: ast.expr) -> bool:
@@ -271,8 +303,8 @@ def _assert(m: Interpreter, node: ast.Assert) -> None:
     if test is False:
         m.abort()
     # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
-    elif isinstance(test, Literal):
-        m.split(test, lambda: None, m.abort)
+    elif isinstance(test, Literal) and m.split(test, lambda: None, m.abort):
+        _narrow(m, node.test, True)
 
 
 def _match(m: Interpreter, node: ast.Match) -> None:

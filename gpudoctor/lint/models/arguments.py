@@ -23,6 +23,8 @@ class Parser(Made):
     label: str
 
 
+DEFAULTS = Library("argparse.default")
+"""Under it stand the texts that options are where the user leaves them out."""
 OPTIONS = Library("click.option")
 """Under it stand the options whose value the launcher decides."""
 
@@ -57,6 +59,7 @@ def _add_argument(call: Call) -> Values:
     name = given if isinstance(given, str) else long.lstrip("-").replace("-", "_")
     default = call.keywords.get("default")
     call.emit(ArgumentDeclared, name=name, flags=flags, default=default)
+    note_default(call, name, default)
     assert call.receiver is not None
     declared = declared_by(call, name, default)
     if declared is not None:
@@ -66,6 +69,13 @@ def _add_argument(call: Call) -> Values:
     known = names.only.items if names is not None and isinstance(names.only, TupleOf) else ()
     call.do.set_fact(call.receiver, "names", one(TupleOf((*known, one(Const(name))))))
     return one(NONE)
+
+
+def note_default(call: Call, name: str, default: Values | None) -> None:
+    """Remember the text that an option is if nothing else is said: it often names a model."""
+    only = default.only if default is not None else None
+    if isinstance(only, Const) and isinstance(only.value, str):
+        call.do.set_fact(DEFAULTS, name, one(only))
 
 
 def declared_by(call: Call, name: str, default: Values | None) -> Values | None:

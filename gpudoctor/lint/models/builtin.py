@@ -253,6 +253,12 @@ def _format(call: Call) -> Values:
 
 @MODELS.method(Const, "join")
 def _join(call: Call) -> Values:
+    only = call.args[0].only if call.args else None
+    items = call.do.known_items(only) if only is not None else None
+    # `".".join(["models", name])` names a module.
+    if items and call.receiver is not None and all(item.only is not None for item in items):
+        parts = [part for item in items for part in (call.receiver, item.only) if part is not None]
+        return one(Text(tuple(parts[1:])))
     return one(Text(tuple(flat(call.do, call.all_values()))))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
-from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
-from gpudoctor.lint.models.arguments import OPTIONS, declared_by, texts
+from gpudoctor.lint.models.arguments import OPTIONS, declared_by, note_default, texts
+from gpudoctor.lint.models.lookups import one_of
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import ArgumentDeclared
@@ -37,6 +36,7 @@ def _option(call: Call) -> Values:
     name = long.lstrip("-").partition("/")[0].replace("-", "_")
     if name:
         call.emit(ArgumentDeclared, name=name, flags=flags, default=call.keywords.get("default"))
+        note_default(call, name, call.keywords.get("default"))
         declared = declared_by(call, name, call.keywords.get("default"))
         if declared is not None:
             call.do.set_fact(OPTIONS, name, declared)
@@ -133,16 +133,7 @@ def _start_one(call: Call, choices: list[Value]) -> Values | None:
     choices = [value for value in choices if isinstance(value, (Function, Bound, Class, Commands))]
     if len(choices) < 2:
         return _start(call, choices[0]) if choices else None
-    bindings, when = [], ALWAYS
-    for value in choices:
-        atom = Atom(("command", call.place, value), text=f"the command is {_name(value)}", switch=True)
-        bindings.append(Binding(value, when.also(Literal(atom, True))))
-        when = when.also(Literal(atom, False))
-    return call.do.each(ValueSet(bindings), lambda value: _start(call, value), call.node)
-
-
-def _name(value: Value) -> str:
-    return _name(value.function) if isinstance(value, Bound) else getattr(value, "label", "")
+    return call.do.each(one_of(call, choices), lambda value: _start(call, value), call.node)
 
 
 def _start(call: Call, value: Value) -> Values:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-ALWAYS = ("builtin", "containers", "reflection", "standard", "tensors", "environment", "arguments", "commands")
+ALWAYS = (
+    "builtin", "containers", "reflection", "lookups", "standard", "tensors", "environment", "arguments", "commands",
+)  # fmt: skip
 BY_WORD = {
     "torch": (
         "torch_core",

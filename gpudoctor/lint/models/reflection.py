@@ -6,11 +6,12 @@ from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.builtin import unknown
+from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.wrapper_names import CALLABLES, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.function import Bound, Class, Function, Instance, Library, Method, Namespace
+from gpudoctor.lint.values.function import Bound, Class, Function, Instance, Library, Method, Namespace, ProjectModule
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.values.tensor import Tensor
 
@@ -126,6 +127,9 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
 @MODELS.callable("builtins.getattr")
 def _getattr(call: Call) -> Values:
     value, name = (call.args[0], call.constant(1, "name")) if len(call.args) > 1 else (None, None)
+    if value is not None and not isinstance(name, str) and value.all(lambda each: isinstance(each, ProjectModule)):
+        # One of several modules: what is asked of each is its own.
+        return call.do.each(value, lambda each: _member(call, each), call.node)
     if value is None or not isinstance(name, str):
         receiver = call.args[0].only if call.args else None
         if isinstance(receiver, Library) and MODELS.find(f"{receiver.name}.*") is not None:
@@ -137,6 +141,12 @@ def _getattr(call: Call) -> Values:
         )
     here = value.given(call.do.path)
     return union(_get(call, each.value, name).under(each.when) for each in here.bindings)
+
+
+def _member(call: Call, module: Value) -> Values:
+    found = member_named_by(call.do, module, call.args[1].given(call.do.path).only, call)
+    why = "an attribute whose name is not known"
+    return found if found is not None else one(Unknown(("getattr", module, call.args[1:]), why, call.label))
 
 
 def _get(call: Call, value: Value, name: str) -> Values:

@@ -103,6 +103,15 @@ def holds_python(folder: str) -> bool:
 
 
 @question
+def modules_in(folder: str) -> list[str]:
+    """The names under which the files and packages of a folder are imported."""
+    entries = list(_scan(folder))
+    # Beside files, folders are parts of another kind.
+    files = [entry.name.removesuffix(".py") for entry in entries if _is_python(entry) and entry.name[0] != "_"]
+    return [name for name in files or [each.name for each in entries if is_package(each.path)] if name.isidentifier()]
+
+
+@question
 def _is_python_home(folder: str) -> bool:
     return any(
         _is_python(entry) or (entry.name.isidentifier() and _is_folder(entry) and is_package(entry.path))

@@ -11,6 +11,7 @@ from gpudoctor.lint.source.layout import (
     holds_python,
     is_inside,
     is_package,
+    modules_in,
     package_root,
     plain_folders,
     project_root,
@@ -122,6 +123,14 @@ class Project:
             return self._under(str(package.source.path.parent), [name]) if package.is_package else None
         found = [self._under(str(folder), [name]) for folder in package.folders]
         return self._best(found)
+
+    def module_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
+        """The names of the modules inside a package, sorted; those that begin with a line below are its own affair."""
+        if isinstance(package, ModuleFile):
+            folders = [str(package.source.path.parent)] if package.is_package else []
+        else:
+            folders = list(map(str, package.folders))
+        return tuple(sorted({name for folder in folders for name in modules_in(folder) if name[0] != "_"}))
 
     def add_search_path(self, folder: Path) -> None:
         """The program puts this folder on `sys.path`."""

@@ -140,6 +140,24 @@ BRANCHES = {
         reveal(1 if args.a else 2)  #: 1 if args.a | 2 if not (args.a)
         reveal(1 if True else 2)  #: 1
         """,
+    "what a test has ruled out": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def pick():
+            found = "it" if args.b else None
+            if args.c:
+                found = None
+            if found is None:
+                raise ValueError
+            if found != "it":
+                reveal(1)  #: never
+            other = "it" if args.a else 0
+            if not other:
+                return
+            if other != "it":
+                reveal(2)  #: never
+        pick()
+        """,
     "early returns": """
         import argparse
         args = argparse.ArgumentParser().parse_args()

@@ -105,6 +105,34 @@ CASES = {
             from train import something
         two = 2
         """,
+    "modules and classes that a setting names": """
+        import argparse, importlib
+        import nets
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--model", default="small")
+        parser.add_argument("--other")
+        args = parser.parse_args()
+        module = importlib.import_module(f"nets.{args.model}_net")
+        reveal(module.Net)  #: Small
+        reveal(getattr(nets, args.model)())  #: 7
+        reveal(nets.__dict__[args.model]())  #: 7
+        other = importlib.import_module(".".join(["nets", args.other]))
+        found = getattr(other, args.other)
+        reveal(found)  #: Large if nets.large_net is chosen | Small if not (nets.large_net is chosen)
+        reveal(importlib.import_module("nets.large_net").depth)  #: 9
+        # file: nets/__init__.py
+        def small():
+            return 7
+        # file: nets/small_net.py
+        class Small:
+            pass
+        Net = Small
+        # file: nets/large_net.py
+        depth = 9
+        class Large:
+            pass
+        Net = Large
+        """,
     "an import inside a function": """
         def main():
             from late import value

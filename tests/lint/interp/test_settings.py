@@ -73,7 +73,7 @@ SETTINGS = {
             reveal(lr)  #: setting lr
         @cli.command("eval")
         def evaluate():
-            reveal()  #: not (the command is train) and the command is evaluate
+            reveal()  #: not (train is chosen)
         if __name__ == "__main__":
             cli()
         """,

@@ -1,0 +1,104 @@
+"""Modules, classes and functions that a setting names: `import_module(f"models.{name}")`, `getattr(models, name)`."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
+from gpudoctor.lint.models.arguments import DEFAULTS
+from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.function import Bound, Class, ProjectModule
+
+MAX_MODULES = 4
+"""Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
+MAX_IN_PACKAGE = 40
+"""Of a package with more modules, nothing is said."""
+
+
+@MODELS.callable("importlib.import_module", "builtins.__import__")
+def _import_module(call: Call) -> Values:
+    name = call.args[0].given(call.do.path).only if call.args else None
+    package = call.constant(1, "package")
+    before = package if isinstance(package, str) else ""
+    if isinstance(name, Const) and isinstance(name.value, str):
+        return one(
+            call.do.import_named(f"{before}{name.value}" if name.value.startswith(".") else name.value, call.node)
+        )
+    found = _modules(call, name) if name is not None else []
+    if found:
+        return one_of(call, [call.do.import_named(each, call.node) for each in found])
+    why = "a module whose name is not known"
+    call.do.lose(f"{why} is imported", call.place)
+    return one(Unknown((call.name, call.args), why, call.label))
+
+
+def _modules(call: Call, name: Value) -> list[str]:
+    """The modules that `f"package.{name}_model"` may mean, or the one that it means if nothing else is said."""
+    start, middle, end = _pattern(name)
+    package, _, prefix = start.rpartition(".")
+    if not package or middle is None:
+        return []
+    names = [each for each in call.do.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
+    usual = default_of(call.do, middle)
+    if isinstance(usual, Const) and f"{prefix}{usual.value}{end}" in names:
+        return [f"{package}.{prefix}{usual.value}{end}"]
+    # In `models`, what is called a model comes before its tools.
+    word = package.rpartition(".")[2].removesuffix("s")
+    names.sort(key=lambda each: word not in each)
+    if len(names) > MAX_MODULES:
+        call.do.lose(
+            f"one of {len(names)} modules in {package} is imported, of which {MAX_MODULES} were read", call.place
+        )
+    return [f"{package}.{each}" for each in names[:MAX_MODULES]] if len(names) <= MAX_IN_PACKAGE else []
+
+
+def _pattern(name: Value) -> tuple[str, Value | None, str]:
+    """What a text begins with, the one part that is not known, and what it ends with."""
+    parts = list(name.parts) if isinstance(name, Text) else [name]
+    start, end = "", ""
+    while parts and isinstance(parts[0], Const):
+        start += str(parts.pop(0).value)  # type: ignore[attr-defined]
+    while parts and isinstance(parts[-1], Const):
+        end = str(parts.pop().value) + end  # type: ignore[attr-defined]
+    return start, parts[0] if len(parts) == 1 else None, end
+
+
+def default_of(do: Interpreter, value: Value | None) -> Value | None:
+    """What a setting is where the user says nothing about it."""
+    key = value.key if isinstance(value, Unknown) and value.config else None
+    if not (isinstance(key, tuple) and len(key) == 2 and key[0] == "setting" and isinstance(key[1], str)):
+        return None
+    found = do.fact(DEFAULTS, key[1])
+    return found.only if found is not None else None
+
+
+def member_named_by(do: Interpreter, module: Value, name: Value | None, call: Call) -> Values | None:
+    """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
+    usual = default_of(do, name)
+    if isinstance(usual, Const) and isinstance(usual.value, str):
+        found = do.bound_in(module, usual.value)
+        if found is not None:
+            return found
+    choices: list[Value] = [each for each in do.defined_in(module) if isinstance(each, Class)]
+    # With something to fall back on, another module may be the one that has it.
+    other = call.arg(2, "default")
+    choices += list(other or ())
+    return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def one_of(call: Call, choices: list[Value]) -> Values:
+    """The user's choice: one of these on all ranks."""
+    if len(choices) == 1:
+        return one(choices[0])
+    bindings, when = [], ALWAYS
+    for value in choices[:-1]:
+        atom = Atom(("choice", call.place, value), text=f"{_name(value)} is chosen", switch=True)
+        bindings.append(Binding(value, when.also(Literal(atom, True))))
+        when = when.also(Literal(atom, False))
+    return ValueSet([*bindings, Binding(choices[-1], when)])
+
+
+def _name(value: Value) -> str:
+    if isinstance(value, Bound):
+        return value.name
+    return value.name if isinstance(value, ProjectModule) else str(getattr(value, "label", "it"))
