@@ -15,8 +15,10 @@ from gpudoctor.lint.dismiss import says_nothing
 from gpudoctor.lint.entries import Start, start_of
 from gpudoctor.lint.source.discover import collect, concerns_training
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
+from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
+from gpudoctor.lint.source.scripts import started_in
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -97,12 +99,19 @@ def _reading(
 def _look(source: SourceFile | Unreadable, keep_tree: bool) -> _Look | Unreadable:
     if isinstance(source, Unreadable):
         return source
-    start = start_of(source.tree, source.path.name)
+    start = _start_of(source)
     look = _Look(source, start, start is Start.NEVER and says_nothing(source))
     # Of many files most are not executed, and the others later.
     if not keep_tree:
         source.forget_tree()
     return look
+
+
+def _start_of(file: SourceFile) -> Start:
+    found = start_of(file.tree, file.path.name)
+    root, marked = project_root(os.path.dirname(file.path)) if found is Start.NEVER else ("", False)
+    # `[project.scripts]` starts a function by its name, so the file itself does nothing.
+    return Start.MAIN if marked and started_in(str(file.path), root) else found
 
 
 def is_excluded(path: str, request: Request) -> bool:

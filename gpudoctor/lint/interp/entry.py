@@ -10,7 +10,7 @@ from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.values.base import Unknown, Value
-from gpudoctor.lint.values.function import Class, Function
+from gpudoctor.lint.values.function import Class, Function, Library
 from gpudoctor.lint.values.module import Module
 
 if TYPE_CHECKING:
@@ -79,6 +79,21 @@ def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
                 _call(m, only)
         elif isinstance(only, Class) and only.node in file.source.tree.body:
             _call_methods(m, only, mentioned)
+    m.frames.pop()
+
+
+def run_commands(m: Interpreter, scope: Hashable, file: ModuleFile, names: tuple[str, ...]) -> None:
+    """Start what the project offers as commands, each as a program of its own."""
+    m.frames.append(module_frame(scope, file))
+    m.frame.base_depth = m.store.depth
+    for name in names:
+        values = m.read((scope, name))
+        # What is defined elsewhere is started where it stands.
+        if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
+            with m.store.layer():
+                m.path, m.dead = type(m.path)(), False
+                m.call(values, (), {}, getattr(values.only, "node", file.source.tree.body[-1]))
+            m.dead = False
     m.frames.pop()
 
 

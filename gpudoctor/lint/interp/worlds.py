@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.entry import is_entry, run_as_library
+from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
@@ -121,10 +121,12 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     scope: Hashable = ("module", entry.name, entry.source.shown)
     m.packages[scope] = entry
     m.main_scope = scope
-    whole = is_entry(entry.source.tree)
+    commands = () if is_entry(entry.source.tree) else m.project.started_in(entry)
+    whole = bool(commands) or is_entry(entry.source.tree)
     try:
         with m.budget:
             m.run_module(scope, entry)
+            run_commands(m, scope, entry, commands)
             if not whole:
                 run_as_library(m, scope, entry)
     except OutOfBudget as limit:

@@ -20,6 +20,7 @@ from gpudoctor.lint.source.layout import (
 from gpudoctor.lint.source.libraries import LIBRARIES, SHADOWED_BY_PACKAGES, is_always_loaded, is_standard
 from gpudoctor.lint.source.limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.looks import CONTENT, is_file, is_folder, note, real_path
+from gpudoctor.lint.source.scripts import started_in
 from gpudoctor.record import dataclass
 
 
@@ -123,6 +124,10 @@ class Project:
             return self._under(str(package.source.path.parent), [name]) if package.is_package else None
         found = [self._under(str(folder), [name]) for folder in package.folders]
         return self._best(found)
+
+    def started_in(self, module: ModuleFile) -> tuple[str, ...]:
+        """The functions of a module that commands of the project start."""
+        return started_in(os.path.realpath(module.source.path), self._root) if self._marked else ()
 
     def module_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
         """The names of the modules inside a package, sorted; those that begin with a line below are its own affair."""

@@ -328,3 +328,23 @@ def test_a_group_of_one_is_one_process(paper, group: str):
         mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (1,))
         """
     assert [program.world for program in paper(source, launch="auto").programs] == [World.SINGLE]
+
+
+def test_a_function_that_the_project_starts_by_name_is_the_program(paper, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n\n[project.scripts]\ngo = "train:main"\n')
+    found = paper(
+        """
+        import click
+        import torch.distributed as dist
+        @click.command()
+        @click.option("--lr")
+        def main(lr):
+            reveal(lr)  #: setting lr
+            dist.init_process_group("nccl")
+        def helper(x):
+            reveal(x)  #: never
+        """,
+        launch="auto",
+    )
+    assert found.program.whole
+    assert found.program.world is World.TORCHRUN

@@ -1,0 +1,39 @@
+"""Which functions a project starts under a name of their own: `train = "package.cli:main"`."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from gpudoctor.lint.source.limits import MAX_SETUP_BYTES
+from gpudoctor.lint.source.looks import question
+
+_TARGET = r"""["']?[\w.-]+["']?\s*=\s*["']?([\w.]+):(\w+)"""
+_SECTION = re.compile(r"^\[(?:project\.scripts|tool\.poetry\.scripts)\]\s*$(.*?)(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
+_CONSOLE = re.compile(r"console_scripts['\"]?\s*[=:](.*?)(?=^\[|\]|\Z)", re.MULTILINE | re.DOTALL)
+_FILES = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _CONSOLE))
+
+
+def started_in(path: str, root: str) -> tuple[str, ...]:
+    """The functions of a file that commands of the project start."""
+    inside = os.path.relpath(path, root).removesuffix(".py").removesuffix(f"{os.sep}__init__")
+    dotted = inside.replace(os.sep, ".")
+    # Of `src/package/cli.py`, the names count from some folder above.
+    pairs = (target.split(":") for target in scripts(root))
+    return tuple(dict.fromkeys(name for module, name in pairs if f".{dotted}".endswith(f".{module}")))
+
+
+@question
+def scripts(root: str) -> list[str]:
+    """The commands of a project, as `module:function`."""
+    texts = ((section, _text(os.path.join(root, name))) for name, section in _FILES)
+    parts = [part for section, text in texts for part in section.findall(text)]
+    return [f"{module}:{name}" for part in parts for module, name in re.findall(_TARGET, part)]
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

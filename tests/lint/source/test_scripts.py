@@ -1,0 +1,30 @@
+"""The commands that a project offers, in each of the files that may say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.lint.source.scripts import scripts, started_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = {
+    "pyproject.toml": '[project]\nname = "x"\n[project.scripts]\ngo = "pkg.cli:main"\n[tool.x]\nno = "a:b"\n',
+    "setup.cfg": "[metadata]\nname = x\n[options.entry_points]\nconsole_scripts =\n    go = pkg.cli:main\n[flake8]\n",
+    "setup.py": "setup(entry_points={'console_scripts': ['go=pkg.cli:main',\n]}, other=['a=b:c'])\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_commands_are_found(tmp_path: Path, name: str):
+    (tmp_path / name).write_text(FILES[name], encoding="utf-8")
+    assert scripts(str(tmp_path)) == ["pkg.cli:main"]
+    assert started_in(str(tmp_path / "src" / "pkg" / "cli.py"), str(tmp_path)) == ("main",)
+    assert started_in(str(tmp_path / "pkg" / "other.py"), str(tmp_path)) == ()
+
+
+def test_a_project_without_commands_has_none(tmp_path: Path):
+    assert scripts(str(tmp_path)) == []
