@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.machine import Frame, one
 from gpudoctor.lint.models.api import MODELS
 from gpudoctor.lint.values.base import Unknown, Value, Values
@@ -45,7 +46,19 @@ def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef
     for values, decorator in others:
         # An unknown decorator is taken to keep the function: most only log or time it.
         if not values.all(lambda value: isinstance(value, Unknown)):
-            result = m.call(values, (result,), {}, decorator)
+            result = _decorated(m, values, result, decorator)
+    return result
+
+
+def _decorated(m: Interpreter, decorator: Values, function: Values, node: ast.expr) -> Values:
+    only = decorator.only
+    kept = m.decorated.get(only.node, 0) if isinstance(only, Function) else 0
+    # A registry of a thousand models tells nothing more after the first ones.
+    if kept >= MAX_DECORATED:
+        return function
+    result = m.call(decorator, (function,), {}, node)
+    if isinstance(only, Function):
+        m.decorated[only.node] = kept + 1 if result == function else 0
     return result
 
 

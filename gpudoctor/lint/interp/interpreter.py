@@ -55,6 +55,8 @@ class Interpreter(Machine):
         self.augmenting = False
         self.main_scope: Hashable = None
         self.main_guards = 0
+        self.decorated: dict[ast.AST, int] = {}
+        """How often each decorator has given a function back as it was, one time after the other."""
 
     # --- modules -----------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ MAX_CHOICES = 16
 """The same for classes, functions and objects of the program, one of which a setting picks."""
 MAX_TOGETHER = 32
 """An expression that may have more values than this, before a name holds it, is unknown too."""
+MAX_DECORATED = 40
+"""A decorator that gave so many functions back as they were is taken to do so with the others too."""
 LONG_FUNCTION = 30
 """A function that took more statements than this, and did nothing that rules ask about, is not followed again with
 arguments that it had before, and not more than twice with others."""

@@ -250,3 +250,12 @@ def test_odd_files_are_no_crash(paper, source: str):
     program = paper(source + "\n" if source else "\n", launch="auto").program
     assert program.entry == "train.py"
     assert not program.cut_short
+
+
+def test_a_registry_is_followed_for_the_first_functions_only(paper):
+    many = "".join(f"@register\ndef f{n}():\n    return {n}\n" for n in range(limits.MAX_DECORATED + 5))
+    paper(
+        "known = []\ndef register(f):\n    known.append(f)\n    return f\n"
+        f"{many}reveal(f{limits.MAX_DECORATED + 2}())  #: {limits.MAX_DECORATED + 2}\n"
+        f"reveal(len(known))  #: {limits.MAX_DECORATED}\n"
+    )
