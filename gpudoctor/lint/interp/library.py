@@ -181,9 +181,8 @@ def _note_unread(m: Interpreter, value: Unknown, given: tuple[Values, ...], node
     # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
     if value.escaped_from and is_harmless(value.escaped_from):
         return
-    handed = _objects(m, [value for each in given for value in each], 0)
     # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
-    if not handed and _method_of(value) in DATA_METHODS:
+    if _method_of(value) in DATA_METHODS and not _objects(m, [each for values in given for each in values]):
         return
     note_escape(m, value.escaped_from or value.label or "unknown code", given, node)
     if not value.escaped_from:
