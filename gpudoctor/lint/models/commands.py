@@ -174,8 +174,12 @@ def _parameters(do: Interpreter, value: Value) -> list[str]:
 
 @MODELS.name("absl.flags.FLAGS", "gflags.FLAGS", "tensorflow.app.flags.FLAGS")
 def _flags(do: Interpreter, place: Location) -> Values:
+    return one(_all_flags(place))
+
+
+def _all_flags(place: Location) -> Namespace:
     """The flags of all modules, in one object."""
-    return one(Namespace(("absl.flags.FLAGS",), place, "FLAGS", "absl"))
+    return Namespace(("absl.flags.FLAGS",), place, "FLAGS", "absl")
 
 
 @MODELS.callable("absl.flags.*")
@@ -187,9 +191,8 @@ def _define(call: Call) -> Values:
     default = call.arg(1, "default")
     call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default)
     declared = declared_by(call, name, default)
-    flags = _flags(call.do, call.place).only
-    if declared is not None and flags is not None:
-        call.do.set_fact(flags, f"declared {name}", declared)
+    if declared is not None:
+        call.do.set_fact(_all_flags(call.place), f"declared {name}", declared)
     return one(Unknown(("setting", name), "chosen at the start", name, config=True))
 
 

@@ -40,8 +40,9 @@ def _modules(call: Call, name: Value) -> list[str]:
         return []
     names = [each for each in call.do.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
     usual = default_of(call.do, middle)
-    if isinstance(usual, Const) and f"{prefix}{usual.value}{end}" in names:
-        return [f"{package}.{prefix}{usual.value}{end}"]
+    chosen = f"{prefix}{usual.value}{end}" if isinstance(usual, Const) and isinstance(usual.value, str) else None
+    if chosen in names:
+        return [f"{package}.{chosen}"]
     # In `models`, what is called a model comes before its tools.
     word = package.rpartition(".")[2].removesuffix("s")
     names.sort(key=lambda each: word not in each)
