@@ -648,8 +648,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.host_sync_every_step",
         summary="Each training step makes the program wait for the GPU.",
         shows_in_run=True,
-        needs=("ClockRead", "Forward", "HostSync"),
-        size=6740,
+        size=6944,
     ),
     RuleCard(
         code="GPU802",
