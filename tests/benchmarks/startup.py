@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,8 @@ class Took(NamedTuple):
 
     clock: float
     processor: float
+    memory: int
+    """The most that it held at once, in MiB."""
 
 
 Seconds = dict[str, list[Took]]
@@ -76,10 +78,13 @@ def _commands(script: Path, torchfix: Path) -> dict[str, list[str]]:
     }
 
 
-def measure(commands: dict[str, list[str]], rounds: int, folder: Path) -> Seconds:
+def measure(
+    commands: dict[str, list[str]], rounds: int, folder: Path, before_round: Callable[[], object] = lambda: None
+) -> Seconds:
     """What each command took in each round, after one round that warms the disk and is not counted."""
     seconds: Seconds = {name: [] for name in commands}
     for number in range(rounds + 1):
+        before_round()
         for name, command in commands.items():
             took = _run(command, folder)
             if number:
@@ -99,7 +104,7 @@ def _run(command: list[str], folder: Path) -> Took:
         if process.returncode > 1:
             output.seek(0)
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{output.read().decode()}")
-    return Took(elapsed, usage.ru_utime + usage.ru_stime)
+    return Took(elapsed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
 
 
 def table(script: Path, seconds: Seconds, base: str) -> str:
@@ -114,14 +119,15 @@ def table(script: Path, seconds: Seconds, base: str) -> str:
     ]
     for name, times in seconds.items():
         pairs = list(zip(seconds[base], times, strict=True))
-        clock = _spread(one.clock / other.clock for one, other in pairs) if name != base else "1"
-        processor = _spread(one.processor / other.processor for one, other in pairs) if name != base else "1"
+        clock = spread(one.clock / other.clock for one, other in pairs) if name != base else "1"
+        processor = spread(one.processor / other.processor for one, other in pairs) if name != base else "1"
         median = statistics.median(took.clock for took in times)
         rows.append(f"| `{name}` | {median:.3f} | {clock} | {processor} |")
     return "\n".join(rows)
 
 
-def _spread(ratios: Iterable[float]) -> str:
+def spread(ratios: Iterable[float]) -> str:
+    """The smallest, middle and largest of the ratios."""
     ordered = sorted(ratios)
     return f"{ordered[0]:.2f}, {statistics.median(ordered):.2f}, {ordered[-1]:.2f}"
 
