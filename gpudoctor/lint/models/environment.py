@@ -125,7 +125,8 @@ def write(call: Call) -> Values:
     """`os.environ[name] = value`."""
     name = _name(call.arg(0, "key"))
     if name is not None:
-        value = call.args[1]
+        # `setdefault("RANK")` without a value raises; what follows is not ours to judge.
+        value = call.arg(1, "value") or one(NONE)
         call.emit(EnvironmentWrite, name=name, value=value)
         # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
         call.do.set_fact(ENVIRON, name, value)

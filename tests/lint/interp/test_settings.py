@@ -272,3 +272,7 @@ def test_a_product_remembers_the_number_of_processes(paper, size: str, factor: s
         """
     )
     assert repr(found.event(MakeLoader).loader.batch_size.only.times) == factor
+
+
+def test_a_variable_that_is_set_to_nothing_is_no_crash(paper):
+    paper("import os\nos.environ.setdefault('X')\nos.environ.__setitem__('Y')\nreveal('after')  #: 'after'\n")
