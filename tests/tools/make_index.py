@@ -37,6 +37,8 @@ __all__ = ["CARDS", "Safety"]
 CARDS: tuple[RuleCard, ...] = (
 '''
 
+_WIDTH = 120
+
 _ASKED_THROUGH = {"forwards": "Forward", "calls_in_graph": "Forward", "iterations_of": "Iterate", "lost": "Lost"}
 """Questions of a program that are answered from events without naming their class."""
 
@@ -113,13 +115,18 @@ def _file_of(module: str) -> Path:
 
 
 def _entry(card: RuleCard) -> str:
-    """A card as source, without what is as usual anyway."""
-    lines = ["    RuleCard(\n"]
+    """A card as source, without what is as usual anyway: a few full lines, so that the index stays a short file."""
+    lines = ["    RuleCard("]
     for field in fields(RuleCard):
         value = getattr(card, field.name)
-        if value != field.default:
-            lines.append(f"        {field.name}={_source(value)},\n")
-    return "".join(lines) + "    ),\n"
+        if value == field.default:
+            continue
+        part = f"{field.name}={_source(value)},"
+        if len(lines) == 1 or len(lines[-1]) + 1 + len(part) > _WIDTH:
+            lines.append(f"        {part}")
+        else:
+            lines[-1] += f" {part}"
+    return "\n".join([*lines, "    ),\n"])
 
 
 def _source(value: object) -> str:
