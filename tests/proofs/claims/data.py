@@ -142,31 +142,3 @@ def _both_uses(run: Run) -> tuple[set[str], set[str]]:
         for each in rank.passes:
             used[each.trains].update(each.rows)
     return used[True], used[False]
-
-
-@claim
-def batches_made_in_line(run: Run) -> Judgement:
-    """The process that trains makes the batches itself, between its steps."""
-    workers = _workers(run)
-    return bool(workers) and not any(workers), f"workers of the loaders: {workers}"
-
-
-@claim
-def batches_made_ahead(run: Run) -> Judgement:
-    """Other processes make the batches while the training goes on."""
-    workers = _workers(run)
-    return bool(workers) and all(workers), f"workers of the loaders: {workers}"
-
-
-def _workers(run: Run) -> list[int]:
-    """How many workers each pass has whose batches were followed by a step."""
-    found = []
-    for rank in run.ranks:
-        current: int | None = None
-        for line in rank.of("pass", "step"):
-            if line["kind"] == "pass":
-                current = line["workers"]
-            elif current is not None:
-                found.append(current)
-                current = None
-    return found
