@@ -294,7 +294,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=7054,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=7241,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",

@@ -6,9 +6,10 @@
 rank 0 at every forward, also under `eval()` and `no_grad()`. FSDP gathers the parameters at every forward. Both need
 all ranks (the processes, one for each GPU). Where only rank 0 evaluates or draws samples through the wrapper, it
 stands still, or its broadcast is taken for another one of the other ranks. The watchdog ends the job after minutes
-(`Watchdog caught collective operation timeout: WorkNCCL(... OpType=BROADCAST ...)`). With gradients switched on, DDP
-may wait even for a model without buffers, because it rearranges its buckets together with the others after the first
-backward.
+(`Watchdog caught collective operation timeout: WorkNCCL(... OpType=BROADCAST ...)`). Between two epochs the broadcast
+may meet that of the others' next training step by luck; the job then goes on, and stands still after the last epoch.
+With gradients switched on, DDP may wait even for a model without buffers, because it rearranges its buckets together
+with the others after the first backward.
 
 ## Bad
 
@@ -62,7 +63,8 @@ model has buffers, the finding is a warning.
 ## Sources
 
 pytorch/pytorch#54059, cfzd/Ultra-Fast-Lane-Detection-v2#119, huggingface/accelerate#3380; run on two CPU ranks with
-torch 2.13: a model with batch norm stands still, one without buffers returns under `no_grad`.
+torch 2.13: a model with batch norm stands still, at the latest after the last epoch; one without buffers returns under
+`no_grad`.
 """
 
 from __future__ import annotations
