@@ -15,9 +15,6 @@ from gpudoctor.lint.values.function import Bound, Class, Context, Function, Libr
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
-TRANSPARENT = frozenset(
-    {"functools.wraps", "functools.lru_cache", "functools.cache", "typing.no_type_check", "typing.overload"}
-)
 MAKES_FIELDS = ("dataclass", "attr.s", "attr.attrs", "attr.define", "attrs.define", "attrs.frozen", "chz.chz")
 KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property": "property"}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Made, Text, Truth, Unknown, Value
-from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.function import Class, Library
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -303,8 +303,3 @@ def _atom(kind: str, parts: list[Literal], text: str, place: object) -> Atom:
         every=tuple(parts) if kind == "and" else (),
         none=tuple(parts) if kind == "or" else (),
     )
-
-
-def is_container(value: Value) -> bool:
-    """A tuple, list or dictionary."""
-    return isinstance(value, (TupleOf, ListOf, DictOf))

@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 IN_PLACE_OR_META = frozenset(
     {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "type", "get_device"}
 )
-# Each of these waits until the stream has computed the value.
-TO_HOST = frozenset({"item", "tolist", "numpy", "cpu", "nonzero"})
 PLAIN_ATTRIBUTES = frozenset(
     {"shape", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "is_leaf", "layout", "names"}
 )
-# `output.loss` of transformers is a part of the output, not a property of a tensor.
-PARTS = frozenset({"T", "real", "imag", "loss", "logits", "mT", "H"})
 METHODS = frozenset(
     # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
     """

@@ -13,8 +13,6 @@ from gpudoctor.lint.values.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
-NO_OPTIMIZERS = ("clip_grad", "summary", "count", "num_params", "print", "isinstance", "len", "flatten", "norm")
-
 
 def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool]:
     """The modules whose parameters are among these values, and whether that is all."""
