@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.report": {"gpudoctor.diagnostic"},
     "gpudoctor.ranks": {"gpudoctor.errors"},
+    "gpudoctor.probe": {"gpudoctor.ranks", "gpudoctor.diagnostic", "gpudoctor.errors", "gpudoctor.config"},
     # `gpudoctor.lint.flow` gives rules the types of conditions, nothing that acts.
     "gpudoctor_rules": {
         "gpudoctor.rule",
@@ -61,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
-NEEDED_LATE = {"rich", "libcst", "torch"}
+NEEDED_LATE = {"rich", "libcst", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 INTERPRETER = "gpudoctor.lint.examine"
 

@@ -1,0 +1,60 @@
+"""A report as JSON, and back. The schema is stable: fields are added, never renamed; `schema_version` counts breaks."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gpudoctor.errors import UsageError
+from gpudoctor.probe.results import SCHEMA_VERSION, Report
+from gpudoctor.record import fields
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as dictionaries, lists, strings and numbers."""
+    entries: dict[str, Any] = plain(report)
+    return {"version": report.schema_version, **entries, "findings": plain(report.findings)}
+
+
+def rendered(report: Report) -> str:
+    """The report as text of `--output-format json`."""
+    return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Records, enums, mappings and sequences as what JSON knows; numbers that it does not know become null."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (str, int, bool)) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """A document that an earlier probe wrote.
+
+    Raises UsageError where the file cannot be read, is no such document, or comes from a later version.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: is no JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("checks"), list):
+        raise UsageError(f"{path}: is no output of `gpudoctor probe --output-format json`")
+    if found.get("schema_version") != SCHEMA_VERSION:
+        raise UsageError(
+            f"{path}: has schema version {found.get('schema_version')}, this gpudoctor reads {SCHEMA_VERSION}"
+        )
+    return found
