@@ -196,6 +196,9 @@ def _run(
 ) -> Values:
     if _is_too_deep(m, function, node):
         return m.unknown(node, f"{function.label} calls itself")
+    # Sets up logging, registers, writes docstrings: what a library file's own functions do is what counts.
+    if m.reading_library and m.executing_module and m.calls:
+        return m.unknown(node, f"{function.label} is called while a module is imported")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None
     if known is not None and (again := known.answer(m, args, keywords, node)) is not None:

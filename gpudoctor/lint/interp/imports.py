@@ -1,4 +1,8 @@
-"""Imports: a module of the project is executed once, all else is a library name."""
+"""Imports: a module of the project is executed once, all else is a library name.
+
+For a program that is when it is imported, as Python does. For a library file, whose functions are read one by one, it
+is when a name of it is asked for: a file of a large package imports hundreds of others and uses a handful.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,18 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import Frame, one
-from gpudoctor.lint.values.function import Library, ProjectModule
+from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.values.function import Imported, Library, ProjectModule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
-    from gpudoctor.lint.source.project import ModuleFile, Package
+    from gpudoctor.lint.source.project import Package
     from gpudoctor.lint.values.base import Value, Values
+
+MODULE_BODY = "<module>"
+"""The name of the frame of a module's body."""
 
 
 def import_names(m: Interpreter, node: ast.Import) -> None:
@@ -37,15 +46,40 @@ def import_from(m: Interpreter, node: ast.ImportFrom) -> None:
         if alias.name == "*":
             _import_star(m, origin)
             continue
-        m.bind(alias.asname or alias.name, member(m, origin, alias.name, node))
+        if isinstance(origin, ProjectModule) and origin.scope in m.pending and m.frame.name == MODULE_BODY:
+            m.bind(alias.asname or alias.name, one(Imported(origin, alias.name)))
+        else:
+            m.bind(alias.asname or alias.name, _member(m, origin, alias.name, node))
+
+
+def resolved(m: Interpreter, values: Values, node: ast.AST) -> Values:
+    """The values, with what was imported and not asked for until now."""
+    if not any(type(binding.value) is Imported for binding in values.bindings):
+        return values
+    return union(_asked(m, each.value, node).under(each.when) for each in values.bindings)
+
+
+def _asked(m: Interpreter, value: Value, node: ast.AST) -> Values:
+    if not isinstance(value, Imported):
+        return one(value)
+    found = m.imported.get(value)
+    if found is None:
+        # A name may come through several modules.
+        found = m.imported[value] = resolved(m, _member(m, value.module, value.name, node), node)
+    return found
 
 
 def member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     """A name of a module: what the module bound to it, else a module inside the package."""
+    return resolved(m, _member(m, origin, name, node), node)
+
+
+def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     if isinstance(origin, Library):
         return m.library_name(f"{origin.name}.{name}", node)
     if not isinstance(origin, ProjectModule):
         return m.unknown(node, f"{name} could not be imported", Dependence.UNREAD)
+    begin(m, origin)
     found = m.read((origin.scope, name))
     if found is not None:
         return found
@@ -71,20 +105,28 @@ def load(m: Interpreter, dotted: str, level: int, node: ast.AST) -> Value:
 
 
 def enter(m: Interpreter, found: ModuleFile | Package) -> Value:
-    """Execute a module of the project, once."""
+    """A module of the project: executed, once, or to be executed when it is asked for something."""
     scope: Hashable = ("module", found.name, getattr(getattr(found, "source", None), "shown", ""))
     module = ProjectModule(scope, found.name)
     if scope in m.packages:
         return module
     # Before the body runs, so that a circular import ends here.
     m.packages[scope] = found
-    source = getattr(found, "source", None)
-    if source is None:
-        return module
-    m.open_modules.add(scope)
-    m.run_module(scope, found)  # type: ignore[arg-type]
-    m.open_modules.discard(scope)
+    if isinstance(found, ModuleFile):
+        m.pending[scope] = found
+        if not m.reading_library:
+            begin(m, module)
     return module
+
+
+def begin(m: Interpreter, module: ProjectModule) -> None:
+    """Execute a module that is waiting for it."""
+    file = m.pending.pop(module.scope, None)
+    if file is None:
+        return
+    m.open_modules.add(module.scope)
+    m.run_module(module.scope, file)
+    m.open_modules.discard(module.scope)
 
 
 def _import_star(m: Interpreter, origin: Value) -> None:
@@ -92,6 +134,7 @@ def _import_star(m: Interpreter, origin: Value) -> None:
         if isinstance(origin, Library):
             m.frame_star_libraries.setdefault(m.frame.scope, []).append(origin.name)
         return
+    begin(m, origin)
     for name in m.names_in(origin.scope):
         # Python's rule where there is no `__all__`.
         if not name.startswith("_"):
@@ -102,4 +145,4 @@ def _import_star(m: Interpreter, origin: Value) -> None:
 
 def module_frame(scope: Hashable, file: ModuleFile) -> Frame:
     """The frame in which a module's body runs."""
-    return Frame(scope, (scope,), file, "<module>")
+    return Frame(scope, (scope,), file, MODULE_BODY)

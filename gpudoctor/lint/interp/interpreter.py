@@ -6,7 +6,8 @@ The parts stand in modules of their own and know each other only through this cl
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
@@ -29,7 +30,7 @@ from gpudoctor.lint.models.index import load_models
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf
 from gpudoctor.lint.values.event import Event, RankTextUsed, SettingRead
-from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Library, ProjectModule
+from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Imported, Library, ProjectModule
 from gpudoctor.lint.values.rank import Rank, Size
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ class Interpreter(Machine):
         super().__init__(project, world, assumed)
         self.packages: dict[Hashable, ModuleFile | Package] = {}
         self.open_modules: set[Hashable] = set()
+        self.pending: dict[Hashable, ModuleFile] = {}
+        """Modules that were imported and not executed yet."""
+        self.imported: dict[Imported, Values] = {}
+        self.reading_library = False
+        """The entry only defines things: what it imports is executed when it is asked for."""
+        self.executing_module = False
+        """The body of a module is being executed, and not yet a function of the library file."""
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
         self.class_being_defined: Class | None = None
         self.open_ended = False
@@ -62,24 +70,37 @@ class Interpreter(Machine):
 
     def run_module(self, scope: Hashable, file: ModuleFile) -> None:
         """Execute the body of a module; what it binds is seen on every path."""
-        # An import inside a rank guard still binds the module for everybody.
-        path, dead, enclosing, loops = self.path, self.dead, self.enclosing, self.open_loops
-        calls_, open_contexts, augmenting = self.calls, self.contexts, self.augmenting
-        self.path, self.dead, self.enclosing, self.open_loops = ALWAYS, False, [], []
-        self.calls, self.contexts, self.augmenting = [], [], False
-        self.frames.append(module_frame(scope, file))
         name = "__main__" if scope == self.main_scope else file.name
         # Only the models of libraries that the file names: start-up time counts.
         load_models(file.source.text)
         # Below all layers, since Python executes a module once, whichever branch imports it.
-        with self.store.at_bottom():
+        with self._apart(), self.store.at_bottom():
+            self.frames.append(module_frame(scope, file))
             self.write((scope, "__name__"), one(Const(name)))
             self.write((scope, "__file__"), one(Unknown(("file", scope), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
-        self.frames.pop()
-        self.calls, self.contexts, self.augmenting = calls_, open_contexts, augmenting
-        self.path, self.dead, self.enclosing, self.open_loops = path, dead, enclosing, loops
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """What asks for a module is none of the module's business, and what the module does is not done by who asks."""
+        # An import inside a rank guard still binds the module for everybody.
+        path, dead, aborted, enclosing, loops = self.path, self.dead, self.aborted, self.enclosing, self.open_loops
+        frames, calls_, open_contexts, augmenting = self.frames, self.calls, self.contexts, self.augmenting
+        muted, oldest_write, reads, executing = self.muted, self.oldest_write, len(self.reads), self.executing_module
+        open_ended, rest = self.open_ended, self.rest
+        self.path, self.dead, self.enclosing, self.open_loops = ALWAYS, False, [], []
+        # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
+        self.frames, self.calls, self.contexts, self.augmenting = frames[:1], [], [], False
+        self.muted, self.open_ended, self.rest, self.executing_module = 0, False, (), True
+        try:
+            yield
+        finally:
+            self.path, self.dead, self.aborted, self.enclosing, self.open_loops = path, dead, aborted, enclosing, loops
+            self.frames, self.calls, self.contexts, self.augmenting = frames, calls_, open_contexts, augmenting
+            self.muted, self.oldest_write, self.executing_module = muted, oldest_write, executing
+            self.open_ended, self.rest = open_ended, rest
+            del self.reads[reads:]
 
     def names_in(self, scope: Hashable) -> list[str]:
         return self.store.names(scope)
@@ -110,7 +131,8 @@ class Interpreter(Machine):
                 # A path on which the name is unbound raises NameError: whoever gets on has a value.
                 bound = [b for b in found.bindings if b.value is not UNBOUND.bindings[0].value]
                 if bound:
-                    return found if len(bound) == len(found.bindings) else ValueSet(bound)
+                    known = found if len(bound) == len(found.bindings) else ValueSet(bound)
+                    return imports.resolved(self, known, node)
         origins = [o for scope in self.frame.scopes for o in self.frame_star_libraries.get(scope, ())]
         for origin in origins:
             # `from torch import *` must not make `print` a name of torch.

@@ -262,6 +262,11 @@ class Machine:
             reached=tuple(frame.path for frame in self.frames),
         )
 
+    @property
+    def receiver(self) -> Value | None:
+        """The object whose method is being followed."""
+        return self.frame.receiver
+
     def reached_at(self, value: Value) -> Location | None:
         """Where a method of this object was called that is still open; the outermost one."""
         return next((frame.called_at for frame in self.frames if frame.receiver == value), None)

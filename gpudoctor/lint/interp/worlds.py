@@ -123,6 +123,7 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     m.main_scope = scope
     commands = () if is_entry(entry.source.tree) else m.project.started_in(entry)
     whole = bool(commands) or is_entry(entry.source.tree)
+    m.reading_library = not whole
     try:
         with m.budget:
             m.run_module(scope, entry)
@@ -145,7 +146,8 @@ def _note(m: Interpreter, entry: ModuleFile, why: str) -> None:
 
 
 def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Program:
-    files = [module for module in m.packages.values() if isinstance(module, ModuleFile)]
+    read = (module for scope, module in m.packages.items() if scope not in m.pending)
+    files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
     return Program(
         entry=entry.source.shown,

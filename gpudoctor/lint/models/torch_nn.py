@@ -241,7 +241,9 @@ def _hidden_layers(do: Interpreter, container: Value | None) -> int:
 @MODELS.callable("torch.nn.Module.__init__")
 def _module_init(call: Call) -> Values:
     """`nn.Module.__init__(self)`."""
-    for value in call.args[0] if call.args else ():
+    # Without `self` it ends with an error that says so: another mistake than to forget the call.
+    receiver = call.do.receiver
+    for value in call.args[0] if call.args else [receiver] if receiver is not None else ():
         initialise(call.do, value)
     return one(NONE)
 

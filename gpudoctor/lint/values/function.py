@@ -28,6 +28,14 @@ class ProjectModule(Value):
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Imported(Value):
+    """What a module of the project binds to a name, where nobody has asked for it yet."""
+
+    module: ProjectModule
+    name: str
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(Made):
     """A function of the project: its syntax, the scopes it sees (inner to outer) and its defaults."""

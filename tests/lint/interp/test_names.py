@@ -238,6 +238,7 @@ def test_every_file_that_was_read_is_named(paper):
     found = paper(
         """
         import a.b
+        print(a.b)
         # file: a/__init__.py
         # file: a/b.py
         from . import c

@@ -1,0 +1,141 @@
+"""Files that only define things: their functions are read one by one, what they import when it is asked for."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+FILES = dedent(
+    """
+    # file: kit/__init__.py
+    from kit.ranks import my_rank
+    from kit.heavy import Heavy
+    # file: kit/ranks.py
+    import torch.distributed as dist
+    def my_rank():
+        return dist.get_rank()
+    # file: kit/heavy.py
+    from kit import heavier
+    class Heavy:
+        pass
+    # file: kit/heavier.py
+    VALUE = 1
+    """
+)
+
+READ = {
+    "a name through a package": """
+        from kit import my_rank, Heavy
+        def place():
+            reveal(my_rank())  #: global rank
+        """,
+    "a module": """
+        import kit.ranks
+        from kit import heavy
+        def place():
+            reveal(kit.ranks.my_rank())  #: global rank
+        """,
+    "under another name": """
+        import kit.ranks as r
+        from kit.heavy import Heavy as Large
+        def place():
+            reveal(r.my_rank())  #: global rank
+        """,
+    "only on one path": """
+        try:
+            from kit.ranks import my_rank
+        except ImportError:
+            my_rank = None
+        from kit.heavy import Heavy
+        def place():
+            if my_rank is not None:
+                reveal(my_rank())  #: global rank
+        """,
+    "as a default": """
+        from kit.ranks import my_rank
+        from kit.heavy import Heavy
+        def place(rank=my_rank()):
+            pass
+        class Saver:
+            rank_of = my_rank
+            def place(self):
+                reveal(my_rank())  #: global rank
+        """,
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_only_what_is_asked_for_is_executed(paper, name):
+    found = paper(dedent(READ[name]) + FILES)
+    assert "kit/ranks.py" in found.program.files
+    assert not found.program.files & {"kit/heavy.py", "kit/heavier.py"}
+
+
+def test_a_program_executes_all_that_it_imports(paper):
+    found = paper(dedent(READ["a name through a package"]) + "place()\n" + FILES)
+    assert {"kit/heavy.py", "kit/heavier.py"} <= found.program.files
+
+
+def test_a_star_import_executes_the_module(paper):
+    paper("from kit import *\ndef place():\n    reveal(my_rank())  #: global rank\n" + FILES)
+
+
+def test_what_a_module_does_when_it_is_asked_for_is_not_done_by_who_asks(paper):
+    """The module is imported inside a rank guard and a loop here, but its own code runs on all ranks, once."""
+    paper(
+        """
+        import torch.distributed as dist
+        from late import threshold
+        def place():
+            for _ in range(10):
+                if dist.get_rank() == 0:
+                    print(threshold)
+        # file: late.py
+        threshold = 1
+        reveal(threshold)  #: 1
+        """
+    )
+
+
+def test_circles_end(paper):
+    paper(
+        """
+        from one import first
+        def place():
+            reveal(first())  #: 2
+        # file: one.py
+        from two import second
+        def first():
+            return second()
+        # file: two.py
+        from one import first
+        def second():
+            return 2
+        """
+    )
+
+
+def test_decorators_are_followed_one_call_deep(paper):
+    """What a decorator makes of a function counts; what it writes to logs and registries does not."""
+    paper(
+        """
+        from guards import on_first_rank
+        class Saver:
+            @on_first_rank
+            def save(self):
+                reveal()  #: dist.get_rank() == 0
+        # file: guards.py
+        import functools
+        import torch.distributed as dist
+        def on_first_rank(function):
+            note(function)
+            @functools.wraps(function)
+            def guarded(*args, **kwargs):
+                if dist.get_rank() == 0:
+                    return function(*args, **kwargs)
+            return guarded
+        def note(function):
+            reveal()  #: never
+        """
+    )
