@@ -81,7 +81,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class Machine:
-    """The inventory of one node. `torch` and `system` hold named facts; `gpus` is empty where none is visible."""
+    """The inventory of one node. `torch` and `system` hold named facts; `gpus` is empty where none is visible.
+
+    `weak` is what the inventory alone says is wrong with it.
+    """
 
     host: str
     gpus: tuple[Gpu, ...] = ()
@@ -89,6 +92,7 @@ class Machine:
     system: Mapping[str, Fact] = field(default_factory=dict)
     torch: Mapping[str, Fact] = field(default_factory=dict)
     environment: tuple[Variable, ...] = ()
+    weak: tuple[Check, ...] = ()
 
     @property
     def visible(self) -> int:

@@ -1,0 +1,110 @@
+"""Take the inventory of this node: a process for each part asks, within its own limit."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TypeVar
+
+from gpudoctor.probe.inventory.environment import variables
+from gpudoctor.probe.inventory.errand import Answers, Errand
+from gpudoctor.probe.inventory.facts import (
+    Driver,
+    Gpu,
+    GpuPair,
+    Inventory,
+    Network,
+    System,
+    TorchDevice,
+    TorchView,
+)
+from gpudoctor.probe.inventory.field import Absence, absent
+from gpudoctor.probe.inventory.meanings import Surroundings
+from gpudoctor.probe.inventory.plain import from_plain
+from gpudoctor.probe.inventory.visible import visibility
+from gpudoctor.record import dataclass
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds for each part. torch takes long to import from a cold disk; eight GPUs take NVML about a second."""
+
+    nvml: float = 20.0
+    torch: float = 60.0
+    torch_after_hang: float = 15.0
+    """Where NVML got no answer: CUDA will get none either, but what torch was built with is told at once."""
+    system: float = 10.0
+
+
+def take_inventory(
+    limits: Limits | None = None, *, environment: Mapping[str, str] | None = None, ask_torch: bool = True
+) -> Inventory:
+    """The inventory of this node. Never raises: what cannot be had says why, in its field or in `trouble`.
+
+    `environment` stands for `os.environ`, in the processes that ask as well.
+    """
+    started = time.monotonic()
+    limits = limits or Limits()
+    system = _send("system", environment)
+    answers = {"nvml": _await(_send("nvml", environment), limits.nvml)}
+    # Not side by side with NVML: torch's hold on the GPUs would look like somebody else's.
+    if ask_torch:
+        limit = limits.torch_after_hang if answers["nvml"].trouble else limits.torch
+        answers["torch"] = _await(_send("torch", environment), limit)
+    answers["system"] = _await(system, limits.system)
+    return _put_together(answers, dict(os.environ if environment is None else environment), started)
+
+
+def _send(part: str, environment: Mapping[str, str] | None) -> Errand | Answers:
+    try:
+        return Errand(part, environment)
+    except OSError as error:
+        return Answers(trouble=f"{part}: no process could be started ({error.strerror})")
+
+
+def _await(errand: Errand | Answers, limit: float) -> Answers:
+    return errand if isinstance(errand, Answers) else errand.answers(limit)
+
+
+def _put_together(answers: Mapping[str, Answers], environment: Mapping[str, str], started: float) -> Inventory:
+    told = [each for answer in answers.values() for each in answer.told]
+    trouble = {part: answer.trouble for part, answer in answers.items() if answer.trouble}
+
+    def every(kind: type[T]) -> tuple[T, ...]:
+        return tuple(from_plain(kind, data) for name, data in told if name == kind.__name__)
+
+    def last(kind: type[T], otherwise: T) -> T:
+        # A part may say the same thing twice, first without what takes long.
+        return next(reversed(every(kind)), otherwise)
+
+    unsaid = absent(trouble.get("nvml", ""), Absence.TIMED_OUT)
+    driver = last(Driver, Driver(unsaid, unsaid, unsaid))
+    # A GPU whose answer never came is still a GPU.
+    gpus = every(Gpu)
+    gpus = (*gpus, *(Gpu(index, unsaid, unsaid) for index in range(len(gpus), driver.count.or_else(0))))
+    torch_unsaid = absent(trouble.get("torch", "nobody asked"), Absence.TIMED_OUT)
+    devices = every(TorchDevice)
+    where = visibility(gpus, devices, environment)
+    around, network = last(System, System()), last(Network, Network())
+    here = Surroundings(environment, where, tuple(each.name for each in network.interfaces), _usable_cpus(around))
+    return Inventory(
+        driver=driver,
+        gpus=gpus,
+        pairs=every(GpuPair),
+        torch=last(TorchView, TorchView(torch_unsaid, torch_unsaid)),
+        torch_devices=devices,
+        visibility=where,
+        system=around,
+        network=network,
+        environment=variables(here),
+        trouble=tuple(trouble.values()),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def _usable_cpus(system: System) -> int | None:
+    counts = [len(system.cpus_usable.or_else(())), int(system.cpu_quota.or_else(0.0))]
+    return min((count for count in counts if count), default=None)

@@ -1,0 +1,320 @@
+"""GPUs that are broken, about to break, too hot, or slowed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.field import Absence
+from gpudoctor.probe.inventory.slowdown import BY_NAME, REASONS
+from gpudoctor.probe.inventory.weak.point import WeakPoint, gib, named
+
+if TYPE_CHECKING:
+    from gpudoctor.probe.inventory.facts import Gpu, Inventory
+
+_MEMORY_GUIDE = "NVIDIA's GPU memory error management guide"
+_NEAR_LIMIT = 3
+"""Degrees below the temperature at which clocks fall."""
+_LOWERED = 0.95
+_TAKEN = 2**30
+"""Bytes. A driver at rest holds less, displays too."""
+_BUSY = 10
+"""Percent of the last moment."""
+
+_RECOVERY = {
+    "reset": "sudo nvidia-smi --gpu-reset -i {gpu}   (after all programs on it have ended)",
+    "bus-reset": "sudo nvidia-smi --gpu-reset -i {gpu}   (after all programs on it have ended)",
+    "drain-and-reset": "let running jobs end and start none; then sudo nvidia-smi --gpu-reset -i {gpu}",
+    "drain": "let running jobs end, then reset the GPUs of this node together",
+    "reboot": "sudo reboot",
+}
+
+
+def weak_points(inventory: Inventory) -> Iterator[WeakPoint]:
+    """GPU by GPU, what is worst first."""
+    for gpu in inventory.gpus:
+        if gpu.uuid.absence in (Absence.LOST, Absence.TIMED_OUT) and not gpu.uuid.known:
+            yield _lost(gpu)
+            continue
+        for look in _LOOKS:
+            yield from look(gpu)
+    yield from _missing(inventory)
+
+
+def _lost(gpu: Gpu) -> WeakPoint:
+    return WeakPoint(
+        "gpu-lost",
+        Severity.ERROR,
+        f"{named([gpu.index])} does not answer ({gpu.uuid.why_not})",
+        "CUDA may refuse all GPUs of this node while one is in this state",
+        "sudo dmesg | grep -i xid; then reboot; if it comes back, the GPU or its slot is broken",
+        gpus=(gpu.index,),
+    )
+
+
+def _missing(inventory: Inventory) -> Iterator[WeakPoint]:
+    there, seen = inventory.system.nvidia_pci.or_else(()), inventory.driver.count.or_else(0)
+    # A container or a virtual machine may be given some of them only.
+    if seen and len(there) > seen and not inventory.system.container.known:
+        addresses = {gpu.pci.or_else("")[-12:].lower() for gpu in inventory.gpus}
+        missing = [address for address in there if address.lower()[-12:] not in addresses]
+        yield WeakPoint(
+            "gpu-missing",
+            Severity.WARNING,
+            f"the machine has {len(there)} NVIDIA GPUs and the driver runs {seen} ({', '.join(missing)} not)",
+            "a GPU that has fallen off the bus, or is set aside for virtual machines",
+            "sudo dmesg | grep -iE 'xid|nvrm'",
+            figure=float(seen),
+            unit="GPUs",
+            expectation=str(len(there)),
+            source="/sys/bus/pci",
+        )
+
+
+def _recovery(gpu: Gpu) -> Iterator[WeakPoint]:
+    action = gpu.recovery.or_else("none")
+    if action != "none":
+        yield WeakPoint(
+            "recovery-needed",
+            Severity.ERROR,
+            f"the driver asks for {action.replace('-', ' ')} of {_label(gpu)}",
+            "it has met an error that it cannot get over by itself",
+            _RECOVERY.get(action, "see NVML's GPU recovery actions").format(gpu=gpu.index),
+            expectation="none",
+            source="NVML, GPU recovery action",
+            gpus=(gpu.index,),
+        )
+
+
+def _rows(gpu: Gpu) -> Iterator[WeakPoint]:
+    rows = gpu.remapped_rows.value
+    if rows is None:
+        return
+    count = rows.corrected + rows.uncorrected
+    if rows.failed:
+        yield WeakPoint(
+            "row-remapping-failed",
+            Severity.ERROR,
+            f"{_label(gpu)} has no spare memory rows left for a bad one ({count} remapped)",
+            "more memory errors will end programs",
+            "have the GPU replaced",
+            figure=float(count),
+            unit="rows",
+            source=_MEMORY_GUIDE,
+            gpus=(gpu.index,),
+        )
+    elif rows.pending:
+        yield WeakPoint(
+            "row-remapping-pending",
+            Severity.WARNING,
+            f"{_label(gpu)} waits to replace a bad row of memory ({count} remapped so far)",
+            "until then the bad row may be used again",
+            f"sudo nvidia-smi --gpu-reset -i {gpu.index}   (after all programs on it have ended)",
+            figure=float(count),
+            unit="rows",
+            source=_MEMORY_GUIDE,
+            gpus=(gpu.index,),
+        )
+
+
+def _pages(gpu: Gpu) -> Iterator[WeakPoint]:
+    if gpu.retired_pages_pending.or_else(False):
+        yield WeakPoint(
+            "page-retirement-pending",
+            Severity.WARNING,
+            f"{_label(gpu)} waits to retire bad memory",
+            "until the next reset the bad page may be used again",
+            f"sudo nvidia-smi --gpu-reset -i {gpu.index}   (after all programs on it have ended)",
+            source=_MEMORY_GUIDE,
+            gpus=(gpu.index,),
+        )
+
+
+def _ecc(gpu: Gpu) -> Iterator[WeakPoint]:
+    errors = gpu.ecc_uncorrected.or_else(0)
+    if errors:
+        yield WeakPoint(
+            "memory-errors",
+            Severity.WARNING,
+            f"{_label(gpu)} has had {errors} memory error{'s' if errors > 1 else ''} beyond correction",
+            "each has ended the program that it hit; counted since the driver was loaded",
+            f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {gpu.index}; reset the GPU; have it replaced if they come back",
+            figure=float(errors),
+            unit="errors",
+            expectation="0",
+            source=_MEMORY_GUIDE,
+            gpus=(gpu.index,),
+        )
+
+
+def _slowed(gpu: Gpu) -> Iterator[WeakPoint]:
+    reasons = gpu.slowed_by.or_else(())
+    harmful = [reason for reason in REASONS if reason.name in reasons and reason.harm == "warn"]
+    if harmful:
+        clock, best = gpu.clock_sm.value, gpu.clock_sm_max.value
+        speed = f" ({clock} of {best} MHz)" if clock and best else ""
+        yield WeakPoint(
+            "slowed-down",
+            Severity.WARNING,
+            f"{_label(gpu)} is slowed down{speed}: {'; '.join(BY_NAME[each.name].means for each in harmful)}",
+            "with several GPUs all of them wait for the slowest",
+            f"look after cooling and power; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {gpu.index}",
+            figure=float(clock) if clock else None,
+            unit="MHz",
+            expectation=f"{best} MHz" if best else "",
+            source="NVML, clock event reasons; those that Azure's node health checks warn of",
+            gpus=(gpu.index,),
+        )
+
+
+def _hot(gpu: Gpu) -> Iterator[WeakPoint]:
+    now, limit = gpu.temperature.value, gpu.temperature_slowdown.value
+    if now is not None and limit and now >= limit - _NEAR_LIMIT:
+        yield WeakPoint(
+            "hot",
+            Severity.WARNING,
+            f"{_label(gpu)} is at {now} °C and slows down at {limit} °C",
+            "training will run at lower clocks",
+            "look after cooling: air flow, dust, fan control",
+            figure=float(now),
+            unit="°C",
+            expectation=f"below {limit - _NEAR_LIMIT} °C",
+            source="the GPU's own slowdown threshold",
+            gpus=(gpu.index,),
+        )
+
+
+def _power(gpu: Gpu) -> Iterator[WeakPoint]:
+    limit, default = gpu.power_limit.value, gpu.power_limit_default.value
+    if limit and default and limit < _LOWERED * default:
+        yield WeakPoint(
+            "power-limit-lowered",
+            Severity.PERF,
+            f"{_label(gpu)} may draw {limit:.0f} W, its default is {default:.0f} W",
+            "it is slower under full load than others of its kind",
+            f"sudo nvidia-smi -i {gpu.index} -pl {default:.0f}",
+            figure=limit,
+            unit="W",
+            expectation=f"{default:.0f} W",
+            source="the GPU's own default",
+            gpus=(gpu.index,),
+        )
+
+
+def _others(gpu: Gpu) -> Iterator[WeakPoint]:
+    """Other processes, or what they leave to see where the driver does not show them."""
+    processes = [each for each in gpu.processes.or_else(()) if not each.ours]
+    memory = gpu.memory.value
+    taken = memory.used if memory is not None else 0
+    if processes:
+        first = processes[0]
+        who = f"{first.name.or_else('a process')} (PID {first.pid})" + (
+            f" and {len(processes) - 1} more" if processes[1:] else ""
+        )
+        what, remedy = f"{who} compute{'' if processes[1:] else 's'} on {_label(gpu)}", f"nvidia-smi -i {gpu.index}"
+    elif taken > _TAKEN and not _cut_up(gpu):
+        # Containers do not see the processes of others.
+        what, remedy = (
+            f"{_label(gpu)} is in use by something that cannot be seen from here",
+            f"nvidia-smi -i {gpu.index}",
+        )
+    elif gpu.utilization.or_else(0) >= _BUSY:
+        what, remedy = f"{_label(gpu)} is {gpu.utilization} % busy", f"nvidia-smi -i {gpu.index}"
+    else:
+        return
+    held = f"{gib(taken)} of {gib(memory.total)} taken" if memory is not None else "memory taken"
+    yield WeakPoint(
+        "gpu-in-use",
+        Severity.WARNING,
+        f"{what} ({held})",
+        "figures taken now are not this machine's own, and less memory is free",
+        f"{remedy}   (on the host), then end it or leave this GPU out with CUDA_VISIBLE_DEVICES",
+        figure=taken / 2**30,
+        unit="GiB",
+        expectation=f"below {_TAKEN / 2**30:.0f} GiB, no other process",
+        source="NVML",
+        gpus=(gpu.index,),
+    )
+
+
+def _cut_up(gpu: Gpu) -> bool:
+    return bool(gpu.mig.or_else(False))
+
+
+def _mode(gpu: Gpu) -> Iterator[WeakPoint]:
+    mode = gpu.compute_mode.or_else("default")
+    if mode == "default":
+        return
+    nobody = mode == "prohibited"
+    yield WeakPoint(
+        "compute-mode",
+        Severity.ERROR if nobody else Severity.INFO,
+        f"{_label(gpu)} is in compute mode {mode}",
+        "no program may compute on it"
+        if nobody
+        else "a second process on it fails with `CUDA-capable device(s) is/are busy`",
+        f"sudo nvidia-smi -i {gpu.index} -c DEFAULT",
+        expectation="default",
+        source="NVML",
+        gpus=(gpu.index,),
+    )
+
+
+def _mig(gpu: Gpu) -> Iterator[WeakPoint]:
+    if not gpu.mig.or_else(False):
+        return
+    count = len(gpu.mig_instances)
+    if not count:
+        yield WeakPoint(
+            "mig-without-instances",
+            Severity.ERROR,
+            f"{_label(gpu)} is in MIG mode and has no instance that can be seen",
+            "no program can use it",
+            f"sudo nvidia-smi -i {gpu.index} -mig 0   (or: sudo nvidia-smi mig -i {gpu.index} -cgi 0 -C)",
+            source="NVML",
+            gpus=(gpu.index,),
+        )
+        return
+    yield WeakPoint(
+        "mig",
+        Severity.WARNING,
+        f"{_label(gpu)} is cut into {count} MIG instance{'s' if count > 1 else ''}",
+        "a process sees one instance only, and instances cannot train together: NCCL and peer access do not join them",
+        f"sudo nvidia-smi -i {gpu.index} -mig 0   (for training on whole GPUs)",
+        figure=float(count),
+        unit="instances",
+        source="NVIDIA's MIG user guide",
+        gpus=(gpu.index,),
+    )
+
+
+def _persistence(gpu: Gpu) -> Iterator[WeakPoint]:
+    if gpu.persistence.value is False:
+        yield WeakPoint(
+            "persistence-off",
+            Severity.INFO,
+            f"{_label(gpu)} is put to sleep between programs",
+            "each start waits a second or more for it",
+            f"sudo nvidia-smi -i {gpu.index} -pm 1",
+            gpus=(gpu.index,),
+        )
+
+
+def _label(gpu: Gpu) -> str:
+    return named([gpu.index])
+
+
+_LOOKS: tuple[Callable[[Gpu], Iterator[WeakPoint]], ...] = (
+    _recovery,
+    _rows,
+    _pages,
+    _ecc,
+    _slowed,
+    _hot,
+    _power,
+    _others,
+    _mode,
+    _mig,
+    _persistence,
+)

@@ -1,0 +1,66 @@
+"""A weak point of a machine, and the few words that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Severity
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.probe.inventory.facts import Gpu, Inventory
+
+
+@dataclass(frozen=True)
+class WeakPoint:
+    """One thing that is wrong, or will be in the way.
+
+    `what` is the observation and `why` what it does to training; `figure`, in `unit`, was seen where `expectation`
+    was hoped for, and `source` is where the expectation comes from. `remedy` is what to do, with a command to type
+    where there is one. `gpus` are NVML indices, empty where the whole machine is meant. `info` is no complaint.
+    """
+
+    name: str
+    severity: Severity
+    what: str
+    why: str
+    remedy: str = ""
+    figure: float | None = None
+    unit: str = ""
+    expectation: str = ""
+    source: str = ""
+    gpus: tuple[int, ...] = ()
+
+    @property
+    def message(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+def visible_gpus(inventory: Inventory) -> tuple[Gpu, ...]:
+    """The GPUs that programs may use; all of them where nothing tells which."""
+    chosen = {each.gpu.value for each in inventory.visibility.devices}
+    if None in chosen or (not chosen and inventory.visibility.variable is None):
+        return inventory.gpus
+    return tuple(gpu for gpu in inventory.gpus if gpu.index in chosen)
+
+
+def named(gpus: Iterable[int]) -> str:
+    """`GPU 3`, `GPUs 0-3 and 7`."""
+    indices = sorted(set(gpus))
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    parts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    listed = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+    return f"GPU{'' if len(indices) == 1 else 's'} {listed}"
+
+
+def gib(amount: float) -> str:
+    """Bytes as people read them: `64 MiB`, `79.6 GiB`."""
+    if amount < 2**30:
+        return f"{amount / 2**20:.0f} MiB"
+    return f"{amount / 2**30:.1f} GiB" if amount < 100 * 2**30 else f"{amount / 2**30:.0f} GiB"
