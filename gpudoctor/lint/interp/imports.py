@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import Frame, one
+from gpudoctor.lint.interp.surface import names_bound
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.values.function import Imported, Library, ProjectModule
 
@@ -134,11 +135,14 @@ def _import_star(m: Interpreter, origin: Value) -> None:
         if isinstance(origin, Library):
             m.frame_star_libraries.setdefault(m.frame.scope, []).append(origin.name)
         return
-    begin(m, origin)
-    for name in m.names_in(origin.scope):
+    waiting = m.pending.get(origin.scope)
+    names = names_bound(waiting.source.tree.body) if waiting is not None else None
+    if names is None:
+        begin(m, origin)
+    for name in m.names_in(origin.scope) if names is None else names:
         # Python's rule where there is no `__all__`.
         if not name.startswith("_"):
-            values = m.read((origin.scope, name))
+            values = m.read((origin.scope, name)) if names is None else one(Imported(origin, name))
             if values is not None:
                 m.bind(name, values)
 

@@ -77,8 +77,28 @@ def test_a_program_executes_all_that_it_imports(paper):
     assert {"kit/heavy.py", "kit/heavier.py"} <= found.program.files
 
 
-def test_a_star_import_executes_the_module(paper):
-    paper("from kit import *\ndef place():\n    reveal(my_rank())  #: global rank\n" + FILES)
+def test_a_star_import_executes_the_module_only_where_its_text_does_not_tell_its_names(paper):
+    program = dedent(
+        """
+        from kit.ranks import *
+        from kit.heavy import *
+        from more import *
+        def place():
+            reveal(my_rank())  #: global rank
+            reveal(first)  #: 1
+            reveal(second)  #: 2
+        # file: more.py
+        from less import *
+        if True:
+            first, _hidden = 1, 3
+        # file: less.py
+        if True:
+            second = 2
+        """
+    )
+    found = paper(program + FILES)
+    assert "more.py" in found.program.files
+    assert "kit/heavy.py" not in found.program.files
 
 
 def test_what_a_module_does_when_it_is_asked_for_is_not_done_by_who_asks(paper):
