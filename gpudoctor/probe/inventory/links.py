@@ -27,6 +27,12 @@ _MOST_LINKS = 36
 _MOST_CPUS = 1024
 
 
+def address(info: Any) -> str:
+    """The PCI address in NVML's answer; drivers before 2018 have only the short form."""
+    text = info.busId or info.busIdLegacy
+    return str(text.decode(errors="replace") if isinstance(text, bytes) else text).lower()
+
+
 def pcie(nvml: Nvml, handle: Any, pci: Field[str]) -> PcieLink:
     """The link to the machine. What the GPU alone could do, the system's own files know best."""
     return PcieLink(
@@ -71,13 +77,13 @@ def _speed(nvml: Nvml, handle: Any, link: int) -> Field[int]:
 
 def _peer(nvml: Nvml, handle: Any, link: int) -> str:
     peer = nvml.ask("DeviceGetNvLinkRemotePciInfo", handle, link)
-    return peer.then(lambda info: (info.busId or info.busIdLegacy).decode(errors="replace").lower()).or_else("")
+    return peer.then(address).or_else("")
 
 
 def pairs(nvml: Nvml, handles: Mapping[int, Any]) -> Iterator[GpuPair]:
     """Every two GPUs."""
     links = {index: nvlink(nvml, handle) for index, handle in handles.items()}
-    addresses = {index: nvml.ask("DeviceGetPciInfo", handle).then(_address) for index, handle in handles.items()}
+    addresses = {index: nvml.ask("DeviceGetPciInfo", handle).then(address) for index, handle in handles.items()}
     for a, b in combinations(handles, 2):
         path = nvml.ask("DeviceGetTopologyCommonAncestor", handles[a], handles[b])
         yield GpuPair(
@@ -89,10 +95,6 @@ def pairs(nvml: Nvml, handles: Mapping[int, Any]) -> Iterator[GpuPair]:
             p2p_write=_p2p(nvml, handles[a], handles[b], _P2P_WRITE),
             p2p_nvlink=_p2p(nvml, handles[a], handles[b], _P2P_NVLINK),
         )
-
-
-def _address(info: Any) -> str:
-    return str((info.busId or info.busIdLegacy).decode(errors="replace").lower())
 
 
 def _between(

@@ -72,7 +72,7 @@ def _lost(index: int, why: Field[Any]) -> Gpu:
 
 
 def _gpu(nvml: Nvml, index: int, handle: Any) -> Gpu:
-    pci = _pci(nvml, handle)
+    pci = nvml.ask("DeviceGetPciInfo", handle).then(links.address)
     mig = nvml.ask("DeviceGetMigMode", handle).then(lambda modes: bool(modes[0]))
     return Gpu(
         index=index,
@@ -94,14 +94,6 @@ def _gpu(nvml: Nvml, index: int, handle: Any) -> Gpu:
         **_health(nvml, handle),
         **_speed(nvml, handle),
     )
-
-
-def _pci(nvml: Nvml, handle: Any) -> Field[str]:
-    return nvml.ask("DeviceGetPciInfo", handle).then(lambda info: _text(info.busId or info.busIdLegacy).lower())
-
-
-def _text(raw: bytes | str) -> str:
-    return raw if isinstance(raw, str) else raw.decode(errors="replace")
 
 
 def _memory(nvml: Nvml, handle: Any) -> Field[Memory]:

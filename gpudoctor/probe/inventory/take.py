@@ -55,7 +55,7 @@ def take_inventory(
         limit = limits.torch_after_hang if answers["nvml"].trouble else limits.torch
         answers["torch"] = _await(_send("torch", environment), limit)
     answers["system"] = _await(system, limits.system)
-    return _put_together(answers, dict(os.environ if environment is None else environment), started)
+    return put_together(answers, dict(os.environ if environment is None else environment), started)
 
 
 def _send(part: str, environment: Mapping[str, str] | None) -> Errand | Answers:
@@ -69,7 +69,8 @@ def _await(errand: Errand | Answers, limit: float) -> Answers:
     return errand if isinstance(errand, Answers) else errand.answers(limit)
 
 
-def _put_together(answers: Mapping[str, Answers], environment: Mapping[str, str], started: float) -> Inventory:
+def put_together(answers: Mapping[str, Answers], environment: Mapping[str, str], started: float) -> Inventory:
+    """The inventory that the answers of the parts make; `started` is a `time.monotonic()`."""
     told = [each for answer in answers.values() for each in answer.told]
     trouble = {part: answer.trouble for part, answer in answers.items() if answer.trouble}
 
