@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe.inventory.weak import connections, health, software, surroundings
+from gpudoctor.probe.inventory.weak.point import WeakPoint, merged
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Inventory
-    from gpudoctor.probe.inventory.weak.point import WeakPoint
+
+_PARTS = (software, health, connections, surroundings)
 
 
 def weak_points(inventory: Inventory) -> tuple[WeakPoint, ...]:
     """All weak points, the gravest first; pure."""
-    found = [point for part in (software, health, connections, surroundings) for point in part.weak_points(inventory)]
+    found = merged(point for part in _PARTS for point in part.weak_points(inventory))
     return tuple(sorted(found, key=lambda point: -point.severity.weight))

@@ -39,7 +39,7 @@ def _slot(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "slot-narrow",
             Severity.WARNING if lanes <= own // 4 else Severity.PERF,
-            f"{named([gpu.index])} has {own} PCIe lanes and its slot gives it {lanes}",
+            f"{{gpus}} {{has}} {own} PCIe lanes and the slot gives {lanes}",
             f"batches, and gradients without NVLink, take {own // lanes} times as long on their way",
             "move it to a wider slot, or look for a riser, a splitter or a BIOS setting that takes lanes away",
             figure=float(lanes),
@@ -53,7 +53,7 @@ def _slot(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "slot-old",
             Severity.INFO,
-            f"{named([gpu.index])} could use PCIe {own_best}, the machine gives it PCIe {best}",
+            f"{{gpus}} could use PCIe {own_best}, the machine offers PCIe {best}",
             "half the speed on the way to memory for each generation",
             "look whether the BIOS holds the slot back; else the board is of that generation",
             figure=float(best),
@@ -66,10 +66,10 @@ def _slot(gpu: Gpu) -> Iterator[WeakPoint]:
 
 def _loaded(gpu: Gpu) -> Iterator[WeakPoint]:
     if gpu.utilization.or_else(0) >= _UNDER_LOAD:
-        yield from link_under_load(gpu.index, gpu)
+        yield from link_under_load(gpu)
 
 
-def link_under_load(index: int, gpu: Gpu) -> Iterator[WeakPoint]:
+def link_under_load(gpu: Gpu) -> Iterator[WeakPoint]:
     """Whether the link of a GPU that works is as good as GPU and slot allow."""
     link = gpu.pcie
     width, lanes = link.width.value, link.max_width.value
@@ -77,28 +77,28 @@ def link_under_load(index: int, gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "link-narrow",
             Severity.WARNING,
-            f"{named([index])} runs on {width} of {lanes} PCIe lanes, under load",
+            f"{{gpus}} {{is}} on {width} of {lanes} PCIe lanes, under load",
             f"batches, and gradients without NVLink, take {lanes // width} times as long on their way",
             "reseat the card and its riser; sudo dmesg | grep -i pcieport",
             figure=float(width),
             unit="lanes",
             expectation=f"{lanes} lanes",
             source="NVML: the best that GPU and slot can do",
-            gpus=(index,),
+            gpus=(gpu.index,),
         )
     generation, best = link.generation.value, link.max_generation.value
     if generation and best and generation < best:
         yield WeakPoint(
             "link-slow",
             Severity.WARNING,
-            f"{named([index])} runs on PCIe {generation} instead of {best}, under load",
+            f"{{gpus}} {{is}} on PCIe {generation} instead of {best}, under load",
             "half the speed on the way to memory for each generation",
             "reseat the card and its riser; set the slot to Auto in the BIOS",
             figure=float(generation),
             unit="PCIe generation",
             expectation=str(best),
             source="NVML: the best that GPU and slot can do",
-            gpus=(index,),
+            gpus=(gpu.index,),
         )
 
 
@@ -115,9 +115,9 @@ def _nvlinks(inventory: Inventory) -> Iterator[WeakPoint]:
             yield WeakPoint(
                 "nvlink-down",
                 Severity.ERROR if link.active == 0 else Severity.WARNING,
-                f"{named([gpu.index])} has {link.active} NVLinks up, its twins have {expected}",
+                f"{{gpus}} {{has}} {link.active} NVLinks up, others of the model {expected}",
                 "collectives run at the speed of the weakest link",
-                f"nvidia-smi nvlink -s -i {gpu.index}; nvidia-smi nvlink -e -i {gpu.index}; then have it serviced",
+                "nvidia-smi nvlink -s -i {ids}; nvidia-smi nvlink -e -i {ids}; then have it serviced",
                 figure=float(link.active),
                 unit="links",
                 expectation=str(expected),
@@ -158,18 +158,24 @@ def _p2p(inventory: Inventory, pairs: Sequence[GpuPair]) -> Iterator[WeakPoint]:
     yield WeakPoint(
         "p2p-off",
         Severity.ERROR if linked else Severity.PERF,
-        f"{named(indices)} cannot read each other's memory in {len(refused)} of {len(pairs)} pairs: {why}{iommu}",
+        f"{named(indices)} cannot read each other's memory in {len(refused)} of {len(pairs)} pairs ({why}{iommu})",
         "NCCL sends gradients through the machine's memory: expect far from full speed with several GPUs",
-        "GeForce cards since the 40 series: there is no cure, use larger batches or fewer synchronisations; "
-        "others: look at IOMMU and ACS in the BIOS, then nvidia-smi topo -p2p r"
-        if not linked
-        else "nvidia-smi topo -p2p n; sudo systemctl restart nvidia-fabricmanager",
+        _p2p_remedy(inventory, indices, linked=linked),
         figure=float(len(refused)),
         unit="pairs",
         expectation="0",
         source="NVML, P2P status",
         gpus=indices,
     )
+
+
+def _p2p_remedy(inventory: Inventory, indices: Sequence[int], *, linked: bool) -> str:
+    if linked:
+        return "nvidia-smi topo -p2p n; sudo systemctl restart nvidia-fabricmanager"
+    names = [gpu.name.or_else("") for gpu in inventory.gpus if gpu.index in indices]
+    if all("GeForce" in name for name in names):
+        return "none for GeForce cards: exchange less often, with larger batches or accumulation under no_sync()"
+    return "switch ACS off in the BIOS, or pass iommu=pt to the kernel; nvidia-smi topo -p2p r shows the pairs"
 
 
 def _disagreement(inventory: Inventory, pairs: Sequence[GpuPair]) -> Iterator[WeakPoint]:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.probe.inventory.field import Absence
+from gpudoctor.probe.inventory.field import Absence, Field
 from gpudoctor.probe.inventory.slowdown import BY_NAME, REASONS
-from gpudoctor.probe.inventory.weak.point import WeakPoint, gib, named
+from gpudoctor.probe.inventory.weak.point import WeakPoint, gib
+from gpudoctor.record import fields
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu, Inventory
 
+_GONE = (Absence.LOST, Absence.TIMED_OUT)
 _MEMORY_GUIDE = "NVIDIA's GPU memory error management guide"
 _NEAR_LIMIT = 3
 """Degrees below the temperature at which clocks fall."""
@@ -23,9 +25,9 @@ _BUSY = 10
 """Percent of the last moment."""
 
 _RECOVERY = {
-    "reset": "sudo nvidia-smi --gpu-reset -i {gpu}   (after all programs on it have ended)",
-    "bus-reset": "sudo nvidia-smi --gpu-reset -i {gpu}   (after all programs on it have ended)",
-    "drain-and-reset": "let running jobs end and start none; then sudo nvidia-smi --gpu-reset -i {gpu}",
+    "reset": "sudo nvidia-smi --gpu-reset -i {ids}   (after all programs on it have ended)",
+    "bus-reset": "sudo nvidia-smi --gpu-reset -i {ids}   (after all programs on it have ended)",
+    "drain-and-reset": "let running jobs end and start none; then sudo nvidia-smi --gpu-reset -i {ids}",
     "drain": "let running jobs end, then reset the GPUs of this node together",
     "reboot": "sudo reboot",
 }
@@ -34,19 +36,26 @@ _RECOVERY = {
 def weak_points(inventory: Inventory) -> Iterator[WeakPoint]:
     """GPU by GPU, what is worst first."""
     for gpu in inventory.gpus:
-        if gpu.uuid.absence in (Absence.LOST, Absence.TIMED_OUT) and not gpu.uuid.known:
-            yield _lost(gpu)
+        if why := _silent(gpu):
+            yield _lost(gpu, why)
             continue
         for look in _LOOKS:
             yield from look(gpu)
     yield from _missing(inventory)
 
 
-def _lost(gpu: Gpu) -> WeakPoint:
+def _silent(gpu: Gpu) -> str:
+    """Why a GPU does not answer, or answers no longer; nothing if it does."""
+    all_fields = [getattr(gpu, each.name) for each in fields(gpu)]
+    lost = [each for each in all_fields if isinstance(each, Field) and not each.known and each.absence in _GONE]
+    return lost[0].why_not if lost else ""
+
+
+def _lost(gpu: Gpu, why: str) -> WeakPoint:
     return WeakPoint(
         "gpu-lost",
         Severity.ERROR,
-        f"{named([gpu.index])} does not answer ({gpu.uuid.why_not})",
+        f"{{gpus}} {{is}} lost to the driver ({why})",
         "CUDA may refuse all GPUs of this node while one is in this state",
         "sudo dmesg | grep -i xid; then reboot; if it comes back, the GPU or its slot is broken",
         gpus=(gpu.index,),
@@ -78,9 +87,9 @@ def _recovery(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "recovery-needed",
             Severity.ERROR,
-            f"the driver asks for {action.replace('-', ' ')} of {_label(gpu)}",
+            f"the driver asks for {action.replace('-', ' ')} of {{gpus}}",
             "it has met an error that it cannot get over by itself",
-            _RECOVERY.get(action, "see NVML's GPU recovery actions").format(gpu=gpu.index),
+            _RECOVERY.get(action, "see NVML's GPU recovery actions"),
             expectation="none",
             source="NVML, GPU recovery action",
             gpus=(gpu.index,),
@@ -96,7 +105,7 @@ def _rows(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "row-remapping-failed",
             Severity.ERROR,
-            f"{_label(gpu)} has no spare memory rows left for a bad one ({count} remapped)",
+            f"{{gpus}} {{has}} no spare memory rows left for a bad one ({count} remapped)",
             "more memory errors will end programs",
             "have the GPU replaced",
             figure=float(count),
@@ -108,9 +117,9 @@ def _rows(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "row-remapping-pending",
             Severity.WARNING,
-            f"{_label(gpu)} waits to replace a bad row of memory ({count} remapped so far)",
+            f"{{gpus}} {{is}} waiting to replace a bad row of memory ({count} remapped so far)",
             "until then the bad row may be used again",
-            f"sudo nvidia-smi --gpu-reset -i {gpu.index}   (after all programs on it have ended)",
+            "sudo nvidia-smi --gpu-reset -i {ids}   (after all programs on it have ended)",
             figure=float(count),
             unit="rows",
             source=_MEMORY_GUIDE,
@@ -123,9 +132,9 @@ def _pages(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "page-retirement-pending",
             Severity.WARNING,
-            f"{_label(gpu)} waits to retire bad memory",
+            "{gpus} {is} waiting to retire bad memory",
             "until the next reset the bad page may be used again",
-            f"sudo nvidia-smi --gpu-reset -i {gpu.index}   (after all programs on it have ended)",
+            "sudo nvidia-smi --gpu-reset -i {ids}   (after all programs on it have ended)",
             source=_MEMORY_GUIDE,
             gpus=(gpu.index,),
         )
@@ -137,9 +146,9 @@ def _ecc(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "memory-errors",
             Severity.WARNING,
-            f"{_label(gpu)} has had {errors} memory error{'s' if errors > 1 else ''} beyond correction",
+            f"{{gpus}} {{has}} had {errors} memory error{'s' if errors > 1 else ''} beyond correction",
             "each has ended the program that it hit; counted since the driver was loaded",
-            f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {gpu.index}; reset the GPU; have it replaced if they come back",
+            "nvidia-smi -q -d ECC,ROW_REMAPPER -i {ids}; reset the GPU; have it replaced if they come back",
             figure=float(errors),
             unit="errors",
             expectation="0",
@@ -153,13 +162,13 @@ def _slowed(gpu: Gpu) -> Iterator[WeakPoint]:
     harmful = [reason for reason in REASONS if reason.name in reasons and reason.harm == "warn"]
     if harmful:
         clock, best = gpu.clock_sm.value, gpu.clock_sm_max.value
-        speed = f" ({clock} of {best} MHz)" if clock and best else ""
+        speed = f" to {clock} of {best} MHz" if clock and best else ""
         yield WeakPoint(
             "slowed-down",
             Severity.WARNING,
-            f"{_label(gpu)} is slowed down{speed}: {'; '.join(BY_NAME[each.name].means for each in harmful)}",
+            f"{{gpus}} {{is}} slowed down{speed} ({', '.join(BY_NAME[each.name].means for each in harmful)})",
             "with several GPUs all of them wait for the slowest",
-            f"look after cooling and power; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {gpu.index}",
+            "look after cooling and power; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {ids}",
             figure=float(clock) if clock else None,
             unit="MHz",
             expectation=f"{best} MHz" if best else "",
@@ -174,7 +183,7 @@ def _hot(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "hot",
             Severity.WARNING,
-            f"{_label(gpu)} is at {now} °C and slows down at {limit} °C",
+            f"{{gpus}} {{is}} at {now} °C and slows down at {limit} °C",
             "training will run at lower clocks",
             "look after cooling: air flow, dust, fan control",
             figure=float(now),
@@ -191,9 +200,9 @@ def _power(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "power-limit-lowered",
             Severity.PERF,
-            f"{_label(gpu)} may draw {limit:.0f} W, its default is {default:.0f} W",
+            f"{{gpus}} may draw {limit:.0f} W, its default is {default:.0f} W",
             "it is slower under full load than others of its kind",
-            f"sudo nvidia-smi -i {gpu.index} -pl {default:.0f}",
+            f"sudo nvidia-smi -i {{ids}} -pl {default:.0f}",
             figure=limit,
             unit="W",
             expectation=f"{default:.0f} W",
@@ -212,15 +221,15 @@ def _others(gpu: Gpu) -> Iterator[WeakPoint]:
         who = f"{first.name.or_else('a process')} (PID {first.pid})" + (
             f" and {len(processes) - 1} more" if processes[1:] else ""
         )
-        what, remedy = f"{who} compute{'' if processes[1:] else 's'} on {_label(gpu)}", f"nvidia-smi -i {gpu.index}"
+        what, remedy = f"{who} compute{'' if processes[1:] else 's'} on {{gpus}}", "nvidia-smi -i {ids}"
     elif taken > _TAKEN and not _cut_up(gpu):
         # Containers do not see the processes of others.
         what, remedy = (
-            f"{_label(gpu)} is in use by something that cannot be seen from here",
-            f"nvidia-smi -i {gpu.index}",
+            "{gpus} {is} in use by something that cannot be seen from here",
+            "nvidia-smi -i {ids}",
         )
     elif gpu.utilization.or_else(0) >= _BUSY:
-        what, remedy = f"{_label(gpu)} is {gpu.utilization} % busy", f"nvidia-smi -i {gpu.index}"
+        what, remedy = f"{{gpus}} {{is}} {gpu.utilization} % busy", "nvidia-smi -i {ids}"
     else:
         return
     held = f"{gib(taken)} of {gib(memory.total)} taken" if memory is not None else "memory taken"
@@ -250,11 +259,11 @@ def _mode(gpu: Gpu) -> Iterator[WeakPoint]:
     yield WeakPoint(
         "compute-mode",
         Severity.ERROR if nobody else Severity.INFO,
-        f"{_label(gpu)} is in compute mode {mode}",
+        f"{{gpus}} {{is}} in compute mode {mode}",
         "no program may compute on it"
         if nobody
         else "a second process on it fails with `CUDA-capable device(s) is/are busy`",
-        f"sudo nvidia-smi -i {gpu.index} -c DEFAULT",
+        "sudo nvidia-smi -i {ids} -c DEFAULT",
         expectation="default",
         source="NVML",
         gpus=(gpu.index,),
@@ -269,9 +278,9 @@ def _mig(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "mig-without-instances",
             Severity.ERROR,
-            f"{_label(gpu)} is in MIG mode and has no instance that can be seen",
+            "{gpus} {is} in MIG mode and has no instance that can be seen",
             "no program can use it",
-            f"sudo nvidia-smi -i {gpu.index} -mig 0   (or: sudo nvidia-smi mig -i {gpu.index} -cgi 0 -C)",
+            "sudo nvidia-smi -i {ids} -mig 0   (or: sudo nvidia-smi mig -i {ids} -cgi 0 -C)",
             source="NVML",
             gpus=(gpu.index,),
         )
@@ -279,9 +288,9 @@ def _mig(gpu: Gpu) -> Iterator[WeakPoint]:
     yield WeakPoint(
         "mig",
         Severity.WARNING,
-        f"{_label(gpu)} is cut into {count} MIG instance{'s' if count > 1 else ''}",
+        f"{{gpus}} {{is}} cut into {count} MIG instance{'s' if count > 1 else ''}",
         "a process sees one instance only, and instances cannot train together: NCCL and peer access do not join them",
-        f"sudo nvidia-smi -i {gpu.index} -mig 0   (for training on whole GPUs)",
+        "sudo nvidia-smi -i {ids} -mig 0   (for training on whole GPUs)",
         figure=float(count),
         unit="instances",
         source="NVIDIA's MIG user guide",
@@ -294,15 +303,11 @@ def _persistence(gpu: Gpu) -> Iterator[WeakPoint]:
         yield WeakPoint(
             "persistence-off",
             Severity.INFO,
-            f"{_label(gpu)} is put to sleep between programs",
+            "{gpus} {is} put to sleep between programs",
             "each start waits a second or more for it",
-            f"sudo nvidia-smi -i {gpu.index} -pm 1",
+            "sudo nvidia-smi -i {ids} -pm 1",
             gpus=(gpu.index,),
         )
-
-
-def _label(gpu: Gpu) -> str:
-    return named([gpu.index])
 
 
 _LOOKS: tuple[Callable[[Gpu], Iterator[WeakPoint]], ...] = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu, Inventory
@@ -19,6 +19,8 @@ class WeakPoint:
     `what` is the observation and `why` what it does to training; `figure`, in `unit`, was seen where `expectation`
     was hoped for, and `source` is where the expectation comes from. `remedy` is what to do, with a command to type
     where there is one. `gpus` are NVML indices, empty where the whole machine is meant. `info` is no complaint.
+
+    What is said of one GPU leaves its name open, as `{gpus}`, `{ids}`, `{is}` and `{has}`: see `merged`.
     """
 
     name: str
@@ -35,6 +37,34 @@ class WeakPoint:
     @property
     def message(self) -> str:
         return f"{self.what}: {self.why}"
+
+
+def merged(points: Iterable[WeakPoint]) -> Iterator[WeakPoint]:
+    """What is said of several GPUs in the same words is said once, and names are filled in."""
+    alike: dict[WeakPoint, list[int]] = {}
+    for point in points:
+        alike.setdefault(replace(point, gpus=()), []).extend(point.gpus)
+    for point, gpus in alike.items():
+        yield _filled(replace(point, gpus=tuple(sorted(gpus))))
+
+
+def _filled(point: WeakPoint) -> WeakPoint:
+    if not point.gpus:
+        return point
+    several = len(point.gpus) > 1
+    words = {
+        "{gpus}": named(point.gpus),
+        "{ids}": ",".join(map(str, point.gpus)),
+        "{is}": "are" if several else "is",
+        "{has}": "have" if several else "has",
+    }
+
+    def fill(text: str) -> str:
+        for word, filling in words.items():
+            text = text.replace(word, filling)
+        return text
+
+    return replace(point, what=fill(point.what), why=fill(point.why), remedy=fill(point.remedy))
 
 
 def visible_gpus(inventory: Inventory) -> tuple[Gpu, ...]:

@@ -45,8 +45,16 @@ def _driver(inventory: Inventory) -> Iterator[WeakPoint]:
             "driver-mismatch",
             Severity.ERROR,
             f"the NVIDIA kernel module ({module}) and the driver's library have different versions",
-            "the driver was updated while its old module stayed loaded: no program can use a GPU",
+            "the driver was updated while its old module stayed loaded, so no program can use a GPU",
             "sudo reboot",
+        )
+    elif driver.absence is Absence.FORBIDDEN:
+        yield WeakPoint(
+            "driver-forbidden",
+            Severity.ERROR,
+            f"the driver does not let this user ask ({driver.why_not})",
+            "programs of this user cannot use a GPU",
+            "ls -l /dev/nvidia*; id   (the device files' group is often `video` or `render`: sudo usermod -aG ...)",
         )
     elif driver.absence is Absence.TIMED_OUT:
         yield WeakPoint(
