@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from gpudoctor.diagnostic import Problem
     from gpudoctor.lint.task import Outcome
 
 
@@ -118,8 +119,7 @@ def _tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> Non
         print(f"Rules: {' '.join(card.code for card in settings.request.rules)}", file=sys.stderr)
         print(*(f"Read: {name}" for name in outcome.read), sep="\n", file=sys.stderr)
     if not settings.quiet:
-        for problem in outcome.partly:
-            print(f"gpudoctor: {problem}", file=sys.stderr)
+        _tell_partly(outcome.partly, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         for line in table(counts(outcome.findings)):
             print(line, file=sys.stderr)
@@ -130,6 +130,18 @@ def _tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> Non
         report_bug(bug, arguments)
     if outcome.failures[1:]:
         print(f"There are {len(outcome.failures) - 1} more of this kind.", file=sys.stderr)
+
+
+def _tell_partly(partly: Sequence[Problem], all_of_them: bool) -> None:
+    shown = partly if all_of_them or len(partly) <= _MOST_PARTLY else partly[: _MOST_PARTLY - 1]
+    for problem in shown:
+        print(f"gpudoctor: {problem}", file=sys.stderr)
+    if len(shown) < len(partly):
+        print(f"gpudoctor: {len(partly) - len(shown)} more files likewise; `--verbose` names them", file=sys.stderr)
+
+
+_MOST_PARTLY = 5
+"""Lines about files that were not followed to their end: a large library has many, and one reads alike the other."""
 
 
 def _exit_code(outcome: Outcome, fail_on: str) -> int:

@@ -141,3 +141,14 @@ def test_a_limit_is_told_and_what_was_seen_stands() -> None:
     (error,) = json.loads(shell("lint --output-format json - < train.py").stdout)["errors"]
     assert "not followed to its end" in error["message"]
     assert shell("lint --quiet train.py").stderr == b""
+
+
+@pytest.mark.usefixtures("project")
+def test_of_many_files_that_reach_a_limit_some_are_named() -> None:
+    for name in "abcdefg":
+        with open(f"{name}.py", "w") as file:
+            file.write("import torch\nx = torch.ones(1)\nprint(x" + " + x" * 900 + ")\n")
+    told = [line for line in shell("lint .").stderr.splitlines() if line.startswith(b"gpudoctor: ")]
+    assert len(told) == 5
+    assert told[-1] == b"gpudoctor: 3 more files likewise; `--verbose` names them"
+    assert shell("lint --verbose .").stderr.count(b"not followed to its end") == 7

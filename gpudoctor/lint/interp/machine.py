@@ -126,6 +126,7 @@ class Machine:
         # Attributes that only the copies of a model have, which DataParallel makes for each forward.
         self.replicated: set[tuple[Value, str]] = set()
         self.statements = 0
+        self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS)
         self.muted = 0
@@ -367,8 +368,8 @@ class Machine:
     def tick(self) -> None:
         """Count a statement against the budget."""
         self.statements += 1
-        if self.statements > MAX_STATEMENTS:
-            raise OutOfBudget(f"more than {MAX_STATEMENTS} statements")
+        if self.statements > self.max_statements:
+            raise OutOfBudget(f"more than {self.max_statements} statements")
         # Asking for the time costs as much as a short statement.
         if self.statements % 64 == 0:
             self.budget.check()

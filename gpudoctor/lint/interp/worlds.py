@@ -9,7 +9,7 @@ from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
-from gpudoctor.lint.interp.limits import MAX_RESTARTS, MAX_SECONDS
+from gpudoctor.lint.interp.limits import MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -123,7 +123,8 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     m.main_scope = scope
     commands = () if is_entry(entry.source.tree) else m.project.started_in(entry)
     whole = bool(commands) or is_entry(entry.source.tree)
-    m.reading_library = not whole
+    if not whole:
+        m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
     try:
         with m.budget:
             m.run_module(scope, entry)
