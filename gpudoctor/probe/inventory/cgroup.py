@@ -38,7 +38,8 @@ def _quota(folder: Path) -> float | None:
 def _folders(controller: str) -> Iterator[Path]:
     """The groups of this process and all above them: the tightest limit holds."""
     for line in _lines(SELF):
-        _, controllers, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         if controllers and controller not in controllers.split(","):
             continue
         base = ROOT / controller if controllers else ROOT

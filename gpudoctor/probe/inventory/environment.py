@@ -37,7 +37,7 @@ def variables(here: Surroundings) -> tuple[Variable, ...]:
 
 def _concerned(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in sorted(environment.items()):
-        ours = name in KNOWN or name in MISTAKEN or name in EFFECTS or name.startswith(_PREFIXES)
+        ours = name in KNOWN or name in MISTAKEN or name in EFFECTS or name.startswith(_PREFIXES) or meant(name)
         if ours and name not in _OF_NO_CONCERN:
             yield name, value
 
@@ -59,7 +59,8 @@ def meant(name: str) -> str:
         return ""
     if name in MISTAKEN:
         return MISTAKEN[name]
-    if name.upper() in KNOWN:
+    # `rank` alone may be anybody's.
+    if name.upper() in KNOWN and "_" in name:
         return name.upper()
     if not name.startswith(FAMILIES):
         return ""

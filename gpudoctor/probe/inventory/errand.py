@@ -43,8 +43,17 @@ class Errand:
         self._started = time.monotonic()
         # Our own path, and no other: the working directory may hold a `json.py`.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_WORKER} import main; main()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code, part],
+        command = [sys.executable, "-c", code, part]
+        try:
+            self._process = self._start(command, environment)
+        except OSError:
+            self._out.close()
+            self._errors.close()
+            raise
+
+    def _start(self, command: list[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
             stdin=subprocess.DEVNULL,
             stdout=self._out,
             stderr=self._errors,

@@ -112,7 +112,7 @@ FAMILIES = (
     "TORCH_FR_",
     "TORCH_DIST",
     "GLOO_",
-    "CUDA_VISIBLE",
+    "CUDA_VIS",
     "CUDA_DEVICE",
     "OMP_NUM",
     "MASTER_",
