@@ -153,6 +153,13 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Glance:
+    """All GPUs at one time."""
+
+    moments: tuple[Moment, ...]
+
+
+@dataclass(frozen=True)
 class GpuPair:
     """How two GPUs, by NVML index, reach each other.
 

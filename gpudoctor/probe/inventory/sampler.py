@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpudoctor.probe.inventory.errand import Answers, Errand
-from gpudoctor.probe.inventory.facts import Moment
+from gpudoctor.probe.inventory.facts import Glance, Moment
 from gpudoctor.probe.inventory.nvml_calls import Nvml, first
 from gpudoctor.probe.inventory.plain import from_plain
 from gpudoctor.probe.inventory.slowdown import in_words
@@ -21,7 +21,7 @@ _AT_MOST = 3600.0
 _READY_WITHIN = 3.0
 
 
-def read() -> Iterator[str | Moment]:
+def read() -> Iterator[str | Glance]:
     """Every GPU, four times a second, until this process is ended."""
     yield "NVML"
     import pynvml
@@ -32,8 +32,7 @@ def read() -> Iterator[str | Moment]:
     uuids = [nvml.ask("DeviceGetUUID", handle).or_else("") for handle in handles]
     started = time.monotonic()
     while time.monotonic() - started < _AT_MOST:
-        for uuid, handle in zip(uuids, handles, strict=True):
-            yield _moment(nvml, uuid, handle)
+        yield Glance(tuple(_moment(nvml, uuid, handle) for uuid, handle in zip(uuids, handles, strict=True)))
         time.sleep(_EVERY)
 
 
@@ -81,7 +80,7 @@ class Sampler:
         except OSError as error:
             self.why_not = f"no process could be started to watch ({error.strerror})"
             return self
-        self._errand.await_first("Moment", _READY_WITHIN)
+        self._errand.await_first("Glance", _READY_WITHIN)
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -89,7 +88,8 @@ class Sampler:
             self._take(self._errand.recall())
 
     def _take(self, answers: Answers) -> None:
-        self.moments = tuple(from_plain(Moment, data) for name, data in answers.told if name == "Moment")
+        glances = [from_plain(Glance, data) for name, data in answers.told if name == "Glance"]
+        self.moments = tuple(moment for glance in glances for moment in glance.moments)
         for moment in self.moments:
             if moment.uuid in self.samples and moment.utilization.value is not None:
                 self.samples[moment.uuid].append((moment.time, float(moment.utilization.value)))
