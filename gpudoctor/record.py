@@ -4,13 +4,15 @@
 such classes here, and defining them took longer than the lint of a script. This module knows the options that are
 used here. It compiles a constructor when the first object is made, which for most kinds of events never happens, and
 lets the classes share what needs no code of its own.
+
+That nobody changes a frozen object is checked by mypy alone: to refuse it at run time makes each object three times as
+dear, and so many are made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["dataclass", "field", "fields", "replace"]
@@ -77,11 +79,9 @@ def _members(
 ) -> dict[str, Any]:
     """What the class gets, without what it defines itself."""
     key = _key_of([each.name for each in every.values() if each.compare])
-    members: dict[str, Any] = {"__init__": _late_constructor(every, frozen), "__reduce__": _reduce}
+    members: dict[str, Any] = {"__init__": _late_constructor(every), "__reduce__": _reduce}
     if shown:
         members["__repr__"] = _repr
-    if frozen:
-        members["__setattr__"] = members["__delattr__"] = _refuse
     if eq:
         members["__eq__"] = _equality(key)
         members["__hash__"] = _hashing(key) if frozen else None
@@ -100,18 +100,18 @@ def _with_slots(cls: type, slots: list[str], own: Iterable[str], members: dict[s
     return type(cls)(cls.__name__, cls.__bases__, {**kept, **members, "__slots__": tuple(slots)})
 
 
-def _late_constructor(every: dict[str, _Field], frozen: bool) -> Callable[..., None]:
+def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
     def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
         owner = next(base for base in type(self).__mro__ if vars(base).get("__init__") is __init__)
-        constructor = _constructor(owner, every, frozen)
+        constructor = _constructor(owner, every)
         owner.__init__ = constructor  # type: ignore[misc]
         constructor(self, *args, **keywords)
 
     return __init__
 
 
-def _constructor(owner: type, every: dict[str, _Field], frozen: bool) -> Callable[..., None]:
-    scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
+def _constructor(owner: type, every: dict[str, _Field]) -> Callable[..., None]:
+    scope: dict[str, Any] = {"_missing": _MISSING}
     first: list[str] = []
     later: list[str] = []
     lines: list[str] = []
@@ -120,13 +120,7 @@ def _constructor(owner: type, every: dict[str, _Field], frozen: bool) -> Callabl
         default = "_missing" if each.default_factory else f"_default_{name}"
         (later if each.kw_only else first).append(f"{name}={default}" if each.optional else name)
         value = f"_default_{name}() if {name} is _missing else {name}" if each.default_factory else name
-        slot = getattr(owner, name, None)
-        if isinstance(slot, MemberDescriptorType):
-            # The slot itself is not refused, and is quicker than looking for it by name.
-            scope[f"_set_{name}"] = slot.__set__
-            lines.append(f" _set_{name}(self, {value})")
-        else:
-            lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
+        lines.append(f" self.{name} = {value}")
     signature = ", ".join(["self", *first, *(["*", *later] if later else [])])
     lines.append(" self.__post_init__()" if hasattr(owner, "__post_init__") else " pass")
     exec("\n".join([f"def __init__({signature}):", *lines]), scope)
@@ -162,10 +156,6 @@ def _less(key: Callable[[Any], Any]) -> Callable[[Any, object], bool]:
         return bool(key(self) < key(other)) if type(self) is type(other) else NotImplemented
 
     return __lt__
-
-
-def _refuse(self: object, name: str, value: object = None) -> None:
-    raise AttributeError(f"{type(self).__name__} is never changed: `{name}`")
 
 
 def _repr(self: object) -> str:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -207,6 +207,7 @@ def _imported(module: str, pack: str) -> ModuleType:
         raise _invalid(pack, module, f"cannot be imported: {error}") from error
 
 
+@cache
 def _rule_class(module: ModuleType, pack: str) -> type[Rule]:
     """The one rule of a file, once it is known to be declared as it should be."""
     rules = [

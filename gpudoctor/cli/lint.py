@@ -15,6 +15,7 @@ from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
+from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
@@ -44,7 +45,8 @@ class Lint(Command):
         if settings.output_file:
             refuse_bad_target(settings.output_file)
         progress = Progress(sys.stderr, wanted=not settings.quiet)
-        outcome = lint(settings.request, progress)
+        with SeldomCollecting():
+            outcome = lint(settings.request, progress)
         progress.close()
         exit_code = _exit_code(outcome, settings.fail_on)
         _print(outcome, settings, exit_code)

@@ -15,6 +15,7 @@ from gpudoctor.lint.importers import importers_of
 from gpudoctor.lint.listing import Listed, list_files
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.looks import remembering
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import dataclass, replace
@@ -30,6 +31,7 @@ _WORTH_PROCESSES = 50
 """Entries from which on it is quicker to start processes than to do without."""
 
 
+@remembering()
 def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     """Lint the files of a request."""
     # One cache for all entries: programs of a project import the same helpers.
@@ -180,6 +182,7 @@ def _die_at_once() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@remembering()
 def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
     from gpudoctor.lint.examine import examine_all
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.collector import SeldomCollecting, collect_if_many
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
@@ -27,24 +27,15 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Request
     from gpudoctor.rule import Rule, RuleCard
 
-_COLLECT_EVERY = 8
 _LIMITS = (OutOfBudget, RecursionError, MemoryError)
 
 
 def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Iterator[Examined]:
-    """Examine entries one after the other. Trees are kept, so the collector must not look at them again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        for number, path in enumerate(paths, 1):
+    """Examine entries one after the other."""
+    with SeldomCollecting():
+        for path in paths:
             yield examine(path, request, sources)
-            if number % _COLLECT_EVERY == 0:
-                gc.collect()
-                gc.freeze()
-    finally:
-        gc.unfreeze()
-        if was_enabled:
-            gc.enable()
+            collect_if_many()
 
 
 def examine(path: str, request: Request, sources: Sources) -> Examined:
@@ -95,18 +86,20 @@ def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> 
     budget = Budget(MAX_RULES_SECONDS)
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.whole else ""
-    for card in cards:
-        # Asked before the rule is loaded: importing a file costs more than most rules do.
-        if not card.needs or not happened.isdisjoint(card.needs):
+    # Asked before a rule is loaded: importing a file costs more than most rules do.
+    asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
+    with failures.of(f"the rules on {program.entry}"), budget:
+        for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
                 for finding in _asked(load(card), program, budget):
                     yield finding if finding.world else replace(finding, world=world)
 
 
 def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:
+    # A rule that met the limit has ended the looking, too.
+    budget.look()
     # A list, so that a bug in a rule shows inside the guard above.
-    with budget:
-        return list(rule.in_code(program))
+    return list(rule.in_code(program))
 
 
 @dataclass

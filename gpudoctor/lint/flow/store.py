@@ -35,24 +35,34 @@ class Store(Generic[V]):
         self._opened: list[int] = [0]
         # What all layers say together, and for each layer what that was before the layer wrote: reading is far more
         # frequent than opening and closing a layer.
-        self._now: Layer[V] = {}
+        self.now: Layer[V] = {}
+        """To be read only."""
         self._before: list[dict[Hashable, ValueSet[V] | None]] = [{}]
         self._names: dict[Hashable, dict[str, None]] = {}
 
     def get(self, key: Hashable) -> ValueSet[V] | None:
         """What the key holds, or None where nothing was written."""
-        return self._now.get(key)
+        return self.now.get(key)
 
     def set(self, key: Hashable, values: ValueSet[V], age: int | None = None) -> None:
-        self._put(key, values, self._age_of(key) if age is None else age)
-        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
+        # What is there already has its name among the others.
+        if key not in self.now and isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
             self._names.setdefault(key[0], {})[key[1]] = None
+        self._put(key, values, self._age_of(key) if age is None else age)
 
     def _put(self, key: Hashable, values: ValueSet[V], age: int) -> None:
         if age < self._opened[-1]:
-            self._before[-1].setdefault(key, self._now.get(key))
+            self._before[-1].setdefault(key, self.now.get(key))
             self._layers[-1][key] = values
-        self._now[key] = values
+        self.now[key] = values
+
+    def _put_all(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
+        opened, before, layer, now = self._opened[-1], self._before[-1], self._layers[-1], self.now
+        for key, values in writes.items():
+            if self._age_of(key) < opened:
+                before.setdefault(key, now.get(key))
+                layer[key] = values
+            now[key] = values
 
     @property
     def depth(self) -> int:
@@ -80,9 +90,9 @@ class Store(Generic[V]):
     def _restore(self, before: Mapping[Hashable, ValueSet[V] | None]) -> None:
         for key, values in before.items():
             if values is None:
-                del self._now[key]
+                del self.now[key]
             else:
-                self._now[key] = values
+                self.now[key] = values
 
     @contextmanager
     def at_bottom(self) -> Iterator[None]:
@@ -97,8 +107,8 @@ class Store(Generic[V]):
         finally:
             for layer in above:
                 self._layers.append(layer)
-                self._before.append({key: self._now.get(key) for key in layer})
-                self._now.update(layer)
+                self._before.append({key: self.now.get(key) for key in layer})
+                self.now.update(layer)
             self._opened += opened
 
     def names(self, scope: Hashable) -> list[str]:
@@ -108,7 +118,7 @@ class Store(Generic[V]):
     def forget(self, scope: Hashable) -> None:
         """The names of a scope that has ended, which nothing can ask for any more."""
         for name in self._names.pop(scope, ()):
-            self._now.pop((scope, name), None)
+            self.now.pop((scope, name), None)
 
     def written_since(self, depth: int) -> Layer[V]:
         """All writes above `depth` layers, in one layer: what holds on a path that leaves here."""
@@ -132,8 +142,7 @@ class Store(Generic[V]):
         """
         # Only one side came out, so what it wrote holds without a condition.
         if len(sides) == 1:
-            for key, values in sides[0][1].items():
-                self._put(key, values, self._age_of(key))
+            self._put_all(sides[0][1])
             return
         for key in {key: None for _, layer in sides for key in layer}:
             old = self.get(key) or missing

@@ -46,7 +46,7 @@ class ValueSet(Generic[V]):
 
     def __iter__(self) -> Iterator[V]:
         """The values, whatever their conditions."""
-        return (binding.value for binding in self.bindings)
+        return iter([binding.value for binding in self.bindings])
 
     def __len__(self) -> int:
         return len(self.bindings)
@@ -64,6 +64,11 @@ class ValueSet(Generic[V]):
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.bindings)) or "nothing"
+
+    @property
+    def sure(self) -> bool:
+        """There is one value, on every path."""
+        return len(self.bindings) == 1 and not self.bindings[0].when.literals
 
     @property
     def only(self) -> V | None:

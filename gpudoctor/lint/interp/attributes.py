@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
@@ -31,14 +31,9 @@ if TYPE_CHECKING:
 
 def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     """`value.name`."""
-    if isinstance(value, Library):
-        return m.library_name(f"{value.name}.{name}", node)
-    if isinstance(value, ProjectModule):
-        return member(m, value, name, node)
-    if isinstance(value, Super):
-        return _from_super(m, value, name, node)
-    if isinstance(value, Class):
-        return _from_class(m, value, name, node)
+    ask = _NAMESPACES.get(type(value))
+    if ask is not None:
+        return ask(m, value, name, node)
     stored = m.read((value, name))
     if m.replicated and (value, name) in m.replicated:
         note_read(m, value, name, m.place(node))
@@ -185,6 +180,19 @@ def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Value
     return one(Method(value.receiver, f"super.{name}"))
 
 
+def _from_library(m: Interpreter, value: Library, name: str, node: ast.AST) -> Values:
+    return m.library_name(f"{value.name}.{name}", node)
+
+
+_NAMESPACES: dict[type[Value], Callable[[Interpreter, Any, str, ast.AST], Values]] = {
+    Library: _from_library,
+    ProjectModule: member,
+    Super: _from_super,
+    Class: _from_class,
+}
+"""What holds names and is no object: its attributes are found elsewhere than those of objects."""
+
+
 def library_call(
     m: Interpreter,
     name: str,
@@ -194,13 +202,10 @@ def library_call(
     receiver: Value | None,
 ) -> Call:
     """A call as a library model sees it."""
-    given = m.hints.get(id(node))
-    label = given or m.text(node.func if isinstance(node, ast.Call) else node, 40)
-    call = Call(m, name, args, keywords, m.place(node), node, label, receiver=receiver, named=given is not None)
+    result_name = m.hints.get(id(node))
     if isinstance(node, ast.Call):
-        call.open_ended, call.rest = m.open_ended, m.rest
-        call.argument_places = m.argument_places(node)
-    return call
+        return Call(m, name, args, keywords, node, result_name, m.open_ended, m.rest, receiver)
+    return Call(m, name, args, keywords, node, result_name, False, (), receiver)
 
 
 def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None:

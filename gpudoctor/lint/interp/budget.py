@@ -39,6 +39,12 @@ class Budget:
             raise OutOfBudget(f"more than {self.seconds:.0f} seconds of execution")
 
     def __enter__(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Let a timer look from now on, if none does."""
+        if self._looking:
+            return
         # Imported late: what only plans or explains does not need it.
         import signal
 

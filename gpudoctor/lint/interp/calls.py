@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
@@ -119,6 +118,9 @@ def call(
     m: Interpreter, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """Call whatever the function may be."""
+    # `each` would do the same.
+    if function.sure:
+        return call_value(m, function.bindings[0].value, args, keywords, node)
     return m.each(function, lambda value: call_value(m, value, args, keywords, node), node)
 
 
@@ -126,19 +128,9 @@ def call_value(
     m: Interpreter, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """Call one value."""
-    if isinstance(value, Function):
-        return call_function(m, value, args, keywords, node)
-    if isinstance(value, Bound):
-        return call_value(m, value.function, (one(value.receiver), *args), keywords, node)
-    if isinstance(value, Partial):
-        merged = {**dict(value.keywords), **keywords}
-        return call_value(m, value.function, (*value.args, *args), merged, node)
-    if isinstance(value, Class):
-        return instantiate(m, value, args, keywords, node)
-    if isinstance(value, Library):
-        return m.call_library(value.name, args, keywords, node)
-    if isinstance(value, Method):
-        return call_method(m, value.receiver, value.name, args, keywords, node)
+    way = _WAYS_TO_CALL.get(type(value))
+    if way is not None:
+        return way(m, value, args, keywords, node)
     # A module of the project goes to the model too: it logs the forward before `forward` runs.
     model = MODELS.calls.get(type(value))
     if model is not None:
@@ -149,6 +141,30 @@ def call_value(
     if custom is not None:
         return call(m, custom, args, keywords, node)
     return m.call_unknown(value, args, keywords, node)
+
+
+def _call_bound(
+    m: Interpreter, value: Bound, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    return call_value(m, value.function, (one(value.receiver), *args), keywords, node)
+
+
+def _call_partial(
+    m: Interpreter, value: Partial, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    return call_value(m, value.function, (*value.args, *args), {**dict(value.keywords), **keywords}, node)
+
+
+def _call_library(
+    m: Interpreter, value: Library, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    return m.call_library(value.name, args, keywords, node)
+
+
+def _call_method(
+    m: Interpreter, value: Method, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values:
+    return call_method(m, value.receiver, value.name, args, keywords, node)
 
 
 def call_method(
@@ -169,11 +185,8 @@ def call_function(
     m: Interpreter, function: Function, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """Follow a call into a function of the project."""
-    body = function.node.body
-    if not isinstance(body, list):
-        return _run(m, function, args, keywords, node)
     # Calling a generator runs nothing; its body runs where it is iterated.
-    if contains_yield(function.node) and not any(frame.on_yield for frame in m.frames[-1:]):
+    if m.frame.on_yield is None and m.shape(function).yields:
         place = m.place(node)
         return one(Generator(m.identity(place), place, function.label, function, args, tuple(keywords.items())))
     return _run(m, function, args, keywords, node)
@@ -262,7 +275,7 @@ def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, V
     del m.open_loops[loops:]
     sides += frame.exits
     # Local names of finished calls would fill the store and slow every join.
-    if not _captures(function.node):
+    if not m.shape(function).captures:
         for side in sides:
             side.writes = _without(side.writes, frame.scope)
         m.store.forget(frame.scope)
@@ -278,26 +291,6 @@ def _is_short(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool
 def _without(writes: dict[Hashable, Values], scope: Hashable) -> dict[Hashable, Values]:
     """What was written, without the names of a scope that has ended."""
     return {key: values for key, values in writes.items() if not (isinstance(key, tuple) and key[0] is scope)}
-
-
-@lru_cache(maxsize=4096)
-def _captures(node: ast.AST) -> bool:
-    """Something inside the function may outlive the call and still see its names."""
-    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-    return any(isinstance(each, inner) for each in ast.walk(node) if each is not node)
-
-
-@lru_cache(maxsize=4096)
-def contains_yield(node: ast.AST) -> bool:
-    """The function is a generator."""
-    todo = list(ast.iter_child_nodes(node))
-    while todo:
-        each = todo.pop()
-        if isinstance(each, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo.extend(ast.iter_child_nodes(each))
-    return False
 
 
 def _bind_parameters(
@@ -356,6 +349,18 @@ def instantiate(
     if look is not None and not m.dead:
         look(m, made)
     return m.fact(made, AS_MADE) or one(made)
+
+
+_WAYS_TO_CALL: dict[
+    type[Value], Callable[[Interpreter, Any, tuple[Values, ...], dict[str, Values], ast.AST], Values]
+] = {
+    Function: call_function,
+    Bound: _call_bound,
+    Partial: _call_partial,
+    Class: instantiate,
+    Library: _call_library,
+    Method: _call_method,
+}
 
 
 def _fill_fields(

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.attributes import attribute
+from gpudoctor.lint.interp.calls import call_node
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
-from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
+from gpudoctor.lint.interp.machine import NONE_SET, NOT_THERE_YET, Exit, one
 from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
@@ -34,20 +36,30 @@ def _constant(m: Interpreter, node: ast.Constant) -> Values:
 
 
 def _name(m: Interpreter, node: ast.Name) -> Values:
-    return m.lookup(node.id, node)
+    # `lookup` would do the same; a third of all expressions are names, and nearly all of those hold one value.
+    name, now = node.id, m.store.now
+    for scope in m.frames[-1].scopes:
+        key = scope, name
+        m.reads.append(key)
+        found = now.get(key)
+        if found is not None:
+            if found.sure and type(found.bindings[0].value) not in NOT_THERE_YET:
+                return found
+            break
+    return m.lookup(name, node)
 
 
 def _attribute(m: Interpreter, node: ast.Attribute) -> Values:
-    return m.each(m.evaluate(node.value), lambda value: m.attribute(value, node.attr, node), node)
+    owner = m.evaluate(node.value)
+    # `each` would do the same.
+    if owner.sure:
+        return attribute(m, owner.bindings[0].value, node.attr, node)
+    return m.each(owner, lambda value: attribute(m, value, node.attr, node), node)
 
 
 def _subscript(m: Interpreter, node: ast.Subscript) -> Values:
     owner, index = m.evaluate(node.value), m.evaluate(node.slice)
     return m.each(owner, lambda value: m.item(value, index, node), node)
-
-
-def _call(m: Interpreter, node: ast.Call) -> Values:
-    return m.call_node(node)
 
 
 def _binary(m: Interpreter, node: ast.BinOp) -> Values:
@@ -56,6 +68,9 @@ def _binary(m: Interpreter, node: ast.BinOp) -> Values:
 
 def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
     """An operator on what two expressions may be."""
+    if left.sure and right.sure:
+        value = _operate(m, op, left.bindings[0].value, right.bindings[0].value, node)
+        return value if len(value.bindings) == 1 else m.few(union([value]), node)
     results: list[Values] = []
     for first in left.given(m.path).bindings:
         for second in right.given(m.path).bindings:
@@ -72,6 +87,9 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
         folded = fold(op, left, right)
         if folded is not None:
             return one(folded)
+    # Before text: `%` of a tensor is arithmetic.
+    if isinstance(left, (Tensor, Work)) or isinstance(right, (Tensor, Work)):
+        return m.combine([left, right], node)
     for first, second in ((left, right), (right, left)):
         if (
             isinstance(first, (Rank, Size))
@@ -81,9 +99,6 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
             and not (_is_text(second) or (isinstance(second, (Rank, Size)) and second.as_text))
         ):
             m.note_text_used(first, type(op).__name__, node)
-    # Before text: `%` of a tensor is arithmetic.
-    if any(isinstance(value, (Tensor, Work)) for value in (left, right)):
-        return m.combine([left, right], node)
     joined = _join_text(m, op, left, right)
     if joined is not None:
         return one(joined)
@@ -360,7 +375,7 @@ EVALUATORS: dict[type[ast.expr], Callable[[Interpreter, Any], Values]] = {
     ast.Name: _name,
     ast.Attribute: _attribute,
     ast.Subscript: _subscript,
-    ast.Call: _call,
+    ast.Call: call_node,
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,
     ast.BoolOp: _bool,

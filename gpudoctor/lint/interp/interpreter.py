@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
@@ -23,8 +24,9 @@ from gpudoctor.lint.interp import (
     statements,
     tests,
 )
+from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import UNBOUND, Machine, one
+from gpudoctor.lint.interp.machine import NOT_THERE_YET, UNBOUND, Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
 from gpudoctor.lint.models.index import load_models
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
@@ -39,7 +41,14 @@ if TYPE_CHECKING:
     from gpudoctor.lint.values.data import Loader
     from gpudoctor.lint.values.tensor import Tensor
 
+_LOOK_EVERY = 255
+"""One less than a power of two: after so many expressions it is asked whether time is over."""
 BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+
+
+@cache
+def _builtin(name: str) -> Values:
+    return one(Library(f"builtins.{name}"))
 
 
 class Interpreter(Machine):
@@ -127,19 +136,27 @@ class Interpreter(Machine):
         """What a name holds here."""
         for scope in self.frame.scopes:
             found = self.read((scope, name))
-            if found is not None:
-                # A path on which the name is unbound raises NameError: whoever gets on has a value.
-                bound = [b for b in found.bindings if b.value is not UNBOUND.bindings[0].value]
-                if bound:
-                    known = found if len(bound) == len(found.bindings) else ValueSet(bound)
-                    return imports.resolved(self, known, node)
+            if found is None:
+                continue
+            # By far the most names hold one thing.
+            if len(found.bindings) == 1 and type(found.bindings[0].value) not in NOT_THERE_YET:
+                return found
+            # A path on which the name is unbound raises NameError: whoever gets on has a value.
+            bound = [b for b in found.bindings if b.value is not UNBOUND.bindings[0].value]
+            if bound:
+                known = found if len(bound) == len(found.bindings) else ValueSet(bound)
+                return imports.resolved(self, known, node)
+        return self._not_bound(name, node)
+
+    def _not_bound(self, name: str, node: ast.AST) -> Values:
+        """What a name means that the program does not bind: Python's own, or one of a star import."""
         origins = [o for scope in self.frame.scopes for o in self.frame_star_libraries.get(scope, ())]
         for origin in origins:
             # `from torch import *` must not make `print` a name of torch.
             if library.is_known(f"{origin}.{name}", exactly=name in BUILTINS):
                 return self.library_name(f"{origin}.{name}", node)
         if name in BUILTINS:
-            return one(Library(f"builtins.{name}"))
+            return _builtin(name)
         # A star import of what was not read is the likeliest source.
         if origins:
             return self.library_name(f"{origins[-1]}.{name}", node)
@@ -153,9 +170,11 @@ class Interpreter(Machine):
 
     def evaluate(self, node: ast.expr) -> Values:
         """The values of an expression on this path."""
-        self.tick_evaluation()
-        # Asked here and not in a function of `expressions`: there is no call that is more frequent.
-        evaluator = expressions.EVALUATORS.get(type(node))
+        # Counted and chosen here, not in functions of their own: there is no call that is more frequent.
+        self.evaluations += 1
+        if not self.evaluations & _LOOK_EVERY:
+            self.check_evaluations()
+        evaluator = EVALUATORS.get(type(node))
         # Newer syntax must not end the execution.
         if evaluator is None:
             return self.unknown(node, f"{type(node).__name__} is not followed")
@@ -219,9 +238,6 @@ class Interpreter(Machine):
         """The names of the modules in a package of the project."""
         found = self.project.find(self.frame.file, package)
         return self.project.module_names(found) if found is not None else ()
-
-    def call_node(self, node: ast.Call) -> Values:
-        return calls.call_node(self, node)
 
     def call(self, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
         return calls.call(self, function, args, keywords, node)

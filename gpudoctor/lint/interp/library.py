@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
@@ -47,7 +47,12 @@ def library_name(m: Interpreter, name: str, node: ast.AST) -> Values:
     name = canonical(name)
     # Few names are values: most are called, and answered for then.
     model = MODELS.names.get(name)
-    return model(m, m.place(node)) if model is not None else one(Library(name))
+    return model(m, m.place(node)) if model is not None else _mentioned(name)
+
+
+@lru_cache(maxsize=1024)
+def _mentioned(name: str) -> Values:
+    return one(Library(name))
 
 
 def call_library(

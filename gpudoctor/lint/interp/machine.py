@@ -22,12 +22,14 @@ from gpudoctor.lint.interp.limits import (
     MAX_TOGETHER,
     MAX_VALUES,
 )
+from gpudoctor.lint.interp.shapes import Shape, shape_of
 from gpudoctor.lint.program import World
 from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.lint.source.written import written
 from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
-from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.values.function import Class, Function, Imported, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.record import dataclass, field
 
@@ -43,6 +45,8 @@ NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
 _NEVER_ASSIGNED = Unknown("unbound", "never assigned on this path")
 UNBOUND: Values = ValueSet.of(_NEVER_ASSIGNED)
+NOT_THERE_YET = frozenset({Unknown, Imported})
+"""Kinds of values of which some stand for a name that is not bound, or was not asked for until now."""
 
 
 def _rank_of(setting: Hashable) -> Hashable:
@@ -103,6 +107,18 @@ class OpenLoop:
     """The rounds are those of the generator's own loop, which is open too."""
 
 
+class _Ages:
+    """When things were made, by the clock. No part of the machine, which is freed at once only without circles."""
+
+    def __init__(self) -> None:
+        self.born: dict[Hashable, int] = {}
+
+    def of(self, key: Hashable) -> int:
+        """When the owner of a key was made; `OLD` for what was there from the start."""
+        owner = key[0] if isinstance(key, tuple) else key
+        return self.born.get(owner.identity if isinstance(owner, Made) else owner, OLD)
+
+
 class Machine:
     """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
 
@@ -113,6 +129,8 @@ class Machine:
         """Something has asked how the program is launched: in another world it might go another way."""
         self.assumed = assumed
         self.learnt: dict[Hashable, bool] = {}
+        self._ages = _Ages()
+        self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
         self.path: Condition = ALWAYS
         self.dead = False
@@ -135,13 +153,12 @@ class Machine:
         self.hints: dict[int, str] = {}
         self._where: dict[int, Location] = {}
         self._texts: dict[int, str] = {}
-        self._argument_places: dict[int, dict[str, Location]] = {}
         self.made_nodes: dict[int, ast.AST] = {}
         self.dull: dict[ast.AST, Dull] = {}
+        self._shapes: dict[ast.AST, Shape] = {}
         self.frame_count = 0
         self.oldest_write = NEVER
         """The age of the oldest thing that was written to: a number that grows with each thing that is made."""
-        self._ages: dict[Hashable, int] = {}
         self.reads: list[Hashable] = []
         """The keys that were read, in order: what a long function has read decides whether it is followed again."""
         self.aborted = False
@@ -155,30 +172,27 @@ class Machine:
     def place(self, node: ast.AST) -> Location:
         """Where a node of the current file stands."""
         found = self._where.get(id(node))
+        if found is not None:
+            return found
+        source = self.frames[-1].file.source
         # Nodes that the interpreter made up have no place of their own.
-        if found is None and not hasattr(node, "lineno"):
-            return Location(self.frame.file.source.shown, 1)
-        if found is None:
-            found = self.frame.file.source.location(node)  # type: ignore[arg-type]
-            self._where[id(node)] = found
+        if not hasattr(node, "lineno"):
+            return Location(source.shown, 1)
+        found = self._where[id(node)] = source.location(node)  # type: ignore[arg-type]
         return found
 
     def argument_places(self, node: ast.Call) -> dict[str, Location]:
         """Where the arguments of a call stand, by their position or name."""
-        found = self._argument_places.get(id(node))
-        if found is None:
-            found = {each.arg: self.place(each.value) for each in node.keywords if each.arg}
-            found.update({str(index): self.place(each) for index, each in enumerate(node.args)})
-            self._argument_places[id(node)] = found
-        return found
+        found = {each.arg: self.place(each.value) for each in node.keywords if each.arg}
+        return found | {str(index): self.place(each) for index, each in enumerate(node.args)}
 
     def text(self, node: ast.AST, limit: int = 60) -> str:
         """How the source writes a node, shortened."""
-        written = self._texts.get(id(node))
-        if written is None:
-            # Unparsing costs more than most evaluations, and loops come by twice.
-            written = self._texts[id(node)] = self._written(node)
-        return written if len(written) <= limit else written[: limit - 3] + "..."
+        text = self._texts.get(id(node))
+        if text is None:
+            # Writing it costs more than most evaluations, and loops come by twice.
+            text = self._texts[id(node)] = self._written(node)
+        return text if len(text) <= limit else text[: limit - 3] + "..."
 
     def _written(self, node: ast.AST) -> str:
         # Of a table over hundreds of lines the beginning is enough, and all that is shown.
@@ -187,7 +201,14 @@ class Machine:
             text = line[:_MAX_COLUMNS].decode("utf-8", "replace").rstrip()
             # As it stands there: what steers a terminal must not get into a message.
             return "".join(each if each.isprintable() else "?" for each in text) + " ..."
-        return ast.unparse(node)
+        return written(node)
+
+    def shape(self, function: Function) -> Shape:
+        """What the body of a function holds."""
+        found = self._shapes.get(function.node)
+        if found is None:
+            found = self._shapes[function.node] = shape_of(function.node, function.file.source)  # type: ignore[attr-defined]
+        return found
 
     def identity(self, place: Location) -> Hashable:
         """A fresh identity for something made here."""
@@ -195,7 +216,8 @@ class Machine:
         # By place and visit, so that a restart gives the same things the same names.
         made = place.path, place.line, place.column, place.end_column, visit
         # Made again on another path, it is known outside of both.
-        self._ages[made] = OLD if made in self._ages else self.clock
+        born = self._ages.born
+        born[made] = OLD if made in born else self.store.clock
         self.store.clock += 1
         return made
 
@@ -217,19 +239,14 @@ class Machine:
         self.store.clock += 1
         self.frame_count += 1
         scope = ("frame", self.frame_count)
-        self._ages[scope] = self.clock
+        self._ages.born[scope] = self.clock
         return scope
 
     def begin_scope(self, scope: Hashable) -> None:
         """From here on the names of a new call are written: those of its own layer are nobody else's."""
-        self._ages[scope] = self.clock
+        self._ages.born[scope] = self.clock
         # A layer that is opened next is younger.
         self.store.clock += 1
-
-    def age(self, key: Hashable) -> int:
-        """When the owner of a key was made, by the clock; `OLD` for what was there from the start."""
-        owner = key[0] if isinstance(key, tuple) else key
-        return self._ages.get(owner.identity if isinstance(owner, Made) else owner, OLD)
 
     @property
     def world(self) -> World:
@@ -254,13 +271,13 @@ class Machine:
             location=at,
             calls=tuple(self.calls),
             # A body run inside a generator's loop is one round of one loop, not of two.
-            loops=tuple(loop.event for loop in self.open_loops if not loop.inside_generator),
+            loops=tuple([loop.event for loop in self.open_loops if not loop.inside_generator]),
             when=self.path,
             function=self.frame.name if self.frames else "",
             evaluating="no_grad" in contexts,
             contexts=contexts,
-            frames=tuple(frame.scope for frame in self.frames),
-            reached=tuple(frame.path for frame in self.frames),
+            frames=tuple([frame.scope for frame in self.frames]),
+            reached=tuple([frame.path for frame in self.frames]),
         )
 
     @property
@@ -342,13 +359,14 @@ class Machine:
     def read(self, key: Hashable) -> Values | None:
         """What a key holds on this path."""
         self.reads.append(key)
-        values = self.store.get(key)
+        values = self.store.now.get(key)
         return values.given(self.path) if values is not None else None
 
     def write(self, key: Hashable, values: Values) -> None:
         """Bind a key; too many values become an unknown one."""
         born = self.age(key)
-        self.oldest_write = min(self.oldest_write, born)
+        if born < self.oldest_write:
+            self.oldest_write = born
         self.store.set(key, widened(key, values), born)
 
     def fact(self, owner: Value, name: str) -> Values | None:
@@ -374,13 +392,11 @@ class Machine:
         if self.statements % 64 == 0:
             self.budget.check()
 
-    def tick_evaluation(self) -> None:
-        """Count an expression: a single statement can hold as many as a program."""
-        self.evaluations += 1
-        if self.evaluations % 256 == 0:
-            self.budget.check()
-            if self.evaluations > MAX_EVALUATIONS:
-                raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
+    def check_evaluations(self) -> None:
+        """Ask whether time is over: a single statement can hold as many expressions as a program."""
+        self.budget.check()
+        if self.evaluations > MAX_EVALUATIONS:
+            raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
 
     def split(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> bool | None:
         """Follow both outcomes of a test, then join what lives: the answer with which all get on who do."""
@@ -443,7 +459,7 @@ class Machine:
     def each(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
         """Visit every value that is possible here, each on a path of its own, and join the results."""
         here = values.given(self.path)
-        # By far the most calls: no layer and no join is needed.
+        # By far the most visits: no layer and no join is needed.
         if len(here.bindings) == 1:
             return visit(here.bindings[0].value)
         results: list[Values] = []
@@ -477,14 +493,24 @@ class Machine:
         finally:
             self.frames, self.calls = frames, inner
 
-    @contextmanager
-    def muting(self) -> Iterator[None]:
+    def muting(self) -> _Muted:
         """Nothing is logged inside."""
-        self.muted += 1
-        try:
-            yield
-        finally:
-            self.muted -= 1
+        return _Muted(self)
+
+
+class _Muted:
+    """Keeps a machine quiet for a while; written out, because it is done so often."""
+
+    __slots__ = ("_machine",)
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __enter__(self) -> None:
+        self._machine.muted += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._machine.muted -= 1
 
 
 def _is_long(node: ast.expr) -> bool:

@@ -39,14 +39,17 @@ def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
 def _expression(m: Interpreter, node: ast.Expr) -> None:
     values = m.evaluate(node.value)
     if isinstance(node.value, ast.Call) and not m.dead:
-        function = node.value.func
-        receiver = m.last_receiver(node.value)
-        name = function.attr if isinstance(function, ast.Attribute) else m.text(function, 40)
-        for value in values.given(m.path):
-            # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
-            if not isinstance(value, Made):
-                continue
-            m.emit(Discard, at=m.place(node.value), value=value, call=name, receiver=receiver)
+        # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
+        dropped = [value for value in values.given(m.path) if isinstance(value, Made)]
+        if dropped:
+            _note_dropped(m, node.value, dropped)
+
+
+def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Made]) -> None:
+    receiver = m.last_receiver(call)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
+    for value in dropped:
+        m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver)
 
 
 def _assign(m: Interpreter, node: ast.Assign) -> None:
@@ -308,21 +311,19 @@ def _assert(m: Interpreter, node: ast.Assert) -> None:
 
 
 def _match(m: Interpreter, node: ast.Match) -> None:
-    subject = m.evaluate(node.subject)
+    _match_from(m, m.evaluate(node.subject), node.cases)
 
-    def from_case(index: int) -> None:
-        if index == len(node.cases):
-            return
-        case = node.cases[index]
-        test = m.pattern(subject, case.pattern)
 
-        def chosen() -> None:
-            guard = m.test(case.guard) if case.guard is not None else True
-            m.split(guard, lambda: run_block(m, case.body), lambda: from_case(index + 1))
+def _match_from(m: Interpreter, subject: Values, cases: list[ast.match_case]) -> None:
+    if not cases:
+        return
+    case, rest = cases[0], cases[1:]
 
-        m.split(test, chosen, lambda: from_case(index + 1))
+    def chosen() -> None:
+        guard = m.test(case.guard) if case.guard is not None else True
+        m.split(guard, lambda: run_block(m, case.body), lambda: _match_from(m, subject, rest))
 
-    from_case(0)
+    m.split(m.pattern(subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
 
 
 def clears_gradient(m: Interpreter, target: ast.expr, values: Values) -> None:

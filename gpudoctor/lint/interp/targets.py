@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from gpudoctor.lint.interp.machine import UNBOUND
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from gpudoctor.lint.values.base import Value, Values
 
 
+MAX_NAME = 1_000
+
+
 def assign(m: Interpreter, target: ast.expr, values: Values) -> None:
     """Bind a target: a name, an attribute, an item, or several at once."""
     if m.dead:
         return
     if isinstance(target, ast.Name):
-        m.bind(target.id, values.mapped(lambda value: _called(value, target.id)))
+        m.bind(target.id, _called(values, target.id))
     elif isinstance(target, ast.Attribute):
         m.set_attribute(target, values)
     elif isinstance(target, ast.Subscript):
@@ -30,12 +33,17 @@ def assign(m: Interpreter, target: ast.expr, values: Values) -> None:
         _unpack(m, target, values)
 
 
-def _called(value: Value, name: str) -> Value:
+def _called(values: Values, name: str) -> Values:
     """What a loader yields is called by the name that it gets, which is how a reader knows it."""
     # Messages name what the user wrote: `images`, not `next(loader)`.
-    if isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH and value.label != name:
-        return replace(value, label=name)
-    return value
+    for binding in values.bindings:
+        if _is_batch(binding.value):
+            return values.mapped(lambda value: replace(value, label=name) if _is_batch(value) else value)
+    return values
+
+
+def _is_batch(value: Value) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
 
 
 def _unpack(m: Interpreter, target: ast.Tuple | ast.List, values: Values) -> None:
@@ -54,14 +62,19 @@ def unbind(m: Interpreter, target: ast.expr) -> None:
 
 def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:
     """Calls whose result goes to a target name what they make after it."""
+    if type(value) not in _NAMED_BY_TARGET:
+        return
     if isinstance(target, (ast.Name, ast.Attribute)):
-        hint_as(m, ast.unparse(target) if isinstance(target, ast.Attribute) else target.id, value)
+        hint_as(m, target.id if isinstance(target, ast.Name) else m.text(target, MAX_NAME), value)
     elif isinstance(target, ast.Subscript):
         # `models[i] = DDP(models[i])`.
         hint_as(m, m.text(target, 30), value)
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         for one_target, one_value in zip(target.elts, value.elts, strict=True):
             hint(m, one_target, one_value)
+
+
+_NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.Tuple})
 
 
 def hint_as(m: Interpreter, name: str, value: ast.expr) -> None:

@@ -15,7 +15,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.values.base import Const, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.tensor import Tensor
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition, Literal
@@ -40,6 +40,9 @@ class Interpreter(Protocol):
     @property
     def replicated(self) -> set[tuple[Value, str]]: ...
 
+    def place(self, node: ast.AST) -> Location: ...
+    def text(self, node: ast.AST, limit: int = 60) -> str: ...
+    def argument_places(self, node: ast.Call) -> dict[str, Location]: ...
     def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None: ...
     def way(self, at: Location) -> Way: ...
     def learn_rank(self, values: Values) -> None: ...
@@ -92,25 +95,39 @@ class Interpreter(Protocol):
 
 @dataclass(slots=True)
 class Call:
-    """A call of a library callable. `label` is the name that the program gives to the result, or how it is called.
+    """A call of a library callable, or the mere use of something of a library.
 
-    `named` where it is such a name; `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be
-    there that is not seen.
+    `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be there that is not seen.
     """
 
     do: Interpreter
     name: str
     args: tuple[Values, ...]
     keywords: dict[str, Values]
-    place: Location
     node: ast.AST
-    label: str = ""
+    result_name: str | None = None
+    """What the program calls the result."""
     open_ended: bool = False
     rest: tuple[Values, ...] = ()
     """What `*args` and `**kwargs` hold that could not be followed, without a name or a position."""
     receiver: Value | None = None
-    argument_places: dict[str, Location] = field(default_factory=dict)
-    named: bool = False
+
+    # Made when they are asked for, which most models never do.
+    @property
+    def place(self) -> Location:
+        """Where the call stands."""
+        return self.do.place(self.node)
+
+    @property
+    def label(self) -> str:
+        """The name that the program gives to the result, or how it is called."""
+        node = self.node
+        return self.result_name or self.do.text(node.func if isinstance(node, ast.Call) else node, 40)
+
+    @property
+    def argument_places(self) -> dict[str, Location]:
+        """Where the arguments stand, by their position or name."""
+        return self.do.argument_places(self.node) if isinstance(self.node, ast.Call) else {}
 
     def arg(self, index: int, name: str) -> Values | None:
         """The argument at this position or of this name, None where it was left out."""

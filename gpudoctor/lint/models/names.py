@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 
 ALIASES = {
     "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
@@ -37,6 +38,7 @@ PREFIXES = (
 )
 
 
+@lru_cache(maxsize=1024)
 def canonical(name: str) -> str:
     """The one spelling of a dotted library name."""
     found = ALIASES.get(name)

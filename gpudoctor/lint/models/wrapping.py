@@ -64,7 +64,7 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
         call.identity(),
         place,
         # `train(DDP(model))` gives it no name.
-        call.label if call.named else "the model",
+        "the model" if call.result_name is None else call.label,
         kind,
         inner,
         ids,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeVar, cast
 
 try:
     # A tenth of the time that importing hashlib takes, which loads OpenSSL.
@@ -25,6 +25,7 @@ Asked = dict[tuple[str, str], object]
 
 _QUESTIONS: dict[str, Callable[[str], object]] = {}
 _noting: Asked | None = None
+_remembered: Asked | None = None
 
 
 def digest_of(data: bytes) -> str:
@@ -39,6 +40,10 @@ def question(answer: Callable[[str], A]) -> Callable[[str], A]:
 
     def ask(path: str) -> A:
         global _noting
+        if _remembered is not None and (name, path) in _remembered:
+            found = cast("A", _remembered[name, path])
+            note(name, path, found)
+            return found
         # What it asks in turn is a part of its own answer.
         noting, _noting = _noting, None
         try:
@@ -46,6 +51,8 @@ def question(answer: Callable[[str], A]) -> Callable[[str], A]:
         finally:
             _noting = noting
         note(name, path, found)
+        if _remembered is not None:
+            _remembered[name, path] = found
         return found
 
     return ask
@@ -61,6 +68,18 @@ def answer_to(name: str, path: str) -> object:
     """What the answer is now; None to a question that is not known."""
     asked = _QUESTIONS.get(name)
     return asked(path) if asked is not None else None
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Inside, the file system is asked each question once: all files of a folder have the same project around them."""
+    global _remembered
+    outer = _remembered
+    _remembered = {} if outer is None else outer
+    try:
+        yield
+    finally:
+        _remembered = outer
 
 
 @contextmanager

@@ -1,0 +1,48 @@
+"""What the body of a function holds, which decides how its calls are followed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.file import SourceFile
+
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_INNER_WORDS = re.compile(r"\b(?:def|lambda|class)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What matters of a function's body."""
+
+    yields: bool
+    """The function is a generator."""
+    captures: bool
+    """Something inside may outlive the call and still see its names."""
+
+
+def shape_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source: SourceFile) -> Shape:
+    """Look for the words before walking the tree: most functions hold none of them."""
+    text = "\n".join(source.lines[node.lineno - 1 : node.end_lineno])
+    # The first is the function's own.
+    mentions_inner = len(_INNER_WORDS.findall(text)) > 1
+    return Shape("yield" in text and _yields(node), mentions_inner and _captures(node))
+
+
+def _yields(node: ast.AST) -> bool:
+    todo = list(ast.iter_child_nodes(node))
+    while todo:
+        each = todo.pop()
+        if isinstance(each, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(each, _INNER):
+            todo.extend(ast.iter_child_nodes(each))
+    return False
+
+
+def _captures(node: ast.AST) -> bool:
+    return any(isinstance(each, _INNER) for each in ast.walk(node) if each is not node)
