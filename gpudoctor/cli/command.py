@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": "Show the page of a rule.",
     "rules": "List the rules.",
     "plan": "Show what was understood of a training program.",
+    "probe": "Prove that this machine trains on all its GPUs.",
     "env": "Show what a report about a training run should say of the machine.",
     "completion": "Print what makes a shell complete commands, options and rules.",
 }

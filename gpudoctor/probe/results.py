@@ -29,7 +29,8 @@ class Check:
 
     `figure` is what was measured, in `unit`; `expectation` is what it was held against and `source` where that comes
     from; `reason` says in plain words why the verdict is what it is, and `remedy` what to do, with a command to type
-    where there is one. `node` is the host it holds for, empty where it holds for all ranks together.
+    where there is one. `node` is the host it holds for, empty where it holds for all ranks together. `details` is for
+    who looks closer: a traceback, the stacks of a rank that hangs, the last lines of its output.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Check:
     reason: str = ""
     remedy: str = ""
     node: str = ""
+    details: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,7 @@ class Report:
     backend: str = ""
     device: str = ""
     seconds: float = 0.0
+    interrupted: bool = False
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -75,7 +75,7 @@ def supervise(ranks: Sequence[int], limits: Limits) -> list[Exit]:
         if why is not None:
             break
         time.sleep(_LOOK_EVERY)
-    _end_all([pid for pid in ranks if pid not in exits], strangers)
+    end_all([pid for pid in ranks if pid not in exits], strangers)
     return [exits.get(pid) or Exit(why or Ending.EXITED, -9) for pid in ranks]
 
 
@@ -88,7 +88,7 @@ def _ended(ranks: Iterable[int]) -> list[tuple[int, int]]:
     return ended
 
 
-def _end_all(running: Iterable[int], strangers: set[int], patience: float = 5.0) -> None:
+def end_all(running: Iterable[int], strangers: set[int], patience: float = 5.0) -> None:
     """Kill and reap the ranks that still run and all children this process has adopted from them."""
     left = set(running)
     deadline = time.monotonic() + patience

@@ -25,6 +25,8 @@ OPTIONS = {
     "explain": "--color --help",
     "rules": "--color --help --output-format",
     "plan": "--color --help --launch --output-format",
+    "probe": """--color --data --help --output-file --output-format --quick --ranks --require --strategy --thorough
+        --timeout --workload""",
     "env": "--help --output-format",
     "completion": "--help",
 }
@@ -60,7 +62,7 @@ def test_the_module_is_the_program() -> None:
 
 
 def test_commands() -> None:
-    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "env", "completion"]
+    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "probe", "env", "completion"]
     for name, summary in COMMANDS.items():
         assert (command_named(name).__doc__ or "").startswith(summary)
 
@@ -91,7 +93,14 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "complaint"),
     [
         (["lnit"], "there is no command `lnit`; did you mean `lint`?"),
-        (["probe"], "there is no command `probe`"),
+        (["prob"], "there is no command `prob`; did you mean `probe`?"),
+        (["probe", "--strategy", "dpp"], "--strategy dpp: is none of single, data_parallel, ddp, fsdp2; did you mean `ddp`?"),
+        (["probe", "--workload", "cifar"], "did you mean `cifar10`?"),
+        (["probe", "--require", "ddp-eficiency>=0.8"], "there is no figure `ddp-eficiency`; did you mean `ddp-efficiency`?"),
+        (["probe", "--require", "ddp-efficiency"], "write it as `NAME>=X`"),
+        (["probe", "--data", "mnist:/data"], "write it as `cifar10:PATH`"),
+        (["probe", "--ranks", "0"], "'0' is no whole number from 1 on"),
+        (["probe", "--quick", "--thorough"], "--quick and --thorough exclude each other"),
         (["train.py"], "there is no command `train.py`; did you mean `gpudoctor lint train.py`?"),
         (["explain", "GPU998"], "there is no rule `GPU998`; `gpudoctor rules` lists them"),
         (["completion"], "the following arguments are required: bash|zsh|fish\n"),

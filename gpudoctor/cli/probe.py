@@ -1,0 +1,135 @@
+"""`gpudoctor probe`: does this machine train on all its GPUs, correctly and at full speed?"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from gpudoctor.cli.command import Command, at_least, one_of, words
+from gpudoctor.cli.edge import INTERRUPTED
+from gpudoctor.cli.output import refuse_bad_target, write_file, write_out
+from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+    from types import FrameType
+
+    from gpudoctor.probe.examine import Wishes
+    from gpudoctor.probe.results import Report
+
+
+class Probe(Command):
+    """Prove that this machine trains on all its GPUs."""
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--ranks", metavar="N", type=at_least(1), help="how many processes; default: one a GPU, or two on the CPU")
+        add(
+            "--strategy",
+            metavar="NAME,...",
+            type=words,
+            help="single, data_parallel, ddp, fsdp2; default: all but fsdp2",
+        )
+        add("--workload", metavar="NAME,...", type=words, help="linear, cifar10, transformer; default: all")
+        add("--data", metavar="cifar10:PATH", help="train on the files of CIFAR-10 in this folder, too")
+        add("--require", metavar="NAME>=X", action="append", default=[], help="fail unless a figure is so; repeatable")
+        add("--quick", action="store_true", help="measure shortly, for a first look")
+        add("--thorough", action="store_true", help="measure long, for figures to compare by")
+        add(
+            "--timeout",
+            metavar="SECONDS",
+            type=at_least(1),
+            help="after that a stage counts as hung; default: by stage",
+        )
+        add("--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full")
+        add("--output-file", metavar="FILE", help="write there, not to standard output")
+        add("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto")
+
+    def run(self, options: argparse.Namespace) -> int:
+        from gpudoctor.probe.gates import gated, read_gate
+        from gpudoctor.record import replace
+
+        gates = [read_gate(text) for text in options.require]
+        wishes = _wishes(options)
+        if options.output_file:
+            refuse_bad_target(options.output_file)
+        report = _watched(wishes)
+        report = replace(report, checks=(*report.checks, *gated(gates, report.checks)))
+        _hand_over(report, options)
+        return INTERRUPTED if report.interrupted else int(report.failed)
+
+
+def _wishes(options: argparse.Namespace) -> Wishes:
+    from gpudoctor.probe.examine import Wishes
+    from gpudoctor.probe.plan import DEFAULT_STRATEGIES, STRATEGIES, WORKLOADS
+
+    if options.quick and options.thorough:
+        raise UsageError("--quick and --thorough exclude each other")
+    return Wishes(
+        ranks=options.ranks,
+        workloads=_known("--workload", options.workload, WORKLOADS) or WORKLOADS,
+        # Efficiency is told against a single device: it always takes part.
+        strategies=(
+            "single",
+            *_without_single(_known("--strategy", options.strategy, STRATEGIES) or DEFAULT_STRATEGIES),
+        ),
+        pace="quick" if options.quick else "thorough" if options.thorough else "normal",
+        data=_data(options.data),
+        timeout=options.timeout,
+    )
+
+
+def _known(option: str, given: list[str] | None, right: Iterable[str]) -> tuple[str, ...]:
+    for word in given or ():
+        if word not in right:
+            raise UsageError(f"{option} {word}: is none of {', '.join(right)}{nearest(word, right)}")
+    return tuple(dict.fromkeys(given or ()))
+
+
+def _without_single(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name != "single")
+
+
+def _data(given: str | None) -> str:
+    if not given:
+        return ""
+    kind, _, path = given.partition(":")
+    if kind != "cifar10" or not path:
+        raise UsageError(f"--data {given}: write it as `cifar10:PATH`, with the folder that holds the files")
+    return path
+
+
+def _watched(wishes: Wishes) -> Report:
+    """The examination, with a live view where standard error is a terminal."""
+    from gpudoctor.probe.examine import examine
+
+    # A batch system ends jobs with SIGTERM: the ranks and the temporary folder must go then, too.
+    signal.signal(signal.SIGTERM, _interrupt)
+    if not sys.stderr.isatty():
+        return examine(wishes)
+    from gpudoctor.cli.watching import LiveView
+
+    with LiveView() as view:
+        return examine(wishes, view.tell)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _hand_over(report: Report, options: argparse.Namespace) -> None:
+    from gpudoctor.cli.verdicts import summary
+    from gpudoctor.probe.document import rendered
+
+    if options.output_format == "json":
+        text = rendered(report)
+    else:
+        style = style_for(sys.stdout, "never" if options.output_file and options.color == "auto" else options.color)
+        text = "".join(f"{line}\n" for line in summary(report, style))
+    if options.output_file:
+        write_file(options.output_file, text)
+    else:
+        write_out(text)

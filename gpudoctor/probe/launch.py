@@ -1,0 +1,222 @@
+"""Start ranks of our own on this node through torch's launcher, watch them, and leave none of them behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from gpudoctor.errors import UsageError
+from gpudoctor.probe import plan as plans
+from gpudoctor.probe.journal import Journal, RankState
+from gpudoctor.probe.rank import PLAN, SHOW_STACKS
+from gpudoctor.probe.stages import START, START_SECONDS, stages_of
+from gpudoctor.ranks.processes import PROC, adopt_orphans, children
+from gpudoctor.ranks.supervise import end_all
+from gpudoctor.record import dataclass
+
+WORKER = "gpudoctor.probe.rank"
+_LOOK_EVERY = 0.1
+_GRACE = 3.0
+"""Seconds for the others to tell their side, once one rank has raised or died."""
+_FOREIGN = (
+    "PET_",
+    "TORCHELASTIC_",
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_",
+    "MASTER_",
+    "ROLE_",
+)
+"""What an outer launcher may have left in the environment, and what would change ours."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One start of the ranks: how far they came. `broken` names the stage that broke, and is empty where none did."""
+
+    states: Mapping[int, RankState]
+    broken: str = ""
+    limit: float = 0.0
+
+
+Watcher = Callable[[Mapping[int, RankState]], None]
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder of our own that is gone afterwards."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="gpudoctor-probe-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
+    with folder as name:
+        yield Path(name)
+
+
+def run_round(
+    plan: plans.Plan, *, timeout: float | None = None, worker: str = WORKER, watcher: Watcher = lambda states: None
+) -> Round:
+    """Start the ranks of `plan` on this node, wait until all is done or something broke, and end them all.
+
+    `timeout` replaces the limit of every stage, in seconds.
+    """
+    with scratch() as folder:
+        (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
+        adopt_orphans()
+        strangers = set(children(os.getpid()))
+        launcher = _launcher(plan, folder, worker)
+        journal = Journal(folder, tuple(range(plan.world.size)))
+        try:
+            return _watched(plan, launcher, journal, folder, timeout, watcher)
+        finally:
+            end_all([launcher.pid], strangers)
+
+
+def _launcher(plan: plans.Plan, folder: Path, worker: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "gpudoctor.probe.agent", "--standalone", f"--nproc-per-node={plan.world.size}"]
+    command += ["--max-restarts=0", "--monitor-interval=0.1", "--redirects=3", f"--log-dir={folder / 'logs'}"]
+    with (folder / "launcher.log").open("wb") as output:
+        return subprocess.Popen(
+            [*command, "-m", worker, str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=_environment(),
+            # Ctrl-C reaches the parent alone, which ends the ranks in order.
+            start_new_session=True,
+        )
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    # The launcher would set 1 and warn of it; ranks on a CPU divide the cores themselves.
+    kept.setdefault("OMP_NUM_THREADS", "1")
+    ours = str(Path(__file__).resolve().parents[2])
+    kept["PYTHONPATH"] = os.pathsep.join(part for part in (ours, kept.get("PYTHONPATH")) if part)
+    return kept
+
+
+def _watched(
+    plan: plans.Plan,
+    launcher: subprocess.Popen[bytes],
+    journal: Journal,
+    folder: Path,
+    timeout: float | None,
+    watcher: Watcher,
+) -> Round:
+    limits = limits_of(plan, timeout)
+    began = time.time()
+    trouble_since: float | None = None
+    while True:
+        states = journal.read()
+        watcher(states)
+        if all(state.over for state in states.values()) or launcher.poll() is not None:
+            break
+        late = overdue(states, limits, began)
+        if late:
+            _ask_for_stacks(states)
+            _examine_processes(states, folder)
+            return Round(states, late, limits[late])
+        look_at_processes(states)
+        if any(state.error or (state.process == "gone" and not state.over) for state in states.values()):
+            trouble_since = trouble_since or time.monotonic()
+            if time.monotonic() - trouble_since > _GRACE:
+                break
+        time.sleep(_LOOK_EVERY)
+    states = journal.read()
+    watcher(states)
+    _examine_processes(states, folder)
+    broken = broken_stage(states, [START, *(stage.name for stage in stages_of(plan))])
+    return Round(states, broken, limits.get(broken, 0.0))
+
+
+def limits_of(plan: plans.Plan, timeout: float | None) -> dict[str, float]:
+    """Seconds that each stage may take."""
+    limits = {START: START_SECONDS, **{stage.name: stage.seconds for stage in stages_of(plan)}}
+    return dict.fromkeys(limits, timeout) if timeout is not None else limits
+
+
+def overdue(states: Mapping[int, RankState], limits: Mapping[str, float], began: float) -> str:
+    """The stage that has taken longer than its limit, or nothing."""
+    now = time.time()
+    if any(not state.pid for state in states.values()):
+        return START if now - began > limits[START] else ""
+    inside = [state for state in states.values() if state.inside]
+    for state in inside:
+        if state.stage in limits and now - state.began > limits[state.stage]:
+            return state.stage
+    # Between stages the ranks only wait for each other: the next stage has not begun everywhere.
+    between = [state for state in states.values() if not state.inside and not state.over and not state.error]
+    if between and not inside and now - max(state.began for state in between) > 2 * max(limits.values()):
+        return between[0].stage
+    return ""
+
+
+def broken_stage(states: Mapping[int, RankState], order: list[str]) -> str:
+    """The first stage that some rank has not come through."""
+    return next((name for name in order if any(name not in state.done for state in states.values())), "")
+
+
+def look_at_processes(states: Mapping[int, RankState]) -> None:
+    """Whether the process of each rank still runs, by what the kernel says of it."""
+    for state in states.values():
+        if state.pid and not state.over:
+            state.process = _process(state.pid)
+
+
+def _process(pid: int) -> str:
+    try:
+        letter = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+    return {"T": "stopped", "t": "stopped", "Z": "gone", "X": "gone"}.get(letter, "running")
+
+
+def _ask_for_stacks(states: Mapping[int, RankState]) -> None:
+    look_at_processes(states)
+    for state in states.values():
+        if state.process == "running":
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(state.pid, SHOW_STACKS)
+    time.sleep(0.3)
+
+
+def _examine_processes(states: Mapping[int, RankState], folder: Path) -> None:
+    """Add how each rank ended and what it has written, from the launcher's files."""
+    look_at_processes(states)
+    codes = _exit_codes(folder)
+    for path in folder.glob("logs/*/attempt_*/*/stderr.log"):
+        rank = int(path.parent.name)
+        if rank in states:
+            read_output(states[rank], path)
+    for rank, state in states.items():
+        state.exit_code = codes.get(state.pid)
+        state.process = "gone" if state.process == "unknown" and rank in codes else state.process
+
+
+def read_output(state: RankState, path: Path) -> None:
+    """What a rank has written to standard error, its stacks apart from the rest."""
+    with contextlib.suppress(OSError):
+        text = path.read_bytes()[-40_000:].decode(errors="replace")
+        before, sign, stack = text.partition("Current thread" if "Current thread" in text else "Thread 0x")
+        state.output, state.stack = before, sign + stack
+
+
+def _exit_codes(folder: Path) -> dict[int, int]:
+    """Exit codes by process, as the launcher reports them."""
+    try:
+        text = (folder / "launcher.log").read_text(errors="replace")
+    except OSError:
+        return {}
+    found = re.findall(r"exitcode\s*:\s*(-?\d+)\)?[^\n]*\(pid:\s*(\d+)\)", text)
+    # A rank that was ended because of another one is reported with the signal of the launcher.
+    return {int(pid): int(code) for code, pid in found}

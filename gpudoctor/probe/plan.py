@@ -1,0 +1,111 @@
+"""What will be examined: who takes part, on which devices, how thoroughly. Plain data that parent and ranks share.
+
+How the time is budgeted: a stage of training takes `warm_up` steps and then `blocks` blocks of `block_seconds`, so
+eight GPUs with the normal pace take about 12 stages of 2 s, 12 s of checks and bandwidth, and 20 s to start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from gpudoctor.record import dataclass, fields
+
+WORKLOADS = ("linear", "cifar10", "transformer")
+STRATEGIES = ("single", "data_parallel", "ddp", "fsdp2")
+DEFAULT_STRATEGIES = ("single", "data_parallel", "ddp")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long the measured part takes: steps before the clock starts, blocks, and seconds a block should take."""
+
+    warm_up: int
+    blocks: int
+    block_seconds: float
+    largest_message: int
+    """Bytes of the largest message of the bandwidth sweep."""
+
+
+PACES = {
+    "quick": Pace(5, 5, 0.1, 1 << 26),
+    "normal": Pace(10, 8, 0.15, 1 << 28),
+    "thorough": Pace(20, 15, 0.4, 1 << 30),
+}
+ON_CPU = Pace(1, 3, 0.02, 1 << 20)
+"""Speed is not judged there: enough to see that every path works."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Who takes part. `nodes` names the host of each rank, `local_ranks` its number on its node.
+
+    `shared` says that several ranks share one GPU, which NCCL refuses and where speed says nothing.
+    """
+
+    nodes: tuple[str, ...]
+    local_ranks: tuple[int, ...]
+    backend: str = "gloo"
+    device: str = "cpu"
+    shared: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.nodes)
+
+    @property
+    def meaningful(self) -> bool:
+        """Whether speed says anything: every rank has a GPU of its own."""
+        return self.device == "cuda" and not self.shared
+
+    @property
+    def devices(self) -> int:
+        """How many devices train: on a CPU, ranks stand in for them."""
+        return 1 if self.shared else self.size
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the ranks need to know; the same on each of them."""
+
+    world: World
+    workloads: tuple[str, ...] = WORKLOADS
+    strategies: tuple[str, ...] = DEFAULT_STRATEGIES
+    pace_name: str = "normal"
+    data: str = ""
+    """The folder of the CIFAR-10 files, or nothing for synthetic data."""
+    only: tuple[str, ...] = ()
+    """The stages that are left to do, where an earlier start has done the others; empty for all."""
+
+    @property
+    def pace(self) -> Pace:
+        """How long to measure here."""
+        return PACES[self.pace_name] if self.world.meaningful else ON_CPU
+
+
+def written(plan: Plan) -> str:
+    """The plan as text for the ranks."""
+    entries = {each.name: getattr(plan, each.name) for each in fields(plan) if each.name != "world"}
+    world = {each.name: getattr(plan.world, each.name) for each in fields(plan.world)}
+    return json.dumps({**entries, "world": world})
+
+
+def read(text: str) -> Plan:
+    """The plan that `written` made into text."""
+    entries = json.loads(text)
+    world = World(**_tuples(entries.pop("world")))
+    return Plan(world=world, **_tuples(entries))
+
+
+def _tuples(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()}
+
+
+def world_sizes(largest: int) -> tuple[int, ...]:
+    """1, 2, 4 ... and `largest` itself."""
+    sizes = [1]
+    while sizes[-1] * 2 < largest:
+        sizes.append(sizes[-1] * 2)
+    return (*sizes, largest) if largest > 1 else (1,)

@@ -1,0 +1,46 @@
+"""The stages of a probe in their order: the same list in the parent, which waits for them, and on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.probe.checks import EXAMINATIONS, SWEEP
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.training import Trial, trials_of
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.probe.plan import Plan
+
+START = "start"
+START_SECONDS = 90.0
+"""Loading torch from a cold disk and opening the first connection; NCCL may take half a minute alone."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all ranks do together: its name, what it asks, the work, and the seconds after which it counts as hung."""
+
+    name: str
+    asks: str
+    work: Callable[[Context], Facts]
+    seconds: float
+
+
+def stages_of(plan: Plan) -> tuple[Stage, ...]:
+    """The stages that are left to do."""
+    return tuple(stage for stage in _all(plan) if not plan.only or stage.name in plan.only)
+
+
+def _all(plan: Plan) -> Iterator[Stage]:
+    for each in EXAMINATIONS:
+        yield Stage(each.name, each.asks, each.work, each.seconds)
+    for trial in trials_of(plan):
+        yield Stage(trial.name, trial.asks, trial.work, trial.seconds(plan.pace))
+    yield Stage(SWEEP.name, SWEEP.asks, SWEEP.work, SWEEP.seconds)
+
+
+def trials_by_name(plan: Plan) -> dict[str, Trial]:
+    """The trials of training, by the name of their stage."""
+    return {trial.name: trial for trial in trials_of(plan)}

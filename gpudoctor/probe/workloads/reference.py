@@ -1,0 +1,74 @@
+"""A small network and batches for the checks of correctness: quick, and with every kind of layer that DDP reduces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpudoctor.probe.context import Context
+
+FEATURES, CLASSES, BATCH = 64, 10, 8
+LONGEST_SUM = 128
+"""Terms of the longest sum in one of its products: the width of the hidden layer."""
+
+
+def network(seed: int = 0) -> Any:
+    """The network on the CPU; the same parameters for the same seed, on each rank."""
+    import torch
+    from torch import nn
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(FEATURES, LONGEST_SUM), nn.Tanh(), nn.Linear(LONGEST_SUM, CLASSES))
+
+
+def batch(rank: int, step: int, samples: int = BATCH) -> tuple[Any, Any]:
+    """Inputs (samples, FEATURES) and labels (samples,) that this rank trains on in this step, on the CPU."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1_000_003 * step + rank)
+    inputs = torch.randn(samples, FEATURES, generator=generator)
+    return inputs, torch.randint(0, CLASSES, (samples,), generator=generator)
+
+
+def loss_of(model: Any, inputs: Any, labels: Any) -> Any:
+    """The mean loss of a batch."""
+    from torch.nn.functional import cross_entropy
+
+    return cross_entropy(model(inputs), labels)
+
+
+def wrapped(ctx: Context, model: Any) -> Any:
+    """The model in DistributedDataParallel, on the device of this rank."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    ids = [ctx.device.index] if ctx.device.type == "cuda" else None
+    return DistributedDataParallel(model.to(ctx.device), device_ids=ids)
+
+
+def exact_arithmetic() -> None:
+    """Single precision without TF32, which has 10 bits of mantissa only, and the same kernels each time."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.deterministic = True
+
+
+def tolerance(terms: int, dtype: Any) -> float:
+    """How far two orders of summing `terms` numbers may lie apart, relative to the largest result.
+
+    Rounding errors of n additions grow as eps * sqrt(n); 16 is the slack for what surrounds the sum.
+    """
+    import torch
+
+    return float(16 * torch.finfo(dtype).eps * terms**0.5)
+
+
+def farthest(got: list[Any], expected: list[Any]) -> float:
+    """The largest difference of two lists of tensors, relative to the largest element of the expected one of a pair."""
+    worst = 0.0
+    for one, other in zip(got, expected, strict=True):
+        scale = float(other.abs().max()) or 1.0
+        worst = max(worst, float((one.detach() - other.detach()).abs().max()) / scale)
+    return worst
