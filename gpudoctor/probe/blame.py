@@ -128,11 +128,14 @@ def _remedy_for(text: str) -> str:
 
 def _hung(stage: str, states: Mapping[int, RankState], backend: str, limit: float) -> Check:
     furthest = max(state.progress for state in states.values())
+    # Who is in a collective waits for somebody, also where all ranks have said the same last.
+    waiting = [state for state in states.values() if "distributed_c10d.py" in innermost(state.stack)]
     behind = [state for state in states.values() if state.progress < furthest]
+    behind = behind or [state for state in states.values() if waiting and state.stack and state not in waiting]
     if not behind:
         return _all_wait(stage, list(states.values()), backend, limit)
     last = min(behind, key=lambda state: state.progress)
-    ahead = next(state for state in states.values() if state.progress == furthest)
+    ahead = next(state for state in states.values() if state is not last and state.progress == furthest)
     if not last.pid:
         reason = f"rank {last.rank} never started, and the others waited {limit:.0f} s for it"
         return Check(stage, Verdict.FAIL, reason=reason, remedy="see that every node starts its ranks", node=last.host)

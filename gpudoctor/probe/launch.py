@@ -67,7 +67,7 @@ def run_round(
 ) -> Round:
     """Start the ranks of `plan` on this node, wait until all is done or something broke, and end them all.
 
-    `timeout` replaces the limit of every stage, in seconds.
+    `timeout` replaces the limit of every stage but the start, in seconds.
     """
     with scratch() as folder:
         (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
@@ -78,7 +78,10 @@ def run_round(
         try:
             return _watched(plan, launcher, journal, folder, timeout, watcher)
         finally:
-            end_all([launcher.pid], strangers)
+            # Who has been reaped already must not be waited for; what it left behind has come to us.
+            end_all([launcher.pid] if launcher.poll() is None else [], strangers)
+            # Reaped with the others already; this tells the object.
+            launcher.poll()
 
 
 def _launcher(plan: plans.Plan, folder: Path, worker: str) -> subprocess.Popen[bytes]:
@@ -141,8 +144,8 @@ def _watched(
 
 def limits_of(plan: plans.Plan, timeout: float | None) -> dict[str, float]:
     """Seconds that each stage may take."""
-    limits = {START: START_SECONDS, **{stage.name: stage.seconds for stage in stages_of(plan)}}
-    return dict.fromkeys(limits, timeout) if timeout is not None else limits
+    # Loading torch takes what the disk makes of it: who is impatient with a stage is not with that.
+    return {START: START_SECONDS, **{stage.name: timeout or stage.seconds for stage in stages_of(plan)}}
 
 
 def overdue(states: Mapping[int, RankState], limits: Mapping[str, float], began: float) -> str:

@@ -251,7 +251,7 @@ def _pcie_speed(machines: Sequence[Machine]) -> float | None:
         return None
     found = []
     for gpu in machines[0].gpus:
-        generation, width = gpu.facts.get("pcie_generation_max"), gpu.facts.get("pcie_width_max")
+        generation, width = gpu.facts.get("pcie_max_generation"), gpu.facts.get("pcie_max_width")
         if generation is None or width is None or not generation.value or not width.value:
             return None
         found.append(0.985 * 2.0 ** (int(str(generation.value)) - 3) * int(str(width.value)))

@@ -94,9 +94,15 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["lnit"], "there is no command `lnit`; did you mean `lint`?"),
         (["prob"], "there is no command `prob`; did you mean `probe`?"),
-        (["probe", "--strategy", "dpp"], "--strategy dpp: is none of single, data_parallel, ddp, fsdp2; did you mean `ddp`?"),
+        (
+            ["probe", "--strategy", "dpp"],
+            "--strategy dpp: is none of single, data_parallel, ddp, fsdp2; did you mean `ddp`?",
+        ),
         (["probe", "--workload", "cifar"], "did you mean `cifar10`?"),
-        (["probe", "--require", "ddp-eficiency>=0.8"], "there is no figure `ddp-eficiency`; did you mean `ddp-efficiency`?"),
+        (
+            ["probe", "--require", "ddp-eficiency>=0.8"],
+            "there is no figure `ddp-eficiency`; did you mean `ddp-efficiency`?",
+        ),
         (["probe", "--require", "ddp-efficiency"], "write it as `NAME>=X`"),
         (["probe", "--data", "mnist:/data"], "write it as `cifar10:PATH`"),
         (["probe", "--ranks", "0"], "'0' is no whole number from 1 on"),

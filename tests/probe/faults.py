@@ -45,15 +45,17 @@ class Fault(enum.Enum):
     NO_LEARNING = "no learning"
 
 
-def variables(fault: Fault, stage: str = "", rank: int = 1) -> dict[str, str]:
-    """What to set in the environment for ranks to have this fault."""
-    return {"GPUDOCTOR_TEST_FAULT": fault.value, "GPUDOCTOR_TEST_STAGE": stage, "GPUDOCTOR_TEST_RANK": str(rank)}
+def variables(*faults: Fault, stage: str = "", rank: int = 1) -> dict[str, str]:
+    """What to set in the environment for one rank to have these faults."""
+    names = ",".join(fault.value for fault in faults)
+    return {"GPUDOCTOR_TEST_FAULT": names, "GPUDOCTOR_TEST_STAGE": stage, "GPUDOCTOR_TEST_RANK": str(rank)}
 
 
 def main() -> int:
     """Be a rank, with the fault where it is mine."""
     if os.environ["RANK"] == os.environ["GPUDOCTOR_TEST_RANK"]:
-        _inject(Fault(os.environ["GPUDOCTOR_TEST_FAULT"]), os.environ["GPUDOCTOR_TEST_STAGE"])
+        for name in os.environ["GPUDOCTOR_TEST_FAULT"].split(","):
+            _inject(Fault(name), os.environ["GPUDOCTOR_TEST_STAGE"])
     return ranks.main(Path(sys.argv[1]))
 
 
@@ -164,14 +166,23 @@ def _perturbed_parameter() -> None:
 
 
 def _unaveraged_gradients() -> None:
+    import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
     real = DistributedDataParallel.__init__
+    # Not the name that another fault may have replaced.
+    all_reduce = dist.distributed_c10d.all_reduce
+
+    def too_large(state: Any, bucket: Any) -> Any:
+        work = all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
+        return work.get_future().then(lambda future: future.value()[0] * 1.01)
+
+    # DDP looks at the classes, and annotations of this file are strings.
+    too_large.__annotations__ = {"bucket": dist.GradBucket}
 
     def init(self: Any, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        for each in self.parameters():
-            each.register_post_accumulate_grad_hook(lambda parameter: parameter.grad.mul_(1.01))
+        self.register_comm_hook(None, too_large)
 
     DistributedDataParallel.__init__ = init
 
