@@ -29,11 +29,11 @@ class Probe(Command):
         add("--ranks", metavar="N", type=at_least(1), help="how many processes; default: one a GPU, or two on the CPU")
         add(
             "--strategy",
-            metavar="NAME,...",
+            metavar="single|data_parallel|ddp|fsdp2",
             type=words,
-            help="single, data_parallel, ddp, fsdp2; default: all but fsdp2",
+            help="with commas; default: all but fsdp2",
         )
-        add("--workload", metavar="NAME,...", type=words, help="linear, cifar10, transformer; default: all")
+        add("--workload", metavar="linear|cifar10|transformer", type=words, help="with commas; default: all")
         add("--data", metavar="cifar10:PATH", help="train on the files of CIFAR-10 in this folder, too")
         add("--require", metavar="NAME>=X", action="append", default=[], help="fail unless a figure is so; repeatable")
         add("--quick", action="store_true", help="measure shortly, for a first look")
