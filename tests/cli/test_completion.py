@@ -57,9 +57,12 @@ class TestSuggestions:
                         "FILE",
                         "GLOB",
                         "N",
+                        "NAME>=X",
                         "PATHS",
                         "RULE",
                         "SCRIPT",
+                        "SECONDS",
+                        "cifar10:PATH",
                     }
 
     @pytest.mark.parametrize(
