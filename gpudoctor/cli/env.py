@@ -14,23 +14,9 @@ from gpudoctor.cli.output import write_out
 if TYPE_CHECKING:
     import argparse
 
+    from gpudoctor.probe.inventory.facts import Variable
+
 _PACKAGES = ("torch", "torchvision", "accelerate", "lightning", "pytorch-lightning", "transformers", "deepspeed", "ray")
-_VARIABLES = (
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_LAUNCH_BLOCKING",
-    "GROUP_RANK",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "NODE_RANK",
-    "OMP_NUM_THREADS",
-    "RANK",
-    "WORLD_SIZE",
-)
-_FAMILIES = ("NCCL_", "TORCH_", "TORCHELASTIC_", "GLOO_", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
-_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
 
 class Env(Command):
@@ -48,15 +34,35 @@ class Env(Command):
 
 
 def _facts() -> dict[str, Any]:
+    from gpudoctor.probe.inventory.plain import to_plain
+    from gpudoctor.probe.inventory.system import system
+
+    machine = system()
+    variables = _variables(len(machine.cpus_usable.or_else(())) or None)
     return {
         "gpudoctor": __version__,
         "python": platform.python_version(),
         "executable": sys.executable,
         "platform": platform.platform(),
         "packages": _versions(),
-        "gpus": None,
-        "environment": _environment(),
+        # None where nothing is known without asking the driver, which may hang.
+        "gpus": to_plain(machine.nvidia_models.value),
+        "driver": machine.nvidia_module.value,
+        "environment": {each.name: each.value for each in variables},
+        "variables": [to_plain(each) for each in variables],
+        # The name of the host is nobody's business: this is pasted into public reports.
+        "system": {name: value for name, value in to_plain(machine).items() if name != "host"},
     }
+
+
+def _variables(cpus: int | None) -> tuple[Variable, ...]:
+    import socket
+
+    from gpudoctor.probe.inventory.environment import variables
+    from gpudoctor.probe.inventory.meanings import Surroundings
+
+    interfaces = tuple(name for _, name in socket.if_nameindex())
+    return variables(Surroundings(os.environ, interfaces=interfaces, cpus=cpus))
 
 
 def _versions() -> dict[str, str | None]:
@@ -72,26 +78,38 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
-def _environment() -> dict[str, str]:
-    return {
-        # This is pasted into public reports.
-        name: "(hidden)" if any(word in name for word in _SECRET) else value
-        for name, value in sorted(os.environ.items())
-        if name in _VARIABLES or name.startswith(_FAMILIES)
-    }
-
-
 def _table(facts: dict[str, Any]) -> str:
     rows = [(name, str(facts[name])) for name in ("gpudoctor", "python", "executable", "platform")]
     rows += [(name, version) for name, version in facts["packages"].items() if version]
     if not facts["packages"]["torch"]:
         rows.append(("torch", "not installed here"))
-    rows.append(("GPUs", "not examined: `env` asks neither torch nor the driver"))
+    rows += [("machine", _machine(facts["system"])), ("GPUs", _gpus(facts))]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
-    lines.append("environment" if facts["environment"] else "environment: none of the variables of a launcher is set")
-    lines += [f"  {name}={value}" for name, value in facts["environment"].items()]
+    variables = facts["variables"]
+    lines.append("environment" if variables else "environment: none of the variables of a launcher is set")
+    for each in variables:
+        lines += [f"  {each['name']}={each['value']}", f"      {each['effect']}"]
+        if each["doubt"]:
+            lines.append(f"      ! {each['doubt']}" + (f": {each['remedy']}" if each["remedy"] else ""))
     return "\n".join(lines) + "\n"
+
+
+def _machine(system: dict[str, Any]) -> str:
+    parts = [f"{len(system['cpus_usable'])} CPUs" if isinstance(system["cpus_usable"], list) else ""]
+    for name, label in (("memory", "memory"), ("shm", "/dev/shm")):
+        if "total" in system[name]:
+            parts.append(f"{label} {system[name]['total'] / 2**30:.1f} GiB")
+    if isinstance(system["container"], str):
+        parts.append(f"in {system['container']}")
+    return ", ".join(part for part in parts if part) or "not known on this system"
+
+
+def _gpus(facts: dict[str, Any]) -> str:
+    if facts["gpus"] is None:
+        return "not examined: `env` asks neither torch nor the driver"
+    counts = {model: facts["gpus"].count(model) for model in facts["gpus"]}
+    return ", ".join(f"{count} x {model}" for model, count in counts.items()) + f", driver {facts['driver']}"
 
 
 def _document(facts: dict[str, Any]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -138,10 +140,28 @@ def test_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     assert (environment["NCCL_DEBUG"], environment["LOCAL_RANK"]) == ("INFO", "3")
     assert environment["TORCH_TOKEN"] == "(hidden)"
     assert "UNRELATED" not in environment
+    assert document["system"]["cpus"] == os.cpu_count()
+    assert "host" not in document["system"]
     assert cli.main(["env"]) == 0
     text = capsys.readouterr().out
     assert f"gpudoctor   {__version__}\n" in text
-    assert "  NCCL_DEBUG=INFO\n" in text
+    assert "  NCCL_DEBUG=INFO\n      NCCL writes messages of level INFO\n" in text
+    assert f"machine     {len(os.sched_getaffinity(0))} CPUs, memory " in text
+
+
+def test_env_doubts_values_and_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0")
+    monkeypatch.setenv("NCCL_P2P_DISABLED", "1")
+    assert cli.main(["env"]) == 0
+    text = capsys.readouterr().out
+    assert "! '0' stands there twice: CUDA then shows no GPU at all\n" in text
+    assert "! nothing reads this name: NCCL_P2P_DISABLE is meant" in text
+
+
+def test_env_loads_neither_torch_nor_a_driver() -> None:
+    code = "from gpudoctor import cli; import sys; cli.main(['env']); print(*sys.modules, file=sys.stderr)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert not set(run.stderr.split()) & {"torch", "pynvml", "psutil", "subprocess", "gpudoctor.probe.results"}
 
 
 def way(line: int, **more: object) -> Way:

@@ -1,31 +1,31 @@
 """What the machine has: GPUs by NVML, torch's own view, the system, and the environment variables that matter.
 
-Nothing in here initialises CUDA or NVML in this process: a process for each part asks, within its own limit.
+Nothing in here initialises CUDA or NVML in this process: a process for each part asks, within its own limit. Those
+processes, and `gpudoctor env`, need one module each and start at once: so the names below are loaded when asked for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.probe.inventory.contract import machine
-from gpudoctor.probe.inventory.sampler import Sampler
-from gpudoctor.probe.inventory.take import Limits, take_inventory
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check, Machine
+    from gpudoctor.probe.inventory.sampler import Sampler
+    from gpudoctor.probe.inventory.stock import take_stock, weak_points
+    from gpudoctor.probe.inventory.take import Limits, take_inventory
 
 __all__ = ["Limits", "Sampler", "take_inventory", "take_stock", "weak_points"]
 
+_HOMES = {
+    "Limits": "take",
+    "Sampler": "sampler",
+    "take_inventory": "take",
+    "take_stock": "stock",
+    "weak_points": "stock",
+}
 
-def take_stock() -> Machine:
-    """The inventory of this node. Never raises: each field that cannot be had says why.
 
-    The rest of the probe reads `machine.visible` (GPUs in torch's order, by UUID, in `torch["visible_gpus"]`) and
-    `torch["version"]`, whose value is None where torch is not installed.
-    """
-    return machine(take_inventory())
-
-
-def weak_points(machine: Machine) -> tuple[Check, ...]:
-    """What the inventory alone says is wrong with this node; pure."""
-    return machine.weak
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

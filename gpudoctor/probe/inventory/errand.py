@@ -9,14 +9,15 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    import subprocess
 
 _WORKER = "gpudoctor.probe.inventory.worker"
 _ASKING = "asking"
@@ -37,6 +38,9 @@ class Errand:
     """A process on its way; ask `answers` once."""
 
     def __init__(self, part: str, environment: Mapping[str, str] | None = None) -> None:
+        # Imported late: `gpudoctor env` uses this package without sending anybody.
+        import tempfile
+
         self._part = part
         self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -52,6 +56,8 @@ class Errand:
             raise
 
     def _start(self, command: list[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+        import subprocess
+
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -99,6 +105,8 @@ class Errand:
         return self._process.returncode
 
     def _kill(self) -> None:
+        import subprocess
+
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):

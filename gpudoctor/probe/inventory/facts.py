@@ -290,6 +290,8 @@ class System:
     """Device files below /dev."""
     nvidia_module: Field[str] = NOT_ASKED
     """Version of the loaded kernel module."""
+    nvidia_models: Field[tuple[str, ...]] = NOT_ASKED
+    """GPUs by model, as the kernel module names them without being asked through NVML."""
 
 
 @dataclass(frozen=True)

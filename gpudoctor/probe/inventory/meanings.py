@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpudoctor.probe.inventory.facts import Visibility
+from gpudoctor.probe.inventory.visible import parse
 from gpudoctor.record import dataclass
 
 _ON = ("1", "true", "yes", "on", "y", "t")
@@ -40,7 +41,10 @@ def _fine(effect: str) -> Look:
 def _visible(value: str, here: Surroundings) -> Look:
     seen = here.visibility
     if seen is None:
-        return _fine("programs see only these GPUs, and count them from 0")
+        choice = parse(value)
+        if not choice.entries and not choice.twice:
+            return _fine("programs see no GPU")
+        return "programs see only these GPUs, and count them from 0", choice.doubt, ""
     effect = f"programs see {_count(len(seen.devices), 'GPU')}"
     order = [str(each.gpu.or_else("?")) for each in seen.devices]
     if order:

@@ -17,6 +17,7 @@ SHM = "/dev/shm"
 _NODES = Path("/sys/devices/system/node")
 _IOMMU = Path("/sys/kernel/iommu_groups")
 _MODULE = Path("/proc/driver/nvidia/version")
+_GPUS = Path("/proc/driver/nvidia/gpus")
 _CONTAINER_SIGNS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
 
 
@@ -52,6 +53,7 @@ def system() -> System:
         nvidia_pci=pci_tree.nvidia_gpus(),
         nvidia_nodes=_device_files(),
         nvidia_module=_module(),
+        nvidia_models=_models(),
     )
 
 
@@ -120,8 +122,8 @@ def _memory() -> Field[Memory]:
 def _shm() -> Field[Memory]:
     try:
         found = os.statvfs(SHM)
-    except OSError as error:
-        return absent(f"{SHM}: {error.strerror}")
+    except (OSError, AttributeError) as error:
+        return absent(f"{SHM}: {getattr(error, 'strerror', 'not on this system')}")
     total, free = found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
     return known(Memory(total, free, total - free)) if total else absent(f"{SHM} is no file system of its own")
 
@@ -157,6 +159,15 @@ def _module() -> Field[str]:
         if line.startswith("NVRM") and (numbers := [word for word in words if word[:1].isdigit() and "." in word]):
             return known(numbers[0])
     return absent("the NVIDIA kernel module is not loaded")
+
+
+def _models() -> Field[tuple[str, ...]]:
+    try:
+        folders = sorted(_GPUS.iterdir())
+    except OSError:
+        return absent("the NVIDIA kernel module is not loaded")
+    lines = [line for folder in folders for line in _lines(folder / "information")]
+    return known(tuple(line.partition(":")[2].strip() for line in lines if line.startswith("Model:")))
 
 
 def _lines(path: str | Path) -> list[str]:

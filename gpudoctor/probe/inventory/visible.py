@@ -23,6 +23,8 @@ class Choice:
 
     entries: tuple[int | str, ...]
     doubt: str = ""
+    twice: bool = False
+    """Whether an entry stands there twice, which hides even good ones."""
 
 
 def parse(value: str) -> Choice:
@@ -36,7 +38,7 @@ def parse(value: str) -> Choice:
         if entry is None or (isinstance(entry, int) and entry < 0):
             return Choice(tuple(entries), _stopped(text, len(entries)))
         if entry in entries:
-            return Choice((), f"{text.strip()!r} stands there twice: CUDA then shows no GPU at all")
+            return Choice((), f"{text.strip()!r} stands there twice: CUDA then shows no GPU at all", twice=True)
         entries.append(entry)
     return Choice(tuple(entries))
 

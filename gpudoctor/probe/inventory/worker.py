@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 
-from gpudoctor.probe.inventory import nvml, sampler, system, torch_view
 from gpudoctor.probe.inventory.plain import to_plain
 
-PARTS = {"nvml": nvml.read, "torch": torch_view.read, "system": system.read, "sample": sampler.read}
+PARTS = {"nvml": "nvml", "torch": "torch_view", "system": "system", "sample": "sampler"}
+"""The module of each part, whose `read` yields what it is about to ask, and answers."""
 ASKING = "asking"
 
 
 def main() -> None:
     """Read the part that the command line names."""
+    part = import_module(f"gpudoctor.probe.inventory.{PARTS[sys.argv[1]]}")
     # Libraries print warnings; only ours may go where the answers go.
     answers, sys.stdout = sys.stdout, sys.stderr
-    for piece in PARTS[sys.argv[1]]():
+    for piece in part.read():
         told = {ASKING: piece} if isinstance(piece, str) else {type(piece).__name__: to_plain(piece)}
         answers.write(json.dumps(told) + "\n")
         answers.flush()

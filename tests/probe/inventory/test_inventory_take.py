@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from machines import EIGHT_H100
 
-from gpudoctor.probe import inventory
 from gpudoctor.probe.document import plain
-from gpudoctor.probe.inventory import Limits, Sampler, contract, errand, take_inventory, take_stock, weak_points
+from gpudoctor.probe.inventory import Limits, Sampler, contract, errand, stock, take_inventory, take_stock, weak_points
 from gpudoctor.probe.inventory.errand import Answers, Errand
 from gpudoctor.probe.inventory.facts import Inventory, Moment
 from gpudoctor.probe.inventory.field import Absence, absent, known
@@ -110,7 +109,7 @@ def test_visible_gpus_are_told_as_torch_counts_them(fleet: Fleet) -> None:
 
 
 def test_stock_of_this_machine(here: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inventory, "take_inventory", lambda: here)
+    monkeypatch.setattr(stock, "take_inventory", lambda: here)
     machine = take_stock()
     assert machine.host == here.system.host.value
     assert machine.system["cpus"].value == os.cpu_count()
