@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.plain import to_plain
-from gpudoctor.probe.inventory.weak_points import weak_points
+from gpudoctor.probe.inventory.weak.judge import weak_points
 from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Variable, Verdict
 from gpudoctor.record import fields
 

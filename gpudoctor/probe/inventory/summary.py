@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.weak.judge import weak_points
 from gpudoctor.probe.inventory.weak.point import WeakPoint, gib, named
-from gpudoctor.probe.inventory.weak_points import weak_points
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu, Inventory

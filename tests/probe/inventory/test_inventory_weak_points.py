@@ -27,8 +27,8 @@ from gpudoctor.probe.inventory.facts import (
     Visible,
 )
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
+from gpudoctor.probe.inventory.weak.judge import weak_points
 from gpudoctor.probe.inventory.weak.point import WeakPoint, gib, named
-from gpudoctor.probe.inventory.weak_points import weak_points
 from gpudoctor.record import replace
 
 Fleet = Mapping[str, Inventory]
