@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -14,10 +15,10 @@ from gpudoctor.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import FrameType
 
-    from gpudoctor.probe.examine import Wishes
+    from gpudoctor.probe.examine import News, Wishes
     from gpudoctor.probe.results import Report
 
 
@@ -57,6 +58,9 @@ class Probe(Command):
         if options.output_file:
             refuse_bad_target(options.output_file)
         report = _watched(wishes)
+        if report is None:
+            # One of the ranks that torchrun or srun has started: the first of them reports.
+            return 0
         report = replace(report, checks=(*report.checks, *gated(gates, report.checks)))
         _hand_over(report, options)
         return INTERRUPTED if report.interrupted else int(report.failed)
@@ -102,18 +106,26 @@ def _data(given: str | None) -> str:
     return path
 
 
-def _watched(wishes: Wishes) -> Report:
+def _watched(wishes: Wishes) -> Report | None:
     """The examination, with a live view where standard error is a terminal."""
-    from gpudoctor.probe.examine import examine
+    from gpudoctor.probe.examine import examine, examine_given
+    from gpudoctor.probe.place import place_given
 
+    place = place_given(os.environ)
+    if place is not None and wishes.ranks is not None:
+        raise UsageError(f"--ranks: {place.by} has started {place.size} ranks already; leave the option out")
     # A batch system ends jobs with SIGTERM: the ranks and the temporary folder must go then, too.
     signal.signal(signal.SIGTERM, _interrupt)
-    if not sys.stderr.isatty():
-        return examine(wishes)
+
+    def work(*tell: Callable[[News], None]) -> Report | None:
+        return examine(wishes, *tell) if place is None else examine_given(place, wishes, *tell)
+
+    if not sys.stderr.isatty() or (place is not None and place.rank != 0):
+        return work()
     from gpudoctor.cli.watching import LiveView
 
     with LiveView() as view:
-        return examine(wishes, view.tell)
+        return work(view.tell)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudoctor.errors import UsageError
-from gpudoctor.probe.results import SCHEMA_VERSION, Report
+from gpudoctor.probe.results import SCHEMA_VERSION, Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
 from gpudoctor.record import fields
 
 
@@ -37,6 +37,23 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+
+
+def machine_from(entries: Mapping[str, Any], host: str) -> Machine:
+    """A node's inventory from what `plain` made of it, under the name `host`."""
+    return Machine(
+        host=host,
+        gpus=tuple(Gpu(each["index"], each["uuid"], _facts(each["facts"])) for each in entries["gpus"]),
+        links=tuple(Link(each["a"], each["b"], Fact(**each["kind"]), Fact(**each["p2p"])) for each in entries["links"]),
+        system=_facts(entries["system"]),
+        torch=_facts(entries["torch"]),
+        environment=tuple(Variable(**each) for each in entries["environment"]),
+        weak=tuple(Check(**{**each, "verdict": Verdict(each["verdict"]), "node": host}) for each in entries["weak"]),
+    )
+
+
+def _facts(entries: Mapping[str, Any]) -> dict[str, Fact]:
+    return {name: Fact(**each) for name, each in entries.items()}
 
 
 def read_document(path: str) -> dict[str, Any]:

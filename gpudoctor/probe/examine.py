@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from gpudoctor.probe import inventory, verdict
 from gpudoctor.probe.blame import verdict_of
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.base import Examination, Seen
+from gpudoctor.probe.join import take_part
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import WORKER, run_round
 from gpudoctor.probe.plan import DEFAULT_STRATEGIES, WORKLOADS, Plan, World
@@ -17,6 +20,9 @@ from gpudoctor.probe.results import Bandwidth, Check, Machine, Report, StepResul
 from gpudoctor.probe.stages import START, stages_of, trials_by_name
 from gpudoctor.probe.steps import related, step_result
 from gpudoctor.record import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.probe.place import Place
 
 _MOST_ROUNDS = 4
 INSTALL = "pip install 'gpudoctor[probe]'"
@@ -64,6 +70,30 @@ def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
         report = replace(report, notes=(f"torch is not installed, so that nothing was trained: {INSTALL}",))
     else:
         report = _with_ranks(report, plan_for(machine, wishes), wishes, tell)
+    return replace(report, seconds=round(time.monotonic() - began, 2))
+
+
+def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Report | None:
+    """Examine as one of the ranks that somebody else has started; the report on the first of them, None on others."""
+    began = time.monotonic()
+    if importlib.util.find_spec("torch") is None:
+        return examine(wishes, tell) if place.rank == 0 else None
+    tell(News(f"waiting for {place.size} ranks of {place.by}"))
+    joint = take_part(
+        place,
+        lambda world: Plan(world, wishes.workloads, wishes.strategies, wishes.pace, wishes.data, wishes.only),
+        timeout=wishes.timeout,
+        worker=wishes.worker,
+        watcher=lambda states: tell(News(next(iter(states.values())).stage or "starting", states=states)),
+    )
+    if joint is None:
+        return None
+    world, outcome = joint.plan.world, joint.outcome
+    broken = {}
+    if outcome.broken:
+        broken[outcome.broken] = verdict_of(outcome.broken, outcome.states, backend=world.backend, limit=outcome.limit)
+    weak = tuple(check for machine in joint.machines for check in inventory.weak_points(machine))
+    report = concluded(Report(joint.machines, weak), joint.plan, outcome.states, broken, joint.samples)
     return replace(report, seconds=round(time.monotonic() - began, 2))
 
 

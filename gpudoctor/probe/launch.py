@@ -26,6 +26,7 @@ _LOOK_EVERY = 0.1
 _GRACE = 3.0
 """Seconds for the others to tell their side, once one rank has raised or died."""
 _FOREIGN = (
+    "GPUDOCTOR_PROBE_",
     "PET_",
     "TORCHELASTIC_",
     "RANK",
@@ -126,7 +127,7 @@ def _watched(
             break
         late = overdue(states, limits, began)
         if late:
-            _ask_for_stacks(states)
+            add_stacks(states)
             _examine_processes(states, folder)
             return Round(states, late, limits[late])
         look_at_processes(states)
@@ -184,7 +185,8 @@ def _process(pid: int) -> str:
     return {"T": "stopped", "t": "stopped", "Z": "gone", "X": "gone"}.get(letter, "running")
 
 
-def _ask_for_stacks(states: Mapping[int, RankState]) -> None:
+def add_stacks(states: Mapping[int, RankState]) -> None:
+    """Ask the ranks that still run to write where they stand, into their standard error."""
     look_at_processes(states)
     for state in states.values():
         if state.process == "running":

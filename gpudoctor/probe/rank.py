@@ -25,7 +25,9 @@ from gpudoctor.ranks.processes import die_with_parent
 SHOW_STACKS = signal.SIGUSR2
 """What the parent sends to a rank that hangs: it writes the stacks of all threads to standard error."""
 
-PLAN, SHARED = "plan.json", "shared"
+PLAN = "plan.json"
+SHARED_FOLDER = "GPUDOCTOR_PROBE_SHARED"
+"""Names the folder that the ranks of a node share, where it is another one than that of the plan."""
 T = TypeVar("T")
 
 
@@ -88,7 +90,7 @@ def _meet_the_others(plan: plans.Plan, rank: int, folder: Path, log: _Log) -> Co
 
 
 def _shared(folder: Path) -> Path:
-    shared = folder / SHARED
+    shared = Path(os.environ.get(SHARED_FOLDER, folder)) / "shared"
     shared.mkdir(exist_ok=True)
     return shared
 

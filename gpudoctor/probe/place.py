@@ -1,0 +1,73 @@
+"""Whether somebody has started this process as one rank of several: torchrun, srun, Ray, Kubeflow. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpudoctor.record import dataclass
+
+_FIRST_PORT, _PORTS = 20000, 20000
+
+
+@dataclass(frozen=True)
+class Place:
+    """The rank that this process was given. `node` counts nodes, `address` and `port` are where all ranks meet."""
+
+    rank: int
+    size: int
+    local_rank: int
+    node: int
+    address: str
+    port: int
+    by: str
+    """Who started it, for messages."""
+
+
+def place_given(environment: Mapping[str, str]) -> Place | None:
+    """The place that the environment names; None where this process is alone and starts ranks of its own."""
+    return _by_variables(environment) or _by_slurm(environment)
+
+
+def _by_variables(environment: Mapping[str, str]) -> Place | None:
+    """RANK and WORLD_SIZE, as torchrun, Ray Train and Kubeflow's PyTorchJob set them."""
+    rank, size = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
+    port = _number(environment, "MASTER_PORT")
+    elastic = "TORCHELASTIC_RUN_ID" in environment
+    # A single rank may be left over from an earlier shell; torchrun's is meant.
+    if rank is None or size is None or port is None or (size < 2 and not elastic):
+        return None
+    by = "torchrun" if elastic else "Ray" if "RAY_JOB_ID" in environment else "the variables RANK and WORLD_SIZE"
+    local = _number(environment, "LOCAL_RANK") or 0
+    node = _number(environment, "GROUP_RANK")
+    if node is None:
+        node = _number(environment, "NODE_RANK")
+    # A pod with one rank of its own has no word for its node.
+    node = node if node is not None else rank if "LOCAL_RANK" not in environment else 0
+    return Place(rank, size, local, node, environment.get("MASTER_ADDR", "127.0.0.1"), port, by)
+
+
+def _by_slurm(environment: Mapping[str, str]) -> Place | None:
+    """A task of a step of `srun`; the script of a batch job has no step, and starts its own."""
+    rank, size = _number(environment, "SLURM_PROCID"), _number(environment, "SLURM_STEP_NUM_TASKS")
+    nodes = environment.get("SLURM_STEP_NODELIST", "")
+    if rank is None or size is None or size < 2 or not nodes:
+        return None
+    job = _number(environment, "SLURM_JOB_ID") or 0
+    port = _number(environment, "MASTER_PORT") or _FIRST_PORT + job % _PORTS
+    local, node = _number(environment, "SLURM_LOCALID") or 0, _number(environment, "SLURM_NODEID") or 0
+    return Place(rank, size, local, node, environment.get("MASTER_ADDR") or first_host(nodes), port, "srun")
+
+
+def first_host(nodes: str) -> str:
+    """The first of SLURM's list: `gpu-03` of `gpu-[03-05,09],big1`."""
+    head = re.match(r"([^,\[]*)(?:\[([^\]]*)\])?([^,]*)", nodes)
+    if head is None:
+        return nodes
+    first = re.split(r"[-,]", head[2])[0] if head[2] else ""
+    return f"{head[1]}{first}{head[3]}"
+
+
+def _number(environment: Mapping[str, str], name: str) -> int | None:
+    text = environment.get(name, "")
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,68 @@
+"""Two launchers on this machine stand in for two nodes: given ranks are used, and the report tells the nodes apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.ranks.environment import free_port
+from tests.probe.faults import Fault, variables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_two_nodes_report_together(repository: Path) -> None:
+    first, second = _nodes(repository, "gpudoctor", "probe", "--workload", "linear", "--output-format", "json")
+    document = json.loads(first.stdout or second.stdout)
+    assert sorted([bool(first.stdout), bool(second.stdout)]) == [False, True]
+    hosts = [machine["host"] for machine in document["machine"]]
+    assert len(set(hosts)) == 2
+    assert all(host.endswith(("#0", "#1")) for host in hosts)
+    verdicts = {check["name"]: check["verdict"] for check in document["checks"]}
+    assert verdicts["ranks-start"] == verdicts["collectives"] == verdicts["checkpoint"] == "pass"
+    (start,) = [check for check in document["checks"] if check["name"] == "ranks-start"]
+    assert start["reason"] == "2 ranks on 2 nodes have met over gloo"
+    assert document["world_size"] == 2
+
+
+def test_a_rank_that_dies_on_another_node_is_named(repository: Path) -> None:
+    faulty = variables(Fault.KILLED, stage="collectives")
+    first, second = _nodes(repository, "tests.probe.given_rank", "collectives", "shards", **faulty)
+    checks = _checks(first.stdout or second.stdout)
+    assert checks["collectives"]["verdict"] == "fail"
+    assert "rank 1 on " in checks["collectives"]["reason"]
+    assert "was killed (SIGKILL)" in checks["collectives"]["reason"]
+    assert checks["shards"]["verdict"] == "inconclusive"
+
+
+def _checks(text: str) -> dict[str, dict[str, Any]]:
+    return {check["name"]: check for check in json.loads(text)["checks"]}
+
+
+def _nodes(repository: Path, *command: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], ...]:
+    """Run a module under two launchers that find each other on a port of this machine."""
+    port = free_port()
+    launcher = ["torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
+    launcher += [f"--rdzv-endpoint=127.0.0.1:{port}", f"--rdzv-id=probe{port}", "--monitor-interval=0.1"]
+    path = os.pathsep.join([str(repository), str(repository / "rules")])
+    full = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "", **environment}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", *launcher, "-m", *command],
+            cwd=repository,
+            env=full,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=240) for process in started]
+    return tuple(
+        subprocess.CompletedProcess(process.args, process.returncode, *output)
+        for process, output in zip(started, outputs, strict=True)
+    )
