@@ -10,7 +10,11 @@ from tools.mistakes import OPERATORS, Code
 from tools.plant_mistakes import main, planted_in, split, table
 
 PROGRAM = Path(__file__).resolve().parent.parent / "fixtures" / "programs" / "one_script" / "train.py"
-NO_PLACE = {"set_epoch in the batch loop", "validation on rank 0", "loss summed with its graph"}
+NO_PLACE = {
+    "set_epoch in the batch loop", "validation on rank 0", "loss summed with its graph", "unwrap_model dropped",
+    "wrapper asked for an attribute", "arguments of spawn dropped", "main guard dropped", "logger guard dropped",
+    "no_sync dropped",
+}  # fmt: skip
 """Mistakes for which that program has no place."""
 
 
@@ -42,6 +46,44 @@ def test_set_epoch_goes_into_the_batch_loop():
     (planted,) = operator.plant(Code(source))
     assert planted.text.splitlines()[3].strip() == "sampler.set_epoch(step)"
     assert planted.line in planted.lines
+
+
+EDITS = {
+    "wrapper asked for an attribute": ("model.module.head(x)", "model.head(x)"),
+    "unwrap_model dropped": ("accelerator.unwrap_model(model).save_pretrained(x)", "model.save_pretrained(x)"),
+    "arguments of spawn dropped": ("mp.spawn(main, args=(2,), nprocs=2)", "mp.spawn(main, nprocs=2)"),
+    "main guard dropped": (
+        'if __name__ == "__main__":\n    mp.spawn(main, nprocs=2)', "if True:\n    mp.spawn(main, nprocs=2)"
+    ),
+    "logger guard dropped": ("if rank == 0:\n    wandb.init()", "if True:\n    wandb.init()"),
+    "no_sync dropped": (
+        "with model.no_sync():\n    loss.backward()", "with torch.enable_grad():\n    loss.backward()"
+    ),
+    "collective on rank 0": (
+        "accelerator.wait_for_everyone()", "if accelerator.is_main_process:\n    accelerator.wait_for_everyone()"
+    ),
+    "wrap dropped": ("model = DDP(model)\nraw = model.module", "model = model\nraw = model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_the_edit_of_a_mistake(name: str):
+    (operator,) = [each for each in OPERATORS if each.name == name]
+    before, after = EDITS[name]
+    assert [each.text for each in operator.plant(Code(before))] == [after]
+
+
+NO_MISTAKES = {
+    "wrapper asked for an attribute": "net = model.module.head if hasattr(model, 'module') else model.head",
+    "process group never made": "dist.init_process_group('nccl')\nfully_shard(model)",
+    "model not moved": "model = model.to(device)\nmodel = accelerator.prepare(model)\nmodel.parameters()",
+}
+
+
+@pytest.mark.parametrize("name", NO_MISTAKES)
+def test_nothing_is_planted_that_would_be_no_mistake(name: str):
+    (operator,) = [each for each in OPERATORS if each.name == name]
+    assert list(operator.plant(Code(NO_MISTAKES[name]))) == []
 
 
 def test_a_program_with_mistakes_is_passed_over(capsys):

@@ -17,6 +17,11 @@ WRAPPERS = ("DistributedDataParallel", "DDP")
 COLLECTIVES = ("barrier", "all_reduce", "broadcast", "all_gather", "reduce")
 LOSSES = re.compile(r"loss$|criterion$|cross_entropy$|crit$")
 VALIDATES = re.compile(r"valid|eval|^test", re.IGNORECASE)
+KEPT_BY_WRAPPERS = frozenset(
+    "state_dict load_state_dict parameters named_parameters buffers named_buffers modules named_modules children train "
+    "eval to cuda cpu half float zero_grad requires_grad_ apply training forward register_forward_hook".split()
+)
+"""What a wrapper has as every module has it: to ask it of the wrapper is no mistake."""
 
 
 class Planted(NamedTuple):
@@ -123,6 +128,11 @@ class Code:
             return f"{names[0]}.get_rank() == 0"
         return "torch.distributed.get_rank() == 0" if re.search(r"^import torch\b", self.text, re.MULTILINE) else None
 
+    @property
+    def managed(self) -> bool:
+        """Accelerate is in charge: it moves the model, and under DeepSpeed its backward also steps and clears."""
+        return any(self.calls("prepare"))
+
     def _span(self, node: ast.AST) -> tuple[int, int]:
         start = self._starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         end = self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
@@ -214,6 +224,8 @@ def drop_batch_move(code: Code) -> Iterator[Planted]:
 
 
 def drop_model_move(code: Code) -> Iterator[Planted]:
+    if code.managed:
+        return
     models = {code.source(call.args[0]) for call in code.calls(*WRAPPERS, "DataParallel") if call.args}
     models |= {code.source(c.func.value) for c in code.calls("parameters") if isinstance(c.func, ast.Attribute)}
     moves: dict[str, list[tuple[ast.AST, str]]] = defaultdict(list)
@@ -273,54 +285,100 @@ def _wraps(code: Code) -> Iterator[tuple[ast.Assign, ast.Call]]:
             yield statement, call
 
 
+def _bare(code: Code, wrapped: ast.expr) -> list[tuple[ast.AST, str]]:
+    """`model` for `model.module`: without a wrapper that would end the program before the mistake shows."""
+    name = last_name(wrapped)
+    each = (node for node in code.nodes(ast.Attribute) if isinstance(node, ast.Attribute) and node.attr == "module")
+    return [(node, code.source(node.value)) for node in each if last_name(node.value) == name]
+
+
 def drop_wrap(code: Code) -> Iterator[Planted]:
-    for _, call in _wraps(code):
-        yield code.changed((call, code.source(call.args[0])))
+    for statement, call in _wraps(code):
+        bare = _bare(code, statement.targets[0])
+        yield code.changed((call, code.source(call.args[0])), *bare, at=statement)
 
 
 def discard_wrapper(code: Code) -> Iterator[Planted]:
     for statement, call in _wraps(code):
         if code.source(statement.targets[0]) == code.source(call.args[0]):
-            yield code.changed((statement, code.source(call)))
+            bare = _bare(code, statement.targets[0])
+            yield code.changed((statement, code.source(call)), *bare, at=statement)
 
 
 def call_unwrapped(code: Code) -> Iterator[Planted]:
     for statement, call in _wraps(code):
         target = code.source(statement.targets[0])
         if target == code.source(call.args[0]) and target.isidentifier():
-            yield code.changed((statement.targets[0], f"wrapped_{target}"))
+            bare = _bare(code, statement.targets[0])
+            yield code.changed((statement.targets[0], f"wrapped_{target}"), *bare, at=statement)
+
+
+def ask_the_wrapper(code: Code) -> Iterator[Planted]:
+    for node in code.nodes(ast.Attribute):
+        inner = node.value if isinstance(node, ast.Attribute) and node.attr not in KEPT_BY_WRAPPERS else None
+        if not isinstance(inner, ast.Attribute) or inner.attr != "module" or "." in code.source(inner.value):
+            continue
+        choice = code.around(node, ast.If, ast.IfExp)
+        # Whoever asks whether there is a wrapper says something else where there is none.
+        asked = isinstance(choice, (ast.If, ast.IfExp)) and re.search("attr|instance|dist", code.source(choice.test))
+        if not asked and isinstance(getattr(node, "ctx", None), ast.Load):
+            yield code.changed((inner, code.source(inner.value)))
+
+
+def drop_unwrap(code: Code) -> Iterator[Planted]:
+    for call in code.calls("unwrap_model"):
+        statement, used = code.parents[call], code.parents[call]
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            uses = (each for each in code.calls("save_pretrained", "generate", "push_to_hub"))
+            asked = any(isinstance(u.func, ast.Attribute) and code.source(u.func.value) == name for u in uses)
+        else:
+            asked = isinstance(used, ast.Attribute) and used.attr in ("save_pretrained", "generate", "push_to_hub")
+        if asked and call.args:
+            yield code.changed((call, code.source(call.args[0])))
 
 
 # --- ranks -----------------------------------------------------------------------------------------------------
 
 
-def drop_save_guard(code: Code) -> Iterator[Planted]:
+def _guards(code: Code, *calls: str) -> Iterator[ast.If]:
+    """Tests on the rank around calls of these names."""
     for test in code.nodes(ast.If):
         assert isinstance(test, ast.If)
-        saves = any(code.source(call.func) == "torch.save" for call in code.calls("save", root=test))
-        if saves and not test.orelse and RANK_TEST.search(code.source(test.test)) and not code.guarded(test):
-            yield code.changed((test.test, "True"))
+        here = any(code.source(call.func) in calls for call in code.nodes(ast.Call, test) if isinstance(call, ast.Call))
+        if here and not test.orelse and RANK_TEST.search(code.source(test.test)) and not code.guarded(test):
+            yield test
 
 
-def _collectives(code: Code) -> Iterator[ast.Expr]:
-    for call in code.calls(*COLLECTIVES):
-        statement = code.parents[call]
-        if isinstance(statement, ast.Expr) and not code.guarded(statement) and "dist" in code.source(call.func):
-            yield statement
+def drop_save_guard(code: Code) -> Iterator[Planted]:
+    yield from (code.changed((test.test, "True")) for test in _guards(code, "torch.save"))
+
+
+def drop_logger_guard(code: Code) -> Iterator[Planted]:
+    yield from (code.changed((test.test, "True")) for test in _guards(code, "SummaryWriter", "wandb.init"))
+
+
+def _collectives(code: Code) -> Iterator[tuple[ast.Expr, str]]:
+    """The collective calls that every rank comes to, each with how to ask for rank 0 there."""
+    test = code.rank_is_zero()
+    for call in code.calls(*COLLECTIVES, "wait_for_everyone"):
+        statement, function = code.parents[call], code.source(call.func)
+        if not isinstance(statement, ast.Expr) or code.guarded(statement):
+            continue
+        if function.endswith(".wait_for_everyone"):
+            yield statement, function.replace("wait_for_everyone", "is_main_process")
+        elif test is not None and "dist" in function:
+            yield statement, test
 
 
 def collective_on_rank_zero(code: Code) -> Iterator[Planted]:
-    test = code.rank_is_zero()
-    for statement in _collectives(code):
-        if test is not None:
-            yield code.indented(statement, f"if {test}:")
+    for statement, test in _collectives(code):
+        yield code.indented(statement, f"if {test}:")
 
 
 def leave_before_collective(code: Code) -> Iterator[Planted]:
-    test = code.rank_is_zero()
-    for statement in _collectives(code):
-        in_function = code.around(statement, ast.FunctionDef) is not None
-        if test is not None and in_function:
+    for statement, test in _collectives(code):
+        if code.around(statement, ast.FunctionDef) is not None:
             margin = " " * statement.col_offset
             way_out = f"if not {test}:\n{margin}    return\n{margin}"
             yield code.changed((statement, way_out + code.source(statement)))
@@ -338,6 +396,55 @@ def validate_on_rank_zero(code: Code) -> Iterator[Planted]:
             yield code.indented(statement, f"if {test}:")
 
 
+def skip_rounds_alone(code: Code) -> Iterator[Planted]:
+    for backward in code.calls("backward"):
+        statement = code.parents[backward]
+        around = code.around(statement, ast.For, ast.While, ast.FunctionDef)
+        scaled = [each for each in ast.walk(backward.func) if isinstance(each, ast.Name) and "loss" in each.id]
+        imported = re.search(r"^import torch\b", code.text, re.MULTILINE)
+        if isinstance(statement, ast.Expr) and isinstance(around, (ast.For, ast.While)) and scaled and imported:
+            margin = " " * statement.col_offset
+            test = f"if not torch.isfinite({scaled[0].id}):\n{margin}    continue\n{margin}"
+            yield code.changed((statement, test + code.source(statement)))
+
+
+def drop_reduction(code: Code) -> Iterator[Planted]:
+    for function in code.nodes(ast.FunctionDef):
+        assert isinstance(function, ast.FunctionDef)
+        if not VALIDATES.search(function.name):
+            continue
+        edits: list[tuple[ast.AST, str]] = []
+        for call in code.calls("all_reduce", "reduce_tensor", "reduce_mean", "gather_for_metrics", root=function):
+            statement = code.parents[call]
+            if isinstance(statement, ast.Expr) and "dist" in code.source(call.func):
+                edits.append((statement, "pass"))
+            elif not isinstance(statement, ast.Expr) and call.args:
+                edits.append((call, code.source(call.args[0])))
+        if edits:
+            yield code.changed(*edits)
+
+
+def drop_process_group(code: Code) -> Iterator[Planted]:
+    statements = [code.statement(call) for call in code.calls("init_process_group")]
+    # These make the group where there is none.
+    made = any(code.calls("fully_shard", "init_device_mesh"))
+    if statements and not made and all(isinstance(each, ast.Expr) for each in statements):
+        yield code.without(*statements)
+
+
+def drop_spawn_arguments(code: Code) -> Iterator[Planted]:
+    for call in code.calls("spawn"):
+        if keyword(call, "args") is not None and keyword(call, "nprocs") is not None:
+            yield code.changed((call, without_keyword(code, call, "args")))
+
+
+def drop_main_guard(code: Code) -> Iterator[Planted]:
+    spawns = any(keyword(call, "nprocs") is not None for call in code.calls("spawn"))
+    for test in code.nodes(ast.If):
+        if spawns and isinstance(test, ast.If) and "__name__" in code.source(test.test):
+            yield code.changed((test.test, "True"))
+
+
 # --- steps -----------------------------------------------------------------------------------------------------
 
 
@@ -352,6 +459,8 @@ def _steps(code: Code, *names: str) -> list[ast.stmt]:
 
 
 def swap_backward_and_step(code: Code) -> Iterator[Planted]:
+    if code.managed:
+        return
     for backward in code.calls("backward"):
         first = code.parents[backward]
         block = getattr(code.parents[first], "body", None) if isinstance(first, ast.Expr) else None
@@ -362,15 +471,30 @@ def swap_backward_and_step(code: Code) -> Iterator[Planted]:
 
 
 def drop_zero_grad(code: Code) -> Iterator[Planted]:
+    if code.managed:
+        return
     statements = [code.statement(call) for call in code.calls("zero_grad")]
     if statements and all(isinstance(each, ast.Expr) for each in statements):
         yield code.without(*statements)
 
 
 def drop_step(code: Code) -> Iterator[Planted]:
+    if code.managed:
+        return
     statements = _steps(code, "step")
     if statements:
         yield code.without(*statements)
+
+
+def drop_no_sync(code: Code) -> Iterator[Planted]:
+    for block in code.nodes(ast.With):
+        assert isinstance(block, ast.With)
+        first = block.items[0].context_expr
+        if any(code.calls("no_sync", root=first)):
+            yield code.changed((first, "torch.enable_grad()"))
+    for statement in code.nodes(ast.Assign):
+        if isinstance(statement, ast.Assign) and last_name(statement.targets[0]) == "require_backward_grad_sync":
+            yield code.without(statement)
 
 
 NO_GRAD = ("torch.no_grad()", "torch.inference_mode()")
@@ -423,13 +547,22 @@ OPERATORS = (
     Operator("wrap dropped", ("GPU101",), drop_wrap, anywhere=True),
     Operator("wrapper discarded", ("GPU103", "GPU102", "GPU101"), discard_wrapper, anywhere=True),
     Operator("unwrapped model called", ("GPU102", "GPU103"), call_unwrapped, anywhere=True),
+    Operator("wrapper asked for an attribute", ("GPU104",), ask_the_wrapper),
+    Operator("unwrap_model dropped", ("GPU104",), drop_unwrap),
+    Operator("process group never made", ("GPU401",), drop_process_group, anywhere=True),
+    Operator("arguments of spawn dropped", ("GPU404",), drop_spawn_arguments),
+    Operator("main guard dropped", ("GPU405",), drop_main_guard, anywhere=True),
     Operator("save guard dropped", ("GPU601",), drop_save_guard),
+    Operator("logger guard dropped", ("GPU607",), drop_logger_guard),
     Operator("collective on rank 0", ("GPU501", "GPU502", "GPU503"), collective_on_rank_zero),
     Operator("return before a collective", ("GPU501", "GPU502", "GPU503"), leave_before_collective),
     Operator("validation on rank 0", ("GPU501", "GPU502"), validate_on_rank_zero, anywhere=True),
+    Operator("round skipped for a loss of one rank", ("GPU503",), skip_rounds_alone),
+    Operator("validation not reduced", ("GPU312",), drop_reduction, anywhere=True),
     Operator("backward and step swapped", ("GPU711",), swap_backward_and_step),
     Operator("zero_grad dropped", ("GPU709",), drop_zero_grad),
     Operator("step dropped", ("GPU711",), drop_step),
+    Operator("no_sync dropped", ("GPU701",), drop_no_sync, anywhere=True),
     Operator("no_grad dropped", ("GPU805",), drop_no_grad),
     Operator("loss summed with its graph", ("GPU710",), keep_graph),
 )

@@ -300,26 +300,32 @@ def _bind_parameters(
     positional = [each.arg for each in (*names.posonlyargs, *names.args)]
     bound: dict[str, Values] = {}
     left = dict(keywords)
-    for index, name in enumerate(positional):
-        if index < len(args):
-            bound[name] = args[index]
+    defaults = dict(zip(reversed(positional), reversed(function.defaults), strict=False))
+    defaults.update(function.keyword_defaults)
+    for name in (*positional, *(each.arg for each in names.kwonlyargs)):
+        if len(bound) < min(len(args), len(positional)):
+            bound[name] = args[len(bound)]
         elif name in left:
             bound[name] = left.pop(name)
         else:
-            default = index - (len(positional) - len(function.defaults))
-            bound[name] = function.defaults[default] if default >= 0 else m.missing_argument(function, name, node)
-    keyword_defaults = dict(function.keyword_defaults)
-    for each in names.kwonlyargs:
-        if each.arg in left:
-            bound[each.arg] = left.pop(each.arg)
-        else:
-            bound[each.arg] = keyword_defaults.get(each.arg) or m.missing_argument(function, each.arg, node)
+            bound[name] = _among_the_rest(m, name, defaults.get(name)) or m.missing_argument(function, name, node)
     if names.vararg:
         bound[names.vararg.arg] = one(TupleOf(args[len(positional) :]))
     if names.kwarg:
         entries: list[tuple[Values | None, Values]] = [(one(Const(key)), value) for key, value in left.items()]
         bound[names.kwarg.arg] = m.new_dict(entries, node)
     return bound
+
+
+def _among_the_rest(m: Interpreter, name: str, default: Values | None) -> Values | None:
+    """What a parameter is that nobody gives by name: `f(**settings)` may hold it, and may leave it to its default."""
+    found = [default] if default is not None else []
+    for values in m.rest:
+        only = values.only
+        if isinstance(only, Unknown):
+            key = ("item", only.key, Const(name))
+            found.append(one(Unknown(key, only.why, name, only.dependence, True, only.shards, only.escaped_from)))
+    return union(found) if found else None
 
 
 def instantiate(
@@ -374,5 +380,7 @@ def _fill_fields(
         only = given.only if given is not None else None
         if isinstance(only, FieldFactory):
             given = call(m, only.factory, (), {}, node)
+        if name not in keywords:
+            given = _among_the_rest(m, name, given)
         missing = one(Unknown(("field", made, name), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

@@ -97,6 +97,22 @@ def pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]] | None:
     return list(zip(keys.only.items, entries.only.items, strict=False))
 
 
+def possible_pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]]:
+    """The entries that it has on some path: a loop that fills it may have run or not."""
+    known = pairs(m, value)
+    if known is not None:
+        return known
+    keys, entries = m.fact(value, "keys"), m.fact(value, "entries")
+    found: dict[Values, list[Values]] = {}
+    for names in keys.bindings if keys is not None else ():
+        for held in entries.bindings if entries is not None else ():
+            # The two are written together, so those of one path belong together.
+            if names.when == held.when and isinstance(names.value, TupleOf) and isinstance(held.value, TupleOf):
+                for key, each in zip(names.value.items, held.value.items, strict=False):
+                    found.setdefault(key, []).append(each.under(held.when))
+    return [(key, union(each)) for key, each in found.items()]
+
+
 def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | None:
     """The items one by one, None where they are not known so."""
     if isinstance(value, TupleOf):
@@ -152,8 +168,8 @@ def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
         found += [extra] if extra is not None else []
         return union(found) if found else m.unknown(node, "an item")
     if isinstance(value, DictOf):
-        known_pairs = pairs(m, value)
-        return union([key for key, _ in known_pairs]) if known_pairs else m.unknown(node, "a key")
+        there = possible_pairs(m, value)
+        return union([key for key, _ in there]) if there else m.unknown(node, "a key")
     # `next(iter(loader))` and a `for` over the loader give the same kind of batch.
     if isinstance(value, (Loader, LoaderIterator)):
         return m.batch(value if isinstance(value, Loader) else value.loader, node)
@@ -244,7 +260,7 @@ def _item_at(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Valu
 
 def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Values:
     """The value under a key, or all that it may be."""
-    known = pairs(m, value) or []
+    known = possible_pairs(m, value)
     if isinstance(key, Const):
         for each, found in known:
             if each.only == key:
@@ -286,6 +302,9 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
     # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
     elif isinstance(value, (Unknown, Tensor)) and not _is_array(value):
         m.set_fact(value, "rewritten", one(TRUE))
+        if isinstance(value, Tensor):
+            before = m.fact(value, "written")
+            m.set_fact(value, "written", union([before, new]) if before is not None else new)
 
 
 def _is_array(value: Value) -> bool:

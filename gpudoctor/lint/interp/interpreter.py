@@ -304,6 +304,9 @@ class Interpreter(Machine):
     def pairs(self, value: Value | None) -> list[tuple[Values, Values]] | None:
         return containers.pairs(self, value) if isinstance(value, DictOf) else None
 
+    def possible_pairs(self, value: DictOf) -> list[tuple[Values, Values]]:
+        return containers.possible_pairs(self, value)
+
     def items_of(self, values: Values, node: ast.AST) -> Values:
         return containers.items_of(self, values, node)
 

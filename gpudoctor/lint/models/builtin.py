@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.tensors import agreed, combined, is_reduced, note_printed, report
@@ -229,15 +232,20 @@ def _exit(call: Call) -> Values:
     return one(NONE)
 
 
-@MODELS.callable("builtins.open")
+@MODELS.callable(
+    "builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "fsspec.open", "smart_open.open",
+)  # fmt: skip
 def _open(call: Call) -> Values:
     mode = call.constant(1, "mode")
+    path = call.arg(0, "file")
     # Every rank opens the same path: files written by several ranks are torn.
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
-        call.emit(Save, call="open", path=call.arg(0, "file"), checkpoint=False)
+        call.emit(Save, call="open", path=path, checkpoint=False)
     else:
         call.emit(ReadFile, call="open")
-    return one(Unknown(("file", call.identity()), "an open file", call.label, escaped_from="io.open"))
+    # What is read from a file that each rank has for itself is its own.
+    depends = reduce(or_, (each.depends for each in path or ()), Dependence.NONE)
+    return one(Unknown(("file", call.identity()), "an open file", call.label, depends, escaped_from="io.open"))
 
 
 @MODELS.method(Const, "format")

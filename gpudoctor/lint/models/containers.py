@@ -90,12 +90,12 @@ def _list_method(call: Call) -> Values:
 @MODELS.method(DictOf, "items", "keys", "values")
 def _dict_view(call: Call) -> Values:
     assert isinstance(call.receiver, DictOf)
-    known = call.do.pairs(call.receiver) or []
     more = call.do.fact(call.receiver, "more")
-    rows = [_row(call.name, key, value) for key, value in known]
+    rows = [_row(call.name, key, value) for key, value in call.do.possible_pairs(call.receiver)]
     # Entries under computed keys come on top of those that are known.
     if more is not None:
         rows.append(_row(call.name, one(Unknown(("key of", call.receiver), "a key")), more))
+    # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
     return call.do.new_list(rows, call.node, exact=more is None)
 
 

@@ -25,6 +25,7 @@ BY_WORD = {
     "transformers": ("torch_nn", "huggingface"),
     "diffusers": ("torch_nn", "huggingface"),
     "peft": ("torch_nn", "huggingface"),
+    "timm": ("timm",),
     "mpi4py": ("mpi",),
     "submitit": ("launching",),
     "wandb": ("loggers",),

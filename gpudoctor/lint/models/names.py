@@ -121,6 +121,8 @@ HARMLESS_ROOTS = frozenset(sys.stdlib_module_names) | frozenset(
         "safetensors",
     ]
 )
+HARMLESS = ("fvcore.nn.", "timm.data.", "timm.utils.get_state_dict", "timm.utils.model.")
+"""Parts of libraries that are not harmless as a whole."""
 SETTINGS = (
     "yaml.", "json.load", "omegaconf.", "hydra.", "toml", "configparser.", "tyro.", "fire.", "absl.", "ml_collections.",
     "easydict.", "yacs.", "tomllib.", "dotenv.", "click.", "typer.", "simple_parsing.", "jsonargparse.",
@@ -129,7 +131,7 @@ SETTINGS = (
 
 def is_harmless(name: str) -> bool:
     """Code under this name changes nothing about the models and loaders that are handed to it."""
-    return name.partition(".")[0] in HARMLESS_ROOTS or name.startswith("fvcore.nn.")
+    return name.partition(".")[0] in HARMLESS_ROOTS or name.startswith(HARMLESS)
 
 
 # `update` is left out: an EMA has one that averages weights. So are `step`, `to` and all else that models have too.

@@ -13,6 +13,7 @@ from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Loader, Sampler
 from gpudoctor.lint.values.function import Bound, Class, Function, Instance, Library, Method, Namespace, ProjectModule
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor
 
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
@@ -60,6 +61,9 @@ def _is_a(value: Value | None, kind: Value) -> bool | None:
     if isinstance(value, Tensor):
         # A batch as a whole may be a tensor, a tuple or a dictionary.
         return True if name in ("torch.Tensor", "torch.FloatTensor") and value.batch_of is None else None
+    # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
+    if isinstance(value, Parameters) and name == "torch.Tensor":
+        return False
     if isinstance(value, (DictOf, ListOf, TupleOf)):
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
         word = {"DictOf": "dict", "ListOf": "list", "TupleOf": "tuple"}[type(value).__name__]

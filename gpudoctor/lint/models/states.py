@@ -39,6 +39,11 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     The entry is None where the state is not just an entry of the file: it was changed, or something was made of it.
     """
     only = state.only if state is not None else None
+    if only is None and state is not None:
+        # Loaded from a file or fetched from somewhere else, as the path says: the one that is loaded counts.
+        origins = [origin(call, ValueSet.of(each)) for each in state]
+        files = {loaded for loaded, _ in origins if loaded is not None}
+        return (files.pop(), None) if len(files) == 1 else (None, None)
     if isinstance(only, Unknown):
         root, entry = _root(only.key, 0), _entry(only.key)
         if root is None:

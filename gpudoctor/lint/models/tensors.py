@@ -127,8 +127,19 @@ def part_of(
 
 
 def as_reduced(do: Interpreter, tensor: Tensor) -> Tensor:
-    """The tensor with what a collective has made of it: the same on all ranks, the share of none."""
-    return replace(tensor, shards=frozenset(), dependence=Dependence.NONE) if is_reduced(do, tensor) else tensor
+    """The tensor with what a collective has made of it, the same on all ranks; else with what was written into it."""
+    if is_reduced(do, tensor):
+        return replace(tensor, shards=frozenset(), dependence=Dependence.NONE)
+    # `counts[0] += hits.sum()`: the counts of a rank are those of its share.
+    written = do.fact(tensor, "written")
+    if written is None:
+        return tensor
+    depends, shards = tensor.dependence, tensor.shards
+    for value in written:
+        if isinstance(value, (Tensor, Unknown)):
+            depends |= value.depends
+            shards |= value.shards
+    return replace(tensor, shards=shards, dependence=depends)
 
 
 NOT_DIFFERENTIABLE = frozenset(
@@ -171,9 +182,9 @@ def combined(
     for value in values:
         # Unknown operands count: a number from `.item()` still carries its rank's share.
         if isinstance(value, (Tensor, Unknown)):
-            reduced = isinstance(value, Tensor) and is_reduced(do, value)
-            depends |= Dependence.NONE if reduced else value.depends
-            shards |= frozenset() if reduced else value.shards
+            seen = as_reduced(do, value) if isinstance(value, Tensor) else value
+            depends |= seen.depends
+            shards |= seen.shards
     return made(
         do,
         place,
@@ -319,10 +330,9 @@ def _to_host(call: Call) -> Values:
     if not _is_cpu(tensor.device):
         call.emit(HostSync, call=call.name, subject=tensor)
     # After an all-reduce the number speaks for all ranks and may be shown.
-    reduced = is_reduced(call.do, tensor)
-    depends = Dependence.NONE if reduced else tensor.depends
-    shards = frozenset[Value]() if reduced else tensor.shards
-    return one(Unknown(("number of", tensor), "a number computed on the GPU", call.label, depends, False, shards))
+    seen = as_reduced(call.do, tensor)
+    key, why = ("number of", tensor), "a number computed on the GPU"
+    return one(Unknown(key, why, call.label, seen.dependence, False, seen.shards))
 
 
 @MODELS.method(Tensor, "backward")
@@ -437,8 +447,8 @@ def shards_in(do: Interpreter, values: list[Value]) -> frozenset[Value]:
     """The sharded loaders that these values were computed from, and that no collective has made whole."""
     found: frozenset[Value] = frozenset()
     for value in values:
-        if (isinstance(value, Tensor) and not is_reduced(do, value)) or isinstance(value, Unknown):
-            found |= value.shards
+        if isinstance(value, (Tensor, Unknown)):
+            found |= (as_reduced(do, value) if isinstance(value, Tensor) else value).shards
         elif isinstance(value, Text):
             found |= shards_in(do, list(value.parts))
     return found

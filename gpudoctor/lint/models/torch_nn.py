@@ -58,6 +58,8 @@ def _layer(call: Call) -> Values:
         device = source.device if source is not None else CPU if not call.args else None
         return one(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
     children = [v for v in flat(call.do, call.all_values()) if isinstance(v, (Module, Wrapper))]
+    # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
+    children = [] if last.startswith("ModelEma") else children
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
     ready = not call.name.startswith(("torch.nn.", *LOSSES))
     if ready and last in (
@@ -492,6 +494,9 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     for tensor in tensors:
         depends |= tensor.depends
         shards |= tensor.shards
+    # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
+    if depends & Dependence.RANK:
+        depends = depends & ~Dependence.RANK | Dependence.LOCAL
     training = in_training_mode(call.do, core)
     # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
     asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)

@@ -192,12 +192,23 @@ def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optim
         if event.when.excludes(step.when):
             continue
         if isinstance(event, ClearGradients):
-            if clears_all(program, event, optimizer) and step.when.implies(event.when) and same_round(event, step):
+            near = same_round(event, step) or _round_before(event, step)
+            if clears_all(program, event, optimizer) and step.when.implies(event.when) and near:
                 return event
         # Unread code may run a backward of its own, so the search ends there without a result.
         elif not isinstance(event, Backward) or may_feed(program, event, optimizer):
             return None
     return None
+
+
+def _round_before(event: ClearGradients, step: OptimizerStep) -> bool:
+    """In the last round before that of the step, as where `zero_grad()` ends each round and the step begins it."""
+    rounds = [[(loop.identity, loop.pass_) for loop in each.loops] for each in (event, step)]
+    earlier, later = rounds
+    if not later or len(earlier) != len(later):
+        return False
+    (loop, at), (same, then) = earlier[-1], later[-1]
+    return earlier[:-1] == later[:-1] and loop == same and at == then - 1
 
 
 def _takes_a_loss(event: Escape) -> bool:

@@ -67,6 +67,9 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program, World
 
+CALLED = ("init_process_group(", "init_process_group as ")
+"""An import alone makes no group; under another name it may be called anywhere."""
+
 
 class ProcessGroupMissing(Rule):
     """Something needs the process group, and the program never makes one."""
@@ -98,7 +101,7 @@ class ProcessGroupMissing(Rule):
 
 def _makes_group(program: Program) -> bool:
     """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
-    spoken_of = program.world.several_processes and any("init_process_group" in text for text in program.texts)
+    spoken_of = program.world.several_processes and any(word in text for text in program.texts for word in CALLED)
     # In a single process the text proves nothing: it is the branch for several that names the call.
     return spoken_of or program.has(InitGroup)
 

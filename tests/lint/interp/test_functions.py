@@ -22,6 +22,35 @@ FUNCTIONS = {
         reveal(build(3, **options))  #: (3, 4, 'big')
         reveal(build(*[5], **dict(width=6)))  #: (5, 6, 'net')
         """,
+    "settings that are spread": """
+        import yaml
+        def build(depth, width=2, *, name="net"):
+            return depth, width, name
+        settings = yaml.safe_load("x")
+        reveal(build(**settings))  #: (setting depth, 2 | setting width, 'net' | setting name)
+        reveal(build(1, width=3, **settings))  #: (1, 3, 'net' | setting name)
+        """,
+    "fields of a dataclass that are spread": """
+        import torch
+        from dataclasses import dataclass
+        @dataclass
+        class Snapshot:
+            epoch: int
+            scale: float = 1.0
+        snapshot = Snapshot(**torch.load("x.pt"))
+        reveal(snapshot.epoch)  #: setting epoch
+        reveal(snapshot.scale)  #: 1.0 | setting scale
+        """,
+    "a dictionary that a loop fills": """
+        from collections import defaultdict
+        meters = defaultdict(list)
+        meters["lr"] = 1
+        for x in open("x"):
+            meters["loss"] = 2
+        for name, meter in meters.items():
+            reveal((name, meter))  #: ('lr', 1) ; ('loss', 2)
+        reveal(meters["loss"])  #: 2
+        """,
     "returns on several paths": """
         import argparse
         args = argparse.ArgumentParser().parse_args()

@@ -1,0 +1,75 @@
+"""timm beside its models: optimizers, schedulers and scalers that training programs take from it."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.torch_optim import new_optimizer, owners
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Unknown, Values
+from gpudoctor.lint.values.container import TupleOf
+from gpudoctor.lint.values.event import Backward, OptimizerStep
+from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.values.optim import Optimizer, Parameters, Scaler, Scheduler
+from gpudoctor.lint.values.tensor import Tensor
+
+
+@MODELS.callable("timm.optim.*")
+def _optim(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    # `create_optimizer(args, model)` and `create_optimizer_v2(model)`: wherever the model stands.
+    if last[:1].isupper() or last.startswith("create_optimizer"):
+        return one(_optimizer(call))
+    given = flat(call.do, call.all_values())
+    modules, complete = owners(call.do, [each for each in given if isinstance(each, (Module, Wrapper, Parameters))])
+    # `add_weight_decay(model)` and `param_groups_layer_decay(model)` sort parameters into groups.
+    if modules:
+        return one(Parameters(call.identity(), call.place, call.label, modules, complete))
+    return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _optimizer(call: Call) -> Optimizer:
+    models = [values for values in (*call.args, *call.keywords.values()) if values.any(_has_parameters)]
+    call.args, call.keywords = tuple(models), {}
+    return new_optimizer(call)
+
+
+def _has_parameters(value: object) -> bool:
+    return isinstance(value, (Module, Wrapper, Parameters))
+
+
+@MODELS.callable("timm.scheduler.*")
+def _scheduler(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    held = [each for each in call.all_values() if isinstance(each, Optimizer)]
+    made = one(Scheduler(call.identity(), call.place, call.label, call.name, held[0] if held else None))
+    if last[:1].isupper():
+        return made
+    # `scheduler, epochs = create_scheduler(args, optimizer)`.
+    epochs = one(Unknown((call.name, call.identity()), "the number of epochs", "num_epochs", config=True))
+    return one(TupleOf((made, epochs)))
+
+
+@MODELS.callable("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler")
+def _scaler(call: Call) -> Values:
+    return one(Scaler(call.identity(), call.place, call.label))
+
+
+@MODELS.called(Scaler)
+def _scaled_step(call: Call) -> Values:
+    """`scaler(loss, optimizer, parameters=...)`: the backward and, unless it is put off, the step."""
+    for loss in call.arg(0, "loss") or ():
+        if isinstance(loss, Tensor):
+            call.emit(Backward, loss=loss, forwards=loss.forwards, complete=loss.graph is not None)
+            call.do.set_fact(loss, "differentiated", one(TRUE))
+        else:
+            call.emit(Backward, loss=loss, complete=False)
+    update = call.arg(7, "need_update") or one(TRUE)
+    steps = update.only == TRUE
+    for optimizer in (call.arg(1, "optimizer") or ()) if update.only != FALSE else ():
+        # A step that waits for more batches comes under a test that only the scaler makes.
+        call.emit(OptimizerStep, optimizer=optimizer, through="scaler" if steps else "unknown")
+    return one(NONE)
+
+
+@MODELS.callable("timm.utils.accuracy", "timm.utils.metrics.accuracy")
+def _accuracy(call: Call) -> Values:
+    return MODELS.prefixes["torch."](call)
