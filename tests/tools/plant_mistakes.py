@@ -130,7 +130,9 @@ def _files(copy: Path, entry: Path) -> list[str]:
     module = project.module_of(copy / entry)
     programs = programs_of(module, project, "auto") if module is not None else []
     read = {Path(shown) for program in programs for shown in program.files}
-    inside = (path for path in copy.rglob("*.py") if any(path.match(str(each)) for each in read))
+    inside = [path for path in copy.rglob("*.py") if any(path.match(str(each)) for each in read)]
+    # A file that is started itself holds another program, of which this one takes a helper.
+    inside = [path for path in inside if b"__main__" not in path.read_bytes()]
     others = sorted(str(path.relative_to(copy)) for path in inside if path != copy / entry)
     return [str(entry), *others][:MOST_FILES]
 

@@ -31,6 +31,7 @@ from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
 from gpudoctor.lint.values.function import Class, Function, Imported, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.values.tensor import Tensor, one_of_several
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -524,6 +525,10 @@ def widened(key: Hashable, values: Values) -> Values:
     if len(values.bindings) <= 2:
         return values
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
+    if len(values.bindings) > MAX_VALUES and not unknown:
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        if len(tensors) == len(values.bindings):
+            return ValueSet.of(one_of_several(("widened", key), tensors))
     if len(unknown) == len(values.bindings) or len(values.bindings) > _most(values):
         depends, shards = Dependence.NONE, frozenset[Value]()
         for value in values:

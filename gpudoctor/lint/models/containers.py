@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.builtin import unknown
 from gpudoctor.lint.models.tensors import surely_has_graph
-from gpudoctor.lint.values.base import NONE, Const, Unknown, Values
+from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.values.event import Accumulated
 from gpudoctor.lint.values.optim import Parameters
@@ -133,16 +134,28 @@ def _forget(do: Interpreter, value: DictOf, key: Values) -> None:
 
 @MODELS.method(DictOf, "update")
 def _dict_update(call: Call) -> Values:
-    assert call.receiver is not None
-    given = call.args[0].only if call.args else None
-    for key, value in call.do.pairs(given) or []:
-        call.do.put_item(call.receiver, key, value, call.node)
+    assert isinstance(call.receiver, DictOf)
+    for binding in call.args[0].given(call.do.path).bindings if call.args else ():
+        _take_in(call, call.receiver, binding.value, binding.when)
     for name, values in call.keywords.items():
         call.do.put_item(call.receiver, one(Const(name)), values, call.node)
-    # `config.update(loaded)`: any setting may have been replaced.
-    if given is not None and call.do.pairs(given) is None:
-        call.do.put_item(call.receiver, one(given), one(Unknown(("updated", given), "entries of something")), call.node)
     return one(NONE)
+
+
+def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> None:
+    """The entries of another dictionary, or of one that it may be, come on top of those that are there."""
+    if not isinstance(given, DictOf):
+        # `config.update(loaded)`: any setting may have been replaced.
+        call.do.put_item(receiver, one(given), one(Unknown(("updated", given), "entries of something")), call.node)
+        return
+    there = {key.only: values for key, values in call.do.possible_pairs(receiver)}
+    for key, values in call.do.possible_pairs(given):
+        before = there.get(key.only) if when.literals else None
+        new = values.under(when)
+        call.do.put_item(receiver, key, union([before, new]) if before is not None else new, call.node)
+    more = call.do.fact(given, "more")
+    if more is not None:
+        call.do.put_item(receiver, one(Unknown(("key of", given), "a key")), more, call.node)
 
 
 @MODELS.method(DictOf)
