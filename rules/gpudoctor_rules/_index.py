@@ -239,7 +239,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
-        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=5935,
+        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6082,
     ),
     RuleCard(
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",
@@ -356,7 +356,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=9402,
+        size=9964,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.flow.condition import Condition
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.builtin import unknown
@@ -12,6 +13,9 @@ from gpudoctor.lint.values.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.values.event import Accumulated
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
 
 
 @MODELS.callable("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")
