@@ -282,7 +282,7 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
     """`value[index] = new`."""
     only = index.given(m.path).only
     if isinstance(value, DictOf):
-        known = pairs(m, value) or []
+        known = possible_pairs(m, value)
         # Each entry that is put in makes the table anew.
         if isinstance(only, Const) and len(known) < MAX_ENTRIES:
             _set_entries(m, value, {**dict(known), one(only): new})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.states import origin
-from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
-from gpudoctor.lint.values.container import Enumerated, TupleOf
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.event import ClearGradients, LoadState, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper
@@ -149,14 +149,32 @@ def _load_state(call: Call) -> Values:
 
 @MODELS.attribute(Optimizer)
 def _attribute(call: Call) -> Values:
-    # Loops over `param_groups` set learning rates; what they hold is not needed.
-    if call.name in ("param_groups", "state", "defaults"):
-        optimizer = call.receiver
-        assert isinstance(optimizer, Optimizer)
+    optimizer = call.receiver
+    assert isinstance(optimizer, Optimizer)
+    if call.name == "param_groups":
+        return _groups(call, optimizer)
+    if call.name in ("state", "defaults"):
         return one(
             Unknown((call.name, optimizer), f"the {call.name} of an optimizer", call.label, escaped_from="torch.optim")
         )
     return NOT_ANSWERED
+
+
+def _groups(call: Call, optimizer: Optimizer) -> Values:
+    """Dictionaries with the parameters and their settings: optimizers of the project go over them in their `step`."""
+    known = call.do.fact(optimizer, "param_groups")
+    if known is not None and isinstance(known.only, ListOf):
+        return known
+    key = ("param_groups", optimizer)
+    held = Parameters(key, call.place, "parameters", optimizer.modules, optimizer.complete)
+    group = call.do.new_dict([(one(Const("params")), one(held))], call.node)
+    if group.only is not None:
+        settings = Unknown(("settings of", optimizer), "a setting of an optimizer", call.label, config=True)
+        call.do.put_item(group.only, one(settings), one(settings), call.node)
+    # However many there are, and whatever is added later, they are all of this kind.
+    made = call.do.new_list([group], call.node, exact=False)
+    call.do.set_fact(optimizer, "param_groups", made)
+    return made
 
 
 @MODELS.method(Optimizer)

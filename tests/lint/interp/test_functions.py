@@ -50,6 +50,8 @@ FUNCTIONS = {
         for name, meter in meters.items():
             reveal((name, meter))  #: ('lr', 1) ; ('loss', 2)
         reveal(meters["loss"])  #: 2
+        meters["rate"] = 3
+        reveal((meters["lr"], meters["loss"], meters["rate"]))  #: (1, 2, 3)
         """,
     "returns on several paths": """
         import argparse
