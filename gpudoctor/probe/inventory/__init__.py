@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.sampler import Sampler
-    from gpudoctor.probe.inventory.stock import take_stock, weak_points
+    from gpudoctor.probe.inventory.stock import take_stock, weak_points, weak_points_under_load
     from gpudoctor.probe.inventory.take import Limits, take_inventory
 
-__all__ = ["Limits", "Sampler", "take_inventory", "take_stock", "weak_points"]
+__all__ = ["Limits", "Sampler", "take_inventory", "take_stock", "weak_points", "weak_points_under_load"]
 
 _HOMES = {
     "Limits": "take",
@@ -22,6 +22,7 @@ _HOMES = {
     "take_inventory": "take",
     "take_stock": "stock",
     "weak_points": "stock",
+    "weak_points_under_load": "stock",
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory import facts as own
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.plain import to_plain
 from gpudoctor.probe.inventory.weak.judge import weak_points
@@ -13,7 +14,6 @@ from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Variable, V
 from gpudoctor.record import fields
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.inventory import facts as own
     from gpudoctor.probe.inventory.weak.point import WeakPoint
 
 _VERDICTS = {Severity.ERROR: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.PERF: Verdict.WARN}
@@ -33,23 +33,53 @@ def machine(inventory: own.Inventory) -> Machine:
             Variable(each.name, each.value, f"{each.effect}; but {each.doubt}" if each.doubt else each.effect)
             for each in inventory.environment
         ),
-        weak=tuple(check(point, host) for point in weak_points(inventory) if point.severity in _VERDICTS),
+        weak=checks(weak_points(inventory), host),
     )
 
 
-def check(point: WeakPoint, host: str = "") -> Check:
-    """A weak point as a verdict."""
+def checks(points: Sequence[WeakPoint], host: str = "") -> tuple[Check, ...]:
+    """Weak points as verdicts, one for each name; mere notes are left out."""
+    by_name: dict[str, list[WeakPoint]] = {}
+    for point in points:
+        if point.severity in _VERDICTS:
+            by_name.setdefault(point.name, []).append(point)
+    return tuple(_check(alike, host) for alike in by_name.values())
+
+
+def _check(alike: Sequence[WeakPoint], host: str) -> Check:
+    """The gravest comes first, and speaks for the others."""
+    first = alike[0]
     return Check(
-        point.name,
-        _VERDICTS.get(point.severity, Verdict.PASS),
-        point.figure,
-        point.unit,
-        point.expectation,
-        point.source,
-        point.message,
-        point.remedy,
+        first.name,
+        _VERDICTS[first.severity],
+        first.figure,
+        first.unit,
+        first.expectation,
+        first.source,
+        f"{'; '.join(point.what for point in alike)}: {first.why}",
+        "; ".join(dict.fromkeys(point.remedy for point in alike if point.remedy)),
         host,
     )
+
+
+def gpus_of(machine: Machine) -> tuple[own.Gpu, ...]:
+    """The GPUs of a report, with what is needed to judge them under load."""
+    return tuple(
+        own.Gpu(
+            gpu.index,
+            uuid=known(gpu.uuid),
+            clock_sm_max=_number(gpu, "clock_sm_max"),
+            pcie=own.PcieLink(
+                max_generation=_number(gpu, "pcie_max_generation"), max_width=_number(gpu, "pcie_max_width")
+            ),
+        )
+        for gpu in machine.gpus
+    )
+
+
+def _number(gpu: Gpu, name: str) -> Field[int]:
+    found = gpu.facts.get(name, Fact(None, "it was not recorded"))
+    return known(int(found.value)) if isinstance(found.value, int | float) else absent(found.because)
 
 
 def fact(field: Field[Any]) -> Fact:

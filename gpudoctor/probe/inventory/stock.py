@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.inventory.contract import machine
+from gpudoctor.probe.inventory.contract import checks, gpus_of, machine
 from gpudoctor.probe.inventory.take import take_inventory
+from gpudoctor.probe.inventory.weak.load import weak_under_load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpudoctor.probe.inventory.facts import Moment
     from gpudoctor.probe.results import Check, Machine
 
 
@@ -23,3 +27,11 @@ def take_stock() -> Machine:
 def weak_points(machine: Machine) -> tuple[Check, ...]:
     """What the inventory alone says is wrong with this node; pure."""
     return machine.weak
+
+
+def weak_points_under_load(machine: Machine, moments: Sequence[Moment]) -> tuple[Check, ...]:
+    """What a `Sampler` saw while the GPUs worked that is wrong with them; pure.
+
+    Narrow links and low clocks only count here: at rest both are turned down to save power.
+    """
+    return checks(weak_under_load(gpus_of(machine), moments), machine.host)

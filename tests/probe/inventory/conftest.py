@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from fake_driver import compile_driver, compiler, read_all
 from machines import MACHINES, OLD_MACHINES
 
 from gpudoctor.probe.inventory import Limits, take_inventory
-from gpudoctor.probe.inventory.errand import Answers
 from gpudoctor.probe.inventory.facts import Inventory
-from gpudoctor.probe.inventory.take import put_together
 
-# A process for each machine would take the tests half a minute.
-_READ_ALL = """
-import json, os, sys
-from gpudoctor.probe.inventory import nvml
-from gpudoctor.probe.inventory.plain import to_plain
-for name, text in json.load(sys.stdin).items():
-    path = os.path.join(sys.argv[1], name)
-    open(path, "w").write(text)
-    os.environ["FAKE_NVML"] = path
-    told = [(type(each).__name__, to_plain(each)) for each in nvml.read() if not isinstance(each, str)]
-    print(json.dumps([name, told]))
-"""
-SOURCE = Path(__file__).with_name("fake_nvml.c")
+if TYPE_CHECKING:
+    from pathlib import Path
+
 Take = Callable[..., Inventory]
 
 
@@ -38,41 +23,16 @@ Take = Callable[..., Inventory]
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Folders with a libnvidia-ml.so.1 each: of today's driver, and of an old one."""
     pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
+    if compiler() is None:
         pytest.skip("there is no C compiler to make a driver with")
-    return {
-        name: _compiled(compiler, tmp_path_factory.mktemp(name), options)
-        for name, options in (("new", []), ("old", ["-DOLD_DRIVER"]))
-    }
-
-
-def _compiled(compiler: str, folder: Path, options: list[str]) -> Path:
-    library = folder / "libnvidia-ml.so.1"
-    command = [compiler, "-O0", "-shared", "-fPIC", *options, "-o", str(library), str(SOURCE)]
-    subprocess.run(command, check=True, timeout=60)
-    return folder
+    return {name: compile_driver(tmp_path_factory.mktemp(name), old=name == "old") for name in ("new", "old")}
 
 
 @pytest.fixture(scope="session")
 def fleet(libraries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Inventory]:
     """The inventories of all machines that neither hang nor crash, by name."""
     folder = tmp_path_factory.mktemp("fleet")
-    return {**_read_all(MACHINES, libraries["new"], folder), **_read_all(OLD_MACHINES, libraries["old"], folder)}
-
-
-def _read_all(machines: Mapping[str, str], library: Path, folder: Path) -> dict[str, Inventory]:
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _READ_ALL, str(folder)],
-        input=json.dumps(machines),
-        env={**os.environ, "LD_LIBRARY_PATH": str(library), "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    answers = (json.loads(line) for line in run.stdout.splitlines())
-    return {name: put_together({"nvml": Answers(tuple(map(tuple, told)))}, {}, 0.0) for name, told in answers}
+    return {**read_all(MACHINES, libraries["new"], folder), **read_all(OLD_MACHINES, libraries["old"], folder)}
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ gpu.pcie 3
 gpu.pcie_max 3
 gpu.power_limit 300000
 gpu.power_default 300000
-gpu.1.pid 1
+gpu.1.pid 4194303
 gpu.1.used 3000
 """
 

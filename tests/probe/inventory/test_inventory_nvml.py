@@ -81,7 +81,7 @@ def test_an_old_driver_is_asked_in_the_old_way(fleet: Fleet) -> None:
     assert gpu.memory.get().used == 3500 * 2**20, "the old form counts what is reserved as used"
     assert gpu.slowed_by.value == ("idle",)
     assert gpu.temperature.value == 34
-    assert [(each.pid, each.memory.value) for each in gpu.processes.get()] == [(1, 3000 * 2**20)]
+    assert [(each.pid, each.memory.value) for each in gpu.processes.get()] == [(4194303, 3000 * 2**20)]
     for field in (gpu.remapped_rows, gpu.mig):
         assert field.absence is Absence.OLD_DRIVER
     assert gpu.pcie.gpu_max_generation.why_not

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory import contract, weak_points_under_load
 from gpudoctor.probe.inventory.architectures import Support, is_older, support
 from gpudoctor.probe.inventory.facts import (
     Driver,
@@ -16,6 +17,7 @@ from gpudoctor.probe.inventory.facts import (
     Inventory,
     Limit,
     Memory,
+    Moment,
     Network,
     PcieLink,
     RdmaPort,
@@ -28,7 +30,9 @@ from gpudoctor.probe.inventory.facts import (
 )
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.weak.judge import weak_points
+from gpudoctor.probe.inventory.weak.load import weak_under_load
 from gpudoctor.probe.inventory.weak.point import WeakPoint, gib, named
+from gpudoctor.probe.results import Verdict
 from gpudoctor.record import replace
 
 Fleet = Mapping[str, Inventory]
@@ -338,3 +342,56 @@ def test_words() -> None:
     assert named([0, 1, 2, 3]) == "GPUs 0-3"
     assert named([7, 0, 1]) == "GPUs 0-1 and 7"
     assert (gib(64 * 2**20), gib(79.6 * GIB), gib(1008 * GIB)) == ("64 MiB", "79.6 GiB", "1008 GiB")
+
+
+class TestUnderLoad:
+    """What a watch over working GPUs shows."""
+
+    GPU = Gpu(
+        3, uuid=known("GPU-3"), clock_sm_max=known(1980), pcie=PcieLink(max_generation=known(5), max_width=known(16))
+    )
+
+    def moments(self, count: int = 8, busy: int = 97, reasons: tuple[str, ...] = (), **more: int) -> list[Moment]:
+        facts = {"pcie_generation": 5, "pcie_width": 16, "clock_sm": 1900, "temperature": 60, **more}
+        fields = {name: known(value) for name, value in facts.items()}
+        return [Moment("GPU-3", 0.0, known(busy), slowed_by=known(reasons), **fields) for _ in range(count)]
+
+    def seen(self, moments: list[Moment]) -> list[str]:
+        return [point.name for point in weak_under_load([self.GPU], moments)]
+
+    def test_all_is_well(self) -> None:
+        assert self.seen(self.moments(reasons=("power-cap",))) == []
+
+    def test_a_link_that_stays_narrow(self) -> None:
+        (point,) = weak_under_load([self.GPU], self.moments(pcie_width=8))
+        assert (point.name, point.figure, point.gpus) == ("link-narrow", 8.0, (3,))
+        assert point.what == "GPU 3 is on 8 of 16 PCIe lanes, under load"
+
+    def test_a_link_that_wakes_up_late_is_no_slow_link(self) -> None:
+        assert self.seen(self.moments(pcie_generation=1) + self.moments(1)) == []
+        assert self.seen(self.moments(pcie_generation=1)) == ["link-slow"]
+
+    def test_rest_is_not_judged(self) -> None:
+        asleep = self.moments(busy=0, pcie_generation=1, reasons=("idle", "thermal-slowdown"))
+        assert self.seen(asleep) == []
+        assert self.seen(self.moments(count=3, pcie_generation=1)) == [], "too short to tell"
+
+    def test_clocks_that_are_held_down(self) -> None:
+        hot = self.moments(reasons=("thermal-slowdown",), clock_sm=1200, temperature=91)
+        (point,) = weak_under_load([self.GPU], hot)
+        assert "slowed down to 1200 of 1980 MHz while training, at 91 °C" in point.what
+        once = self.moments(7) + self.moments(1, reasons=("thermal-slowdown",))
+        assert self.seen(once) == []
+
+    def test_in_the_words_of_the_report(self, fleet: Fleet) -> None:
+        machine = contract.machine(fleet["eight-h100"])
+        watched = [replace(each, uuid=machine.gpus[3].uuid) for each in self.moments(pcie_width=4)]
+        (check,) = weak_points_under_load(machine, watched)
+        assert (check.name, check.verdict, check.node) == ("link-narrow", Verdict.WARN, machine.host)
+        assert weak_points_under_load(machine, ()) == ()
+
+
+def test_one_verdict_for_each_name(fleet: Fleet) -> None:
+    (check,) = [each for each in contract.machine(fleet["slowed"]).weak if each.name == "slowed-down"]
+    assert "GPU 2 is slowed down" in check.reason
+    assert "GPU 3 is slowed down" in check.reason

@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory.weak.point import WeakPoint, named, visible_gpus
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu, GpuPair, Inventory
+    from gpudoctor.probe.inventory.facts import Gpu, GpuPair, Inventory, PcieLink
 
 _UNDER_LOAD = 50
 """Percent of utilisation from which the current state of a link counts: at rest it is turned down to save power."""
@@ -66,12 +66,11 @@ def _slot(gpu: Gpu) -> Iterator[WeakPoint]:
 
 def _loaded(gpu: Gpu) -> Iterator[WeakPoint]:
     if gpu.utilization.or_else(0) >= _UNDER_LOAD:
-        yield from link_under_load(gpu)
+        yield from link_under_load(gpu.index, gpu.pcie)
 
 
-def link_under_load(gpu: Gpu) -> Iterator[WeakPoint]:
+def link_under_load(gpu: int, link: PcieLink) -> Iterator[WeakPoint]:
     """Whether the link of a GPU that works is as good as GPU and slot allow."""
-    link = gpu.pcie
     width, lanes = link.width.value, link.max_width.value
     if width and lanes and width < lanes:
         yield WeakPoint(
@@ -84,7 +83,7 @@ def link_under_load(gpu: Gpu) -> Iterator[WeakPoint]:
             unit="lanes",
             expectation=f"{lanes} lanes",
             source="NVML: the best that GPU and slot can do",
-            gpus=(gpu.index,),
+            gpus=(gpu,),
         )
     generation, best = link.generation.value, link.max_generation.value
     if generation and best and generation < best:
@@ -98,7 +97,7 @@ def link_under_load(gpu: Gpu) -> Iterator[WeakPoint]:
             unit="PCIe generation",
             expectation=str(best),
             source="NVML: the best that GPU and slot can do",
-            gpus=(gpu.index,),
+            gpus=(gpu,),
         )
 
 

@@ -173,7 +173,7 @@ def _cuda_fails(inventory: Inventory) -> WeakPoint:
             Severity.ERROR,
             f"torch {torch.version} needs CUDA {torch.cuda}, and driver {driver.version} ends at CUDA {driver.cuda}",
             "torch.cuda.is_available() is False and training runs on the CPU",
-            f"{_install(inventory)}   (or a driver of at least {_OLDEST_DRIVER.get(wheel[0], 'a newer series')})",
+            _for_old_driver(inventory, wheel[0]),
             figure=float(driver.cuda.get()),
             unit="CUDA version",
             expectation=f"at least {wheel[0]}.0",
@@ -195,6 +195,13 @@ def _cuda_fails(inventory: Inventory) -> WeakPoint:
         "torch.cuda.is_available() is False and training runs on the CPU",
         'python -c "import torch; torch.cuda.init()"   (its error says more)',
     )
+
+
+def _for_old_driver(inventory: Inventory, major: int) -> str:
+    newer = f"a driver of at least {_OLDEST_DRIVER[major]}" if major in _OLDEST_DRIVER else "the newest driver"
+    if not _index(inventory):
+        return f"install {newer}: no wheel of torch is built for one this old"
+    return f"{_install(inventory)}   (or install {newer})"
 
 
 def _same_major(inventory: Inventory) -> Iterator[WeakPoint]:

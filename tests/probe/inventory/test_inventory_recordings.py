@@ -1,0 +1,42 @@
+"""Typical machines, recorded: what is said of each, and that the recordings are up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gpudoctor.probe.document import plain
+from gpudoctor.probe.inventory import contract
+from gpudoctor.probe.inventory.facts import Inventory
+from gpudoctor.probe.inventory.plain import from_plain, to_plain
+from gpudoctor.probe.inventory.summary import summary
+from gpudoctor.probe.inventory.weak.judge import weak_points
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORDINGS = sorted((ROOT / "fixtures" / "recordings" / "inventories").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_what_is_said_of_a_machine(path: Path) -> None:
+    document = json.loads(path.read_text())
+    inventory = from_plain(Inventory, document["inventory"])
+    assert [point.name for point in weak_points(inventory)] == document["weak_points"]
+    assert document["synthetic"], "no recording of a real machine may stand here unmarked"
+    machine = contract.machine(inventory)
+    assert machine.visible == len(inventory.torch_devices)
+    assert json.dumps(plain(machine))
+    assert summary(inventory)
+
+
+def test_the_recordings_are_up_to_date(libraries: Mapping[str, Path]) -> None:
+    tool = ROOT / "tests" / "tools" / "record_inventories.py"
+    spec = importlib.util.spec_from_file_location("record_inventories", tool)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    recorded = {path.stem: json.loads(path.read_text())["inventory"] for path in RECORDINGS}
+    now = {name: to_plain(each) for name, each in module.inventories().items()}
+    assert now == recorded, "python tests/tools/record_inventories.py"
