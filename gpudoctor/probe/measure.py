@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gpudoctor.probe.results import Interval
 
@@ -28,3 +28,8 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 def _quantile(freedom: int) -> float:
     return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else _NORMAL + 2.5 / freedom
+
+
+def worst(values: Iterable[float]) -> float:
+    """The largest one; what is no number counts as worse than all numbers."""
+    return max(values, key=lambda value: (value != value, value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.probe.measure import interval
+from gpudoctor.probe.measure import interval, worst
 from gpudoctor.probe.results import Interval, StepResult, Utilisation
 from gpudoctor.record import replace
 
@@ -43,7 +43,7 @@ def step_result(trial: Trial, ranks: Mapping[int, Mapping[str, Any]], world: Wor
         peak_memory=max(peaks, default=None),
         tflops=first["flops_a_step"] / mean / 1e12 if first["flops_a_step"] else None,
         first_loss=max(facts["first_loss"] for facts in parts),
-        last_loss=max(facts["last_loss"] for facts in parts),
+        last_loss=worst(facts["last_loss"] for facts in parts),
         utilisation=_utilisation(samples, first["began"], first["ended"]),
         meaningful=world.meaningful,
         note=SHARED_NOTE if world.shared else CPU_NOTE if world.device == "cpu" else "",

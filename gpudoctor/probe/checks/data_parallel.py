@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, skipped
 from gpudoctor.probe.context import Context, Facts, NotHereError
+from gpudoctor.probe.measure import worst
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ def _judge(name: str, what: str, seen: Seen) -> Check:
     if not done:
         return skipped(name, "no process sees two GPUs")
     bad = [rank for rank, facts in done.items() if not facts["error"] <= facts["allowed"]]
-    worst = max((facts["error"] for facts in done.values()), key=lambda error: (error != error, error))
+    largest = worst(facts["error"] for facts in done.values())
     rest = {
-        "figure": float(worst),
+        "figure": float(largest),
         "unit": "relative error",
         "expectation": f"<= {min(facts['allowed'] for facts in done.values()):.1e}",
         "source": "16 eps sqrt(n) of float32, n the terms of the longest sum",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, ranks_in_words
+from gpudoctor.probe.measure import worst
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ def work(ctx: Context) -> Facts:
 def judge(seen: Seen) -> Check:
     """The error of every rank must lie within what float32 allows; NaN never does."""
     bad = [rank for rank, facts in sorted(seen.ranks.items()) if not facts["error"] <= facts["allowed"]]
-    worst = max((facts["error"] for facts in seen.ranks.values()), key=lambda error: (error != error, error))
+    largest = worst(facts["error"] for facts in seen.ranks.values())
     allowed = min(facts["allowed"] for facts in seen.ranks.values())
     rest = {
-        "figure": float(worst),
+        "figure": float(largest),
         "unit": "relative error",
         "expectation": f"<= {allowed:.1e}",
         "source": "16 eps sqrt(n) of float32, n the terms of the longest sum",

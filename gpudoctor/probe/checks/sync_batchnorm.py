@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, ranks_in_words
 from gpudoctor.probe.context import Context, Facts, NotHereError
+from gpudoctor.probe.measure import worst
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def _batch(rank: int) -> Any:
 def judge(seen: Seen) -> Check:
     """Output and running statistics of every rank within what float32 allows; NaN never is."""
     bad = [rank for rank, facts in sorted(seen.ranks.items()) if not facts["error"] <= facts["allowed"]]
-    worst = max((facts["error"] for facts in seen.ranks.values()), key=lambda error: (error != error, error))
+    largest = worst(facts["error"] for facts in seen.ranks.values())
     rest = {
-        "figure": float(worst),
+        "figure": float(largest),
         "unit": "relative error",
         "expectation": f"<= {min(facts['allowed'] for facts in seen.ranks.values()):.1e}",
         "source": "16 eps sqrt(n) of float32, n the samples behind one mean",

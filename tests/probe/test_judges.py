@@ -1,0 +1,82 @@
+"""Verdicts from recordings: machines with 1, 2 and 8 GPUs, healthy and sick. Those that nobody has are made up."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpudoctor.probe import plan as plans
+from gpudoctor.probe.document import machine_from
+from gpudoctor.probe.examine import concluded
+from gpudoctor.probe.journal import RankState
+from gpudoctor.probe.results import Report, Verdict
+from tests.probe.recordings import FOLDER, Recording, recordings, text_of
+
+FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+ALL: dict[str, Recording] = {**recordings(), **FILES}
+
+
+def report_of(name: str) -> Report:
+    """What the parent concludes from a recording."""
+    found = ALL[name]
+    plan = plans.read(json.dumps(found["plan"]))
+    machines = tuple(machine_from(each, each["host"]) for each in found["machine"])
+    states = {int(rank): RankState(int(rank), done=facts) for rank, facts in found["facts"].items()}
+    samples = {uuid: [(at, share) for at, share in every] for uuid, every in found["samples"].items()}
+    return concluded(Report(machines), plan, states, {}, samples)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_verdicts(name: str) -> None:
+    report, found = report_of(name), ALL[name]
+    verdicts = {check.name: check.verdict.value for check in report.checks}
+    assert {each: verdicts[each] for each in found["expected"]} == found["expected"]
+    assert len(verdicts) == len(report.checks)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_bad_verdict_says_why_and_what_to_do(name: str) -> None:
+    for check in report_of(name).checks:
+        assert check.reason
+        if check.verdict in (Verdict.WARN, Verdict.FAIL):
+            assert check.remedy, check
+            assert check.figure is None or check.expectation, check
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name.startswith("healthy")])
+def test_nothing_is_wrong_with_a_healthy_machine(name: str) -> None:
+    report = report_of(name)
+    assert {check.verdict for check in report.checks} <= {Verdict.PASS, Verdict.SKIPPED}
+    assert not report.findings
+
+
+@pytest.mark.parametrize("name", [name for name in recordings() if name.startswith("healthy")])
+def test_made_up_files_are_up_to_date(name: str) -> None:
+    assert (FOLDER / f"{name}.json").read_text(encoding="utf-8") == text_of(recordings()[name])
+
+
+def test_what_is_made_up_is_marked() -> None:
+    assert {name for name, found in FILES.items() if found["synthetic"]} == set(recordings()) & set(FILES)
+
+
+def test_what_compares_the_rows() -> None:
+    report = report_of("healthy_8_gpus")
+    rows = {(row.workload, row.strategy, row.world_size, row.scaling): row for row in report.steps}
+    whole = rows["transformer", "ddp", 8, "weak"]
+    assert whole.efficiency == pytest.approx(0.95, abs=0.01)
+    assert whole.speedup == pytest.approx(7.6, abs=0.05)
+    assert whole.exposed_communication == pytest.approx(0.03, abs=0.001)
+    assert whole.tflops == pytest.approx(200 * 0.95, rel=0.01)
+    assert whole.ceiling_tflops == 600.0
+    assert len(whole.utilisation) == 8
+    assert whole.utilisation[0].mean == 97.0
+    assert rows["transformer", "ddp", 8, "strong"].efficiency == pytest.approx(0.95, abs=0.01)
+
+
+def test_bandwidth_by_the_formulas_of_nccl_tests() -> None:
+    report = report_of("healthy_8_gpus")
+    for row in report.bandwidth:
+        assert row.algbw == pytest.approx(row.bytes / row.seconds / 1e9)
+        factor = {"all_reduce": 14 / 8, "broadcast": 1}.get(row.collective, 7 / 8)
+        assert row.busbw == pytest.approx(row.algbw * factor)
