@@ -122,6 +122,8 @@ def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller) -> Rep
         # What is known until then is worth a report.
         with contextlib.suppress(KeyboardInterrupt):
             rounds.run()
+    loaded = [check for each in report.machine for check in inventory.weak_points_under_load(each, sampler.moments)]
+    report = replace(report, checks=(*report.checks, *loaded))
     found = concluded(report, plan, rounds.states, rounds.broken, sampler.samples)
     return replace(found, interrupted=not rounds.over)
 

@@ -32,6 +32,12 @@ def weak_points(machine: Machine) -> tuple[Check, ...]:
 def weak_points_under_load(machine: Machine, moments: Sequence[Moment]) -> tuple[Check, ...]:
     """What a `Sampler` saw while the GPUs worked that is wrong with them; pure.
 
-    Narrow links and low clocks only count here: at rest both are turned down to save power.
+    Narrow links and low clocks only count here: at rest both are turned down to save power. Nothing is said twice.
     """
-    return checks(weak_under_load(gpus_of(machine), moments), machine.host)
+    # Where torch can use no GPU, the load was somebody else's.
+    if not machine.visible:
+        return ()
+    said = {check.name for check in machine.weak}
+    return tuple(
+        check for check in checks(weak_under_load(gpus_of(machine), moments), machine.host) if check.name not in said
+    )

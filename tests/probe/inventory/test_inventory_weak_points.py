@@ -384,11 +384,15 @@ class TestUnderLoad:
         assert self.seen(once) == []
 
     def test_in_the_words_of_the_report(self, fleet: Fleet) -> None:
-        machine = contract.machine(fleet["eight-h100"])
+        eight = fleet["eight-h100"]
+        devices = (TorchDevice(0, "H100", uuid=eight.gpus[3].uuid),)
+        machine = contract.machine(replace(eight, torch_devices=devices))
         watched = [replace(each, uuid=machine.gpus[3].uuid) for each in self.moments(pcie_width=4)]
         (check,) = weak_points_under_load(machine, watched)
         assert (check.name, check.verdict, check.node) == ("link-narrow", Verdict.WARN, machine.host)
         assert weak_points_under_load(machine, ()) == ()
+        assert weak_points_under_load(replace(machine, weak=(check,)), watched) == (), "nothing is said twice"
+        assert weak_points_under_load(contract.machine(eight), watched) == (), "torch cannot have been the load"
 
 
 def test_one_verdict_for_each_name(fleet: Fleet) -> None:

@@ -66,7 +66,7 @@ def _slowed(gpu: Gpu, loaded: Sequence[Moment]) -> Iterator[WeakPoint]:
     hottest = max((each.temperature.or_else(0) for each in loaded), default=0)
     speed = f" to {clock} of {best} MHz" if clock and best else ""
     yield WeakPoint(
-        "slowed-under-load",
+        "slowed-down",
         Severity.WARNING,
         f"{{gpus}} {{is}} slowed down{speed} while training, at {hottest} °C"
         f" ({', '.join(BY_NAME[name].means for name in often)})",
