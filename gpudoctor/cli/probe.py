@@ -100,10 +100,12 @@ def _without_single(names: Iterable[str]) -> tuple[str, ...]:
 def _data(given: str | None) -> str:
     if not given:
         return ""
+    from gpudoctor.probe.workloads.cifar10_files import folder_of
+
     kind, _, path = given.partition(":")
     if kind != "cifar10" or not path:
         raise UsageError(f"--data {given}: write it as `cifar10:PATH`, with the folder that holds the files")
-    return path
+    return os.path.abspath(folder_of(path))
 
 
 def _watched(wishes: Wishes) -> Report | None:

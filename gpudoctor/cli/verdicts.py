@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe.results import Verdict
@@ -55,15 +55,24 @@ def _gpus(machine: Machine) -> str:
     return ", ".join(f"{count} x {name}" for name, count in names.items()) or "no GPU"
 
 
-def _table(steps: Iterable[StepResult], style: Style) -> Iterator[str]:
+def _table(steps: Sequence[StepResult], style: Style) -> Iterator[str]:
     """The table of the articles, for this machine: set-up, time, speed-up."""
-    rows = list(steps)
+    rows = [row for row in steps if row.seconds_per_epoch is None]
     head = f"  {'set-up':<34}{'ms a step':>10}{'samples/s':>12}{'speed-up':>10}{'of linear':>11}"
     yield style.paint(head.rstrip(), "dim")
     for row in rows:
         yield f"  {_setup(row):<34}{_figures(row)}"
-    if not all(row.meaningful for row in rows):
+    yield from _epochs(row for row in steps if row.seconds_per_epoch is not None)
+    if rows and not rows[0].meaningful:
         yield style.paint(f"  times {rows[0].note}", "dim")
+
+
+def _epochs(rows: Iterable[StepResult]) -> Iterator[str]:
+    for row in rows:
+        figures = (
+            f"{row.seconds_per_epoch:.1f} s an epoch, {row.accuracy:.1%} right, {row.loader_wait:.0%} waiting for data"
+        )
+        yield f"  {_setup(row):<34}{figures}"
 
 
 def _setup(row: StepResult) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe import inventory, verdict
+from gpudoctor.probe import epochs, inventory, verdict
 from gpudoctor.probe.blame import verdict_of
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.base import Examination, Seen
@@ -182,6 +182,7 @@ def concluded(
     """The report with all verdicts, from what the ranks handed over. Pure."""
     facts = {rank: state.done for rank, state in states.items()}
     steps = _steps(plan, facts, samples)
+    files = _epochs(plan, facts)
     rows = _rows(plan, facts)
     return replace(
         report,
@@ -190,8 +191,9 @@ def concluded(
             *_start(plan, facts, broken),
             *_examined(plan, facts, broken),
             *verdict.judged(plan.world, report.machine, steps, rows),
+            *((epochs.judged(plan.world, files),) if plan.data else ()),
         ),
-        steps=steps,
+        steps=(*steps, *files),
         bandwidth=rows,
         world_size=plan.world.size,
         backend=plan.world.backend,
@@ -250,7 +252,8 @@ def started(world: World, devices: list[str]) -> Check:
 
 def _examined(plan: Plan, facts: Facts, broken: Mapping[str, Check]) -> tuple[Check, ...]:
     wanted = {stage.name for stage in stages_of(plan)}
-    trials = [name for name in trials_by_name(plan) if name in broken]
+    names = (*trials_by_name(plan), *(trial.name for trial in epochs.epochs_of(plan)))
+    trials = [name for name in names if name in broken]
     return (
         *(_of(each, plan.world, facts, broken) for each in (*EXAMINATIONS, SWEEP) if each.name in wanted),
         *(broken[name] for name in trials),
@@ -278,6 +281,15 @@ def _steps(plan: Plan, facts: Facts, samples: Mapping[str, list[tuple[float, flo
         if len(ranks) == plan.world.size and measured:
             found.append(step_result(trial, ranks, plan.world, samples))
     return related(found, _ceiling(plan, facts))
+
+
+def _epochs(plan: Plan, facts: Facts) -> tuple[StepResult, ...]:
+    found = []
+    for trial in epochs.epochs_of(plan):
+        ranks = {rank: done[trial.name] for rank, done in facts.items() if trial.name in done}
+        if "accuracy" in ranks.get(0, {}):
+            found.append(epochs.epoch_result(trial, ranks, plan.world))
+    return tuple(found)
 
 
 def _ceiling(plan: Plan, facts: Facts) -> float | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP
 from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.epochs import epochs_of
 from gpudoctor.probe.training import Trial, trials_of
 from gpudoctor.record import dataclass
 
@@ -38,6 +39,8 @@ def _all(plan: Plan) -> Iterator[Stage]:
         yield Stage(each.name, each.asks, each.work, each.seconds)
     for trial in trials_of(plan):
         yield Stage(trial.name, trial.asks, trial.work, trial.seconds(plan.pace))
+    for epoch in epochs_of(plan):
+        yield Stage(epoch.name, epoch.asks, epoch.work, epoch.seconds)
     yield Stage(SWEEP.name, SWEEP.asks, SWEEP.work, SWEEP.seconds)
 
 
