@@ -175,7 +175,7 @@ def judged(world: World, rows: Sequence[StepResult]) -> Check:
     less = 1 - widest.seconds_per_epoch / alone.seconds_per_epoch
     kept = (widest.accuracy or 0.0) >= (alone.accuracy or 0.0) - ACCURACY_KEPT
     reason = (
-        f"an epoch takes {widest.seconds_per_epoch:.1f} s with {widest.strategy} on {widest.world_size}, {less:.0%} less "
+        f"an epoch with {widest.strategy} on {widest.world_size} takes {widest.seconds_per_epoch:.1f} s, {less:.0%} less "
         f"than {alone.seconds_per_epoch:.1f} s on one; accuracy {widest.accuracy:.1%} and {alone.accuracy:.1%}"
     )
     if not world.meaningful:
