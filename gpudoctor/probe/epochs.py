@@ -175,8 +175,8 @@ def judged(world: World, rows: Sequence[StepResult]) -> Check:
     less = 1 - widest.seconds_per_epoch / alone.seconds_per_epoch
     kept = (widest.accuracy or 0.0) >= (alone.accuracy or 0.0) - ACCURACY_KEPT
     reason = (
-        f"an epoch with {widest.strategy} on {widest.world_size} takes {widest.seconds_per_epoch:.1f} s, {less:.0%} less "
-        f"than {alone.seconds_per_epoch:.1f} s on one; accuracy {widest.accuracy:.1%} and {alone.accuracy:.1%}"
+        f"an epoch with {widest.strategy} on {widest.world_size} takes {widest.seconds_per_epoch:.1f} s, {less:.0%} "
+        f"less than {alone.seconds_per_epoch:.1f} s on one; accuracy {widest.accuracy:.1%} and {alone.accuracy:.1%}"
     )
     if not world.meaningful:
         return Check(NAME, Verdict.SKIPPED, round(less, 3), "less time", reason=f"{reason}; not judged without GPUs")
