@@ -65,6 +65,10 @@ class Location:
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
 
+    # Written out, because lint asks for it at each step.
+    def __hash__(self) -> int:
+        return hash((self.path, self.line, self.column, self.end_line, self.end_column))
+
 
 @dataclass(frozen=True, slots=True)
 class Related:

@@ -28,17 +28,18 @@ class Dependence(enum.Flag):
     UNREAD = enum.auto()
     """What code says that was not read: nobody knows whether ranks agree about it."""
 
+    # The operators of `enum.Flag` look each result up anew, and these are asked all the time.
     def __or__(self, other: Dependence) -> Dependence:
-        # Nearly all that is joined depends on nothing, and the operators of `enum.Flag` are slow.
-        if self is other or not other._value_:
-            return self
-        return super().__or__(other) if self._value_ else other
+        return _DEPENDENCES[self._value_ | other._value_]
 
     def __and__(self, other: Dependence) -> Dependence:
-        return super().__and__(other) if self._value_ else self
+        return _DEPENDENCES[self._value_ & other._value_]
 
     def __bool__(self) -> bool:
         return self._value_ != 0
+
+
+_DEPENDENCES = tuple(map(Dependence, range(sum(each.value for each in Dependence) + 1)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +91,13 @@ class Literal(NamedTuple):
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
-    __slots__ = ("_hash", "_opposite", "literals")
+    __slots__ = ("_depends", "_hash", "_opposite", "literals")
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
         self.literals = literals
         self._hash = hash(literals)
         self._opposite: frozenset[Literal] | None = None
+        self._depends: Dependence | None = None
 
     def __iter__(self) -> Iterator[Literal]:
         return iter(self.literals)
@@ -144,10 +146,16 @@ class Condition:
 
     def without(self, other: Condition) -> Condition:
         """What this asks beyond the other."""
+        if not other.literals:
+            return self
+        if self is other:
+            return ALWAYS
         return Condition(self.literals - other.literals)
 
     def shared(self, other: Condition) -> Condition:
         """What both ask."""
+        if self is other:
+            return self
         return Condition(self.literals & other.literals)
 
     def depending_on(self, what: Dependence) -> tuple[Literal, ...]:
@@ -158,10 +166,12 @@ class Condition:
     @property
     def depends(self) -> Dependence:
         """All that its literals depend on."""
-        found = Dependence.NONE
-        for literal in self.literals:
-            found |= literal.atom.depends
-        return found
+        if self._depends is None:
+            found = Dependence.NONE
+            for literal in self.literals:
+                found |= literal.atom.depends
+            self._depends = found
+        return self._depends
 
 
 ALWAYS = Condition()

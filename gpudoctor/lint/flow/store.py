@@ -45,18 +45,18 @@ class Store(Generic[V]):
         return self.now.get(key)
 
     def set(self, key: Hashable, values: ValueSet[V], age: int | None = None) -> None:
+        now = self.now
+        old = now.get(key)
         # What is there already has its name among the others.
-        if key not in self.now and isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
+        if old is None and isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
             self._names.setdefault(key[0], {})[key[1]] = None
-        self._put(key, values, self._age_of(key) if age is None else age)
-
-    def _put(self, key: Hashable, values: ValueSet[V], age: int) -> None:
-        if age < self._opened[-1]:
-            self._before[-1].setdefault(key, self.now.get(key))
+        if (self._age_of(key) if age is None else age) < self._opened[-1]:
+            self._before[-1].setdefault(key, old)
             self._layers[-1][key] = values
-        self.now[key] = values
+        now[key] = values
 
-    def _put_all(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
+    def take(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
+        """Write what the only side wrote that has come out: it holds without a condition."""
         opened, before, layer, now = self._opened[-1], self._before[-1], self._layers[-1], self.now
         for key, values in writes.items():
             if self._age_of(key) < opened:
@@ -140,9 +140,8 @@ class Store(Generic[V]):
         A side that did not write a key left the old value there; `missing` stands for a key that had none. `widen`
         makes a set that has grown too large smaller.
         """
-        # Only one side came out, so what it wrote holds without a condition.
         if len(sides) == 1:
-            self._put_all(sides[0][1])
+            self.take(sides[0][1])
             return
         for key in {key: None for _, layer in sides for key in layer}:
             old = self.get(key) or missing
@@ -151,7 +150,7 @@ class Store(Generic[V]):
                 joined = parts[0]
             else:
                 joined = union(part.under(when) for part, (when, _) in zip(parts, sides, strict=True))
-            self._put(key, widen(key, joined), self._age_of(key))
+            self.set(key, widen(key, joined))
 
 
 class _Open(Generic[V]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
@@ -32,7 +33,12 @@ def _constant(m: Interpreter, node: ast.Constant) -> Values:
     # Python itself refuses to print an integer of so many digits.
     if isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
         return m.unknown(node, "a very large number")
-    return one(Const(node.value))
+    return _constant_set(node.value)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _constant_set(value: Any) -> Values:
+    return one(Const(value))
 
 
 def _name(m: Interpreter, node: ast.Name) -> Values:
@@ -45,8 +51,8 @@ def _name(m: Interpreter, node: ast.Name) -> Values:
         if found is not None:
             if found.sure and type(found.bindings[0].value) not in NOT_THERE_YET:
                 return found
-            break
-    return m.lookup(name, node)
+            return m.lookup(name, node)
+    return m.elsewhere(name, node)
 
 
 def _attribute(m: Interpreter, node: ast.Attribute) -> Values:

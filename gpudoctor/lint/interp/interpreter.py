@@ -146,11 +146,12 @@ class Interpreter(Machine):
             if bound:
                 known = found if len(bound) == len(found.bindings) else ValueSet(bound)
                 return imports.resolved(self, known, node)
-        return self._not_bound(name, node)
+        return self.elsewhere(name, node)
 
-    def _not_bound(self, name: str, node: ast.AST) -> Values:
+    def elsewhere(self, name: str, node: ast.AST) -> Values:
         """What a name means that the program does not bind: Python's own, or one of a star import."""
-        origins = [o for scope in self.frame.scopes for o in self.frame_star_libraries.get(scope, ())]
+        stars = self.frame_star_libraries
+        origins = [o for scope in self.frame.scopes for o in stars.get(scope, ())] if stars else []
         for origin in origins:
             # `from torch import *` must not make `print` a name of torch.
             if library.is_known(f"{origin}.{name}", exactly=name in BUILTINS):

@@ -380,7 +380,8 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
 
 def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.AST) -> None:
     """`total += loss`: a graph may be kept beyond the iteration."""
-    tensors.note_accumulation(m, m.text(target, 40), new, m.place(node))
+    if new.any(lambda value: isinstance(value, Tensor)):
+        tensors.note_accumulation(m, m.text(target, 40), new, m.place(node))
 
 
 def note_printed(m: Interpreter, values: Values, node: ast.AST) -> None:

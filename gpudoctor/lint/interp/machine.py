@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
+from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Layer, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -116,7 +117,7 @@ class _Ages:
 
     def of(self, key: Hashable) -> int:
         """When the owner of a key was made; `OLD` for what was there from the start."""
-        owner = key[0] if isinstance(key, tuple) else key
+        owner = key[0] if type(key) is tuple else key
         return self.born.get(owner.identity if isinstance(owner, Made) else owner, OLD)
 
 
@@ -215,7 +216,7 @@ class Machine:
         """A fresh identity for something made here."""
         visit = self._visits[place] = self._visits.get(place, 0) + 1
         # By place and visit, so that a restart gives the same things the same names.
-        made = place.path, place.line, place.column, place.end_column, visit
+        made = numbered((place.path, place.line, place.column, place.end_column, visit))
         # Made again on another path, it is known outside of both.
         born = self._ages.born
         born[made] = OLD if made in born else self.store.clock
@@ -368,7 +369,8 @@ class Machine:
         born = self.age(key)
         if born < self.oldest_write:
             self.oldest_write = born
-        self.store.set(key, widened(key, values), born)
+        # Two values are what an `if` leaves; it is loops that pile them up.
+        self.store.set(key, values if len(values.bindings) <= 2 else widened(key, values), born)
 
     def fact(self, owner: Value, name: str) -> Values | None:
         """What is known about an object now."""
@@ -423,9 +425,10 @@ class Machine:
 
     def side(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Exit | None:
         """Follow one side of a branch in a layer of its own; None where it does not come out."""
-        parts = [part for part in base.also(literal) if part not in base.literals]
+        inside = base.also(literal)
+        parts = [part for part in inside if part not in base.literals]
         with self.store.layer() as layer:
-            self.path, self.dead, self.aborted = base.also(literal), False, False
+            self.path, self.dead, self.aborted = inside, False, False
             # Only what is new: a switch around the whole program was noted further out.
             self.enclosing.extend(parts)
             try:
@@ -441,8 +444,10 @@ class Machine:
     def join(self, base: Condition, sides: list[Exit]) -> None:
         """Go on where the sides meet."""
         self.dead = not sides
-        if not sides:
-            self.path = base
+        if len(sides) < 2:
+            self.path = sides[0].path if sides else base
+            for side in sides:
+                self.store.take(side.writes)
             return
         path = sides[0].path
         for exit_ in sides[1:]:
@@ -521,7 +526,6 @@ def _is_long(node: ast.expr) -> bool:
 
 def widened(key: Hashable, values: Values) -> Values:
     """Fewer values: several unknown ones become one, and too many of any kind too."""
-    # Two is what an `if` leaves; it is loops that pile them up.
     if len(values.bindings) <= 2:
         return values
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]

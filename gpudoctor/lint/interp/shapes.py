@@ -28,9 +28,9 @@ class Shape:
 def shape_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source: SourceFile) -> Shape:
     """Look for the words before walking the tree: most functions hold none of them."""
     text = "\n".join(source.lines[node.lineno - 1 : node.end_lineno])
-    # The first is the function's own.
-    mentions_inner = len(_INNER_WORDS.findall(text)) > 1
-    return Shape("yield" in text and _yields(node), mentions_inner and _captures(node))
+    # The first is the function's own. Counting is much quicker than matching words.
+    inner = text.count("def") + text.count("lambda") + text.count("class") > 1 and len(_INNER_WORDS.findall(text)) > 1
+    return Shape("yield" in text and _yields(node), inner and _captures(node))
 
 
 def _yields(node: ast.AST) -> bool:

@@ -183,22 +183,21 @@ def combined(
         # Unknown operands count: a number from `.item()` still carries its rank's share.
         if isinstance(value, (Tensor, Unknown)):
             seen = as_reduced(do, value) if isinstance(value, Tensor) else value
-            depends |= seen.depends
-            shards |= seen.shards
-    return made(
-        do,
-        place,
-        label,
-        _origin(tensors),
+            depends |= seen.dependence
+            shards = shards | seen.shards if shards else seen.shards
+    first = tensors[0]
+    if len(tensors) == 1:
+        device, forwards, batch_of = first.device, first.forwards, first.batch_of
+    else:
         # A 0-dim CPU tensor may meet a GPU tensor: the result lies on the GPU.
-        device=next((tensor.device for tensor in tensors if not _is_cpu(tensor.device)), tensors[0].device),
-        forwards=frozenset().union(*(tensor.forwards for tensor in tensors)),
-        graph=_graph(tensors) if not do.evaluating else False,
-        batch_of=next((tensor.batch_of for tensor in tensors if tensor.batch_of), None),
-        shards=shards,
-        dependence=depends,
-        doubtful=_doubtful(do, tensors),
-    )
+        device = next((tensor.device for tensor in tensors if not _is_cpu(tensor.device)), first.device)
+        forwards = first.forwards.union(*[tensor.forwards for tensor in tensors[1:]])
+        batch_of = next((tensor.batch_of for tensor in tensors if tensor.batch_of), None)
+    graph, doubtful = False if do.evaluating else _graph(tensors), _doubtful(do, tensors)
+    return Tensor(
+        do.identity(place), place, label, _origin(tensors), device, forwards, graph, batch_of, shards, depends, False,
+        doubtful,
+    )  # fmt: skip
 
 
 def _doubtful(do: Interpreter, tensors: list[Tensor]) -> bool:
@@ -215,6 +214,8 @@ def surely_has_graph(do: Interpreter, tensor: Tensor) -> bool:
 
 def _origin(tensors: list[Tensor]) -> TensorOrigin:
     origins = [tensor.origin for tensor in tensors]
+    if len(origins) == 1:
+        return origins[0]
     # What a model computed outweighs the rest: loss of output and target is an output.
     for origin in (TensorOrigin.OUTPUT, TensorOrigin.GRADIENT, TensorOrigin.PARAMETER):
         if origin in origins:
@@ -244,6 +245,8 @@ def is_cpu_batch(value: Value) -> bool:
 
 def check_devices(do: Interpreter, values: list[Value], by: str, place: Location, module: Value | None = None) -> None:
     """Log tensors that meet on different devices. A number (a 0-dim tensor) may lie on the CPU: only batches count."""
+    if len(values) < 2:
+        return
     tensors = [value for value in values if isinstance(value, Tensor)]
     on_cpu = tuple(filter(is_cpu_batch, tensors))
     elsewhere = tuple(t for t in tensors if isinstance(t.device, Device) and t.device.is_accelerator)

@@ -56,6 +56,9 @@ class SourceFile:
     def location(self, node: ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.excepthandler) -> Location:
         """Where a node stands, in characters from 1; the parser counts bytes of UTF-8 from 0."""
         end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        # In ASCII bytes are characters; the encoding below costs more than the finding.
+        if self._plain:
+            return Location(self.shown, node.lineno, node.col_offset + 1, end_line, end_offset + 1)
         return Location(
             self.shown,
             node.lineno,
@@ -65,8 +68,7 @@ class SourceFile:
         )
 
     def _column(self, line: int, offset: int) -> int:
-        # In ASCII bytes are characters; the encoding below costs more than the finding.
-        if self._plain or line > len(self.lines):
+        if line > len(self.lines):
             return offset + 1
         return len(self.lines[line - 1].encode("utf-8", "replace")[:offset].decode("utf-8", "replace")) + 1
 

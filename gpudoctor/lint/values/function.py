@@ -16,6 +16,10 @@ class Library(Value):
 
     name: str
 
+    # Written out, because so many are asked.
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __repr__(self) -> str:
         return f"Library({self.name})"
 
