@@ -35,25 +35,26 @@ class Answers:
 
 
 class Errand:
-    """A process on its way; ask `answers` once."""
+    """A process on its way; ask `answers` once, and leave the `with` block whatever happens: then it is ended."""
 
     def __init__(self, part: str, environment: Mapping[str, str] | None = None) -> None:
-        # Imported late: `gpudoctor env` uses this package without sending anybody.
-        import tempfile
-
         self._part = part
-        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        self._started = time.monotonic()
         # Our own path, and no other: the working directory may hold a `json.py`.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_WORKER} import main; main()"
-        command = [sys.executable, "-c", code, part]
-        try:
-            self._process = self._start(command, environment)
-        except OSError:
-            self._out.close()
-            self._errors.close()
-            raise
+        with contextlib.ExitStack() as files:
+            self._out = files.enter_context(_memory())
+            self._errors = files.enter_context(_memory())
+            self._process = self._start([sys.executable, "-c", code, part, str(os.getpid())], environment)
+            self._files = files.pop_all()
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Errand:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._process.poll() is None:
+            self._kill()
+        self._files.close()
 
     def _start(self, command: list[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
         import subprocess
@@ -72,9 +73,7 @@ class Errand:
         status = self._wait(limit)
         if status is None:
             self._kill()
-        with self._out, self._errors:
-            told, asking = _read(self._out)
-            last_words = _tail(self._errors)
+        told, asking, last_words = self._said()
         if status is None:
             return Answers(told, f"{asking or self._part}: no answer within {limit:g} s")
         if status != 0:
@@ -94,10 +93,13 @@ class Errand:
         """End the process, and take what it has said; being ended is no trouble."""
         ended = self._process.poll()
         self._kill()
-        with self._out, self._errors:
-            told, asking = _read(self._out)
-            last_words = _tail(self._errors)
+        told, asking, last_words = self._said()
         return Answers(told, "" if ended is None else f"{asking}: {last_words or _ended(ended)}")
+
+    def _said(self) -> tuple[tuple[tuple[str, Any], ...], str, str]:
+        """Answers, the last question, and the last line of its errors."""
+        told, asking = _read(self._out)
+        return told, asking, _tail(self._errors)
 
     def _wait(self, limit: float) -> int | None:
         while self._process.poll() is None and time.monotonic() - self._started < limit:
@@ -111,6 +113,15 @@ class Errand:
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
+
+
+def _memory() -> IO[bytes]:
+    """A file for another process to write to, in memory where the system can: folders may be full, or read-only."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("gpudoctor"), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 def _read(file: IO[bytes]) -> tuple[tuple[tuple[str, Any], ...], str]:

@@ -85,7 +85,8 @@ class Sampler:
 
     def __exit__(self, *raised: object) -> None:
         if self._errand is not None:
-            self._take(self._errand.recall())
+            with self._errand as errand:
+                self._take(errand.recall())
 
     def _take(self, answers: Answers) -> None:
         glances = [from_plain(Glance, data) for name, data in answers.told if name == "Glance"]

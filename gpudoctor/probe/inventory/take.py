@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -19,11 +20,11 @@ from gpudoctor.probe.inventory.facts import (
     TorchDevice,
     TorchView,
 )
-from gpudoctor.probe.inventory.field import Absence, absent
+from gpudoctor.probe.inventory.field import NOT_ASKED, Absence, absent
 from gpudoctor.probe.inventory.meanings import Surroundings
 from gpudoctor.probe.inventory.plain import from_plain
 from gpudoctor.probe.inventory.visible import visibility
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 T = TypeVar("T")
 
@@ -48,21 +49,23 @@ def take_inventory(
     """
     started = time.monotonic()
     limits = limits or Limits()
-    system = _send("system", environment)
-    answers = {"nvml": _await(_send("nvml", environment), limits.nvml)}
-    # Not side by side with NVML: torch's hold on the GPUs would look like somebody else's.
-    if ask_torch:
-        limit = limits.torch_after_hang if answers["nvml"].trouble else limits.torch
-        answers["torch"] = _await(_send("torch", environment), limit)
-    answers["system"] = _await(system, limits.system)
+    answers: dict[str, Answers] = {}
+    with contextlib.ExitStack() as stack:
+
+        def send(part: str) -> Errand | Answers:
+            try:
+                return stack.enter_context(Errand(part, environment))
+            except OSError as error:
+                return Answers(trouble=f"{part}: no process could be started ({error.strerror})")
+
+        system = send("system")
+        answers["nvml"] = _await(send("nvml"), limits.nvml)
+        # Not side by side with NVML: torch's hold on the GPUs would look like somebody else's.
+        if ask_torch:
+            limit = limits.torch_after_hang if answers["nvml"].trouble else limits.torch
+            answers["torch"] = _await(send("torch"), limit)
+        answers["system"] = _await(system, limits.system)
     return put_together(answers, dict(os.environ if environment is None else environment), started)
-
-
-def _send(part: str, environment: Mapping[str, str] | None) -> Errand | Answers:
-    try:
-        return Errand(part, environment)
-    except OSError as error:
-        return Answers(trouble=f"{part}: no process could be started ({error.strerror})")
 
 
 def _await(errand: Errand | Answers, limit: float) -> Answers:
@@ -81,12 +84,11 @@ def put_together(answers: Mapping[str, Answers], environment: Mapping[str, str],
         # A part may say the same thing twice, first without what takes long.
         return next(reversed(every(kind)), otherwise)
 
-    unsaid = absent(trouble.get("nvml", ""), Absence.TIMED_OUT)
+    unsaid = absent(trouble["nvml"], Absence.TIMED_OUT) if "nvml" in trouble else NOT_ASKED
     driver = last(Driver, Driver(unsaid, unsaid, unsaid))
     # A GPU whose answer never came is still a GPU.
     gpus = every(Gpu)
     gpus = (*gpus, *(Gpu(index, unsaid, unsaid) for index in range(len(gpus), driver.count.or_else(0))))
-    torch_unsaid = absent(trouble.get("torch", "nobody asked"), Absence.TIMED_OUT)
     devices = every(TorchDevice)
     where = visibility(gpus, devices, environment)
     around, network = last(System, System()), last(Network, Network())
@@ -95,7 +97,7 @@ def put_together(answers: Mapping[str, Answers], environment: Mapping[str, str],
         driver=driver,
         gpus=gpus,
         pairs=every(GpuPair),
-        torch=last(TorchView, TorchView(torch_unsaid, torch_unsaid)),
+        torch=_torch(last(TorchView, TorchView()), trouble.get("torch", "")),
         torch_devices=devices,
         visibility=where,
         system=around,
@@ -104,6 +106,16 @@ def put_together(answers: Mapping[str, Answers], environment: Mapping[str, str],
         trouble=tuple(trouble.values()),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _torch(view: TorchView, trouble: str) -> TorchView:
+    """What torch did not come to say, it did not say because of the trouble."""
+    if not trouble:
+        return view
+    unsaid = absent(trouble, Absence.TIMED_OUT)
+    if not view.version.known:
+        return TorchView(unsaid, unsaid, unsaid, unsaid, unsaid, unsaid, unsaid, unsaid)
+    return view if view.available.known else replace(view, available=unsaid)
 
 
 def _usable_cpus(system: System) -> int | None:

@@ -6,10 +6,12 @@ Each line is a JSON object: `{"asking": "GPU 3"}` before a question that may han
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib import import_module
 
 from gpudoctor.probe.inventory.plain import to_plain
+from gpudoctor.ranks.processes import die_with_parent
 
 PARTS = {"nvml": "nvml", "torch": "torch_view", "system": "system", "sample": "sampler"}
 """The module of each part, whose `read` yields what it is about to ask, and answers."""
@@ -17,7 +19,11 @@ ASKING = "asking"
 
 
 def main() -> None:
-    """Read the part that the command line names."""
+    """Read the part that the command line names, for the process whose PID it names."""
+    # Whoever sent this process may be killed while it waits for a driver, or has been already.
+    die_with_parent()
+    if os.getppid() != int(sys.argv[2]):
+        return
     part = import_module(f"gpudoctor.probe.inventory.{PARTS[sys.argv[1]]}")
     # Libraries print warnings; only ours may go where the answers go.
     answers, sys.stdout = sys.stdout, sys.stderr

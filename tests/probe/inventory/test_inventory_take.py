@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from machines import EIGHT_H100
@@ -19,9 +22,7 @@ from gpudoctor.probe.inventory.field import Absence, absent, known
 from gpudoctor.probe.inventory.plain import from_plain, to_plain
 from gpudoctor.probe.inventory.summary import summary
 from gpudoctor.probe.inventory.take import put_together
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from gpudoctor.probe.inventory.weak.judge import weak_points as judged
 
 Fleet = Mapping[str, Inventory]
 
@@ -74,7 +75,8 @@ def test_a_part_that_is_too_slow_says_what_it_was_doing() -> None:
 def test_modules_of_the_working_directory_are_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')")
     monkeypatch.chdir(tmp_path)
-    assert Errand("system").answers(20.0).trouble == ""
+    with Errand("system") as sent:
+        assert sent.answers(20.0).trouble == ""
 
 
 def test_half_a_line_of_a_killed_process_is_passed_over() -> None:
@@ -156,3 +158,53 @@ def test_the_summary_of_eight_equal_gpus_is_short(fleet: Fleet) -> None:
     assert "GPUs       8 x NVIDIA H100 80GB HBM3, 79.6 GiB, capability 9.0" in lines
     assert "links      28 pairs: NV18; peer access: ok" in lines
     assert lines[-1] == "No weak point was found."
+
+
+_INTERRUPTED = """
+from gpudoctor.probe.inventory import Limits, take_inventory
+print("asking", flush=True)
+take_inventory(Limits(nvml=60))
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_nobody_is_left_behind(fake_driver: Callable[..., dict[str, str]], tmp_path: Path, sign: int) -> None:
+    here = {**fake_driver("gpus 1\nhang.DeviceGetName 1"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    mark = here["FAKE_NVML"].encode()
+    command = [sys.executable, "-c", _INTERRUPTED]
+    with subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as asker:
+        assert asker.stdout.readline() == b"asking\n"
+        until(lambda: len(holders(mark)) > 1)
+        os.kill(asker.pid, sign)
+        asker.wait(20)
+    until(lambda: not holders(mark))
+
+
+def holders(mark: bytes) -> list[str]:
+    """The processes with this mark in their environment."""
+    return [folder.name for folder in Path("/proc").glob("[0-9]*") if mark in environment_of(folder)]
+
+
+def environment_of(folder: Path) -> bytes:
+    try:
+        return (folder / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def until(true: Callable[[], bool], limit: float = 20.0) -> None:
+    """Wait for something to be true, and fail where it never is."""
+    started = time.monotonic()
+    while not true():
+        assert time.monotonic() - started < limit
+        time.sleep(0.02)
+
+
+def test_a_torch_that_hangs_is_told_as_such() -> None:
+    found = put_together({"torch": Answers((), "import torch: no answer within 60 s")}, {}, 0.0)
+    assert found.torch.version.why_not == "import torch: no answer within 60 s"
+    assert [point.name for point in judged(found)] == ["torch-broken"]
+    told = (("TorchView", {"version": "2.9", "cuda": "12.8"}),)
+    found = put_together({"torch": Answers(told, "torch: whether CUDA starts: no answer within 60 s")}, {}, 0.0)
+    assert found.torch.cuda.value == "12.8"
+    assert [point.name for point in judged(found)] == ["cuda-hangs"]

@@ -135,6 +135,14 @@ def _torch(inventory: Inventory) -> Iterator[WeakPoint]:
                 "torch.cuda.is_available() is False and training runs on the CPU",
                 _install(inventory),
             )
+    elif torch.available.absence is Absence.TIMED_OUT and not torch.available.known:
+        yield WeakPoint(
+            "cuda-hangs",
+            Severity.ERROR,
+            f"CUDA does not start in torch ({torch.available.why_not})",
+            "training will stop at its first use of a GPU",
+            "sudo dmesg | grep -iE 'xid|nvrm'; then reboot",
+        )
     elif torch.available.value is False and inventory.gpus and not inventory.visibility.doubt:
         yield _cuda_fails(inventory)
     elif torch.available.value and inventory.driver.cuda.known and torch.cuda.known:
@@ -154,7 +162,7 @@ def _torch_missing(inventory: Inventory) -> Iterator[WeakPoint]:
     if version.absence is Absence.NOT_INSTALLED:
         what, remedy = "torch is not installed", _install(inventory)
         yield WeakPoint("torch-missing", Severity.ERROR, what, "only the machine itself was looked at", remedy)
-    elif version.absence is Absence.FAILED:
+    elif version.absence in (Absence.FAILED, Absence.TIMED_OUT):
         yield WeakPoint(
             "torch-broken",
             Severity.ERROR,
