@@ -122,7 +122,8 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     m.packages[scope] = entry
     m.main_scope = scope
     commands = () if is_entry(entry.source.tree) else m.project.started_in(entry)
-    whole = bool(commands) or is_entry(entry.source.tree)
+    # What a package does when it is imported, such as setting up a logger, makes no program of it.
+    whole = bool(commands) or (is_entry(entry.source.tree) and not entry.is_package)
     if not whole:
         m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
     try:

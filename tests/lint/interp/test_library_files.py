@@ -6,6 +6,9 @@ from textwrap import dedent
 
 import pytest
 
+from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.source.project import Project
+
 FILES = dedent(
     """
     # file: kit/__init__.py
@@ -159,3 +162,14 @@ def test_decorators_are_followed_one_call_deep(paper):
             reveal()  #: never
         """
     )
+
+
+def test_a_package_that_sets_up_a_logger_is_no_program(tmp_path):
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "heavy.py").write_text("class Heavy:\n    pass\n")
+    init = tmp_path / "kit" / "__init__.py"
+    init.write_text("from kit.heavy import Heavy\nimport torch\nset_up()\n")
+    project = Project(init)
+    (program,) = programs_of(project.module_of(init), project)
+    assert not program.whole
+    assert len(program.files) == 1
