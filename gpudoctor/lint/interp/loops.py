@@ -35,7 +35,8 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
     loaders = find_loaders(iterable)
     known = m.known_items(iterable.only) if iterable.only is not None else None
     # Batches of a loader are never known one by one, however few there are.
-    if known is not None and len(known) <= MAX_UNROLLED and not loaders:
+    alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
+    if known is not None and not alike:
         rounds = [_binder(m, node.target, values) for values in known]
         times: int | None = len(known)
     else:
@@ -43,7 +44,7 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
         rounds = [_item_binder(m, node, iterable, round_) for round_ in range(1 if times == 1 else 2)]
     if times == 0:
         return
-    _run(m, node, rounds, loaders, times)
+    _run(m, node, rounds, loaders, times, alike)
 
 
 def run_while(m: Interpreter, node: ast.While) -> None:
@@ -57,7 +58,7 @@ def run_while(m: Interpreter, node: ast.While) -> None:
         if isinstance(test, Literal) and not test.atom.depends & Dependence.BATCH_INDEX:
             m.path = m.path.also(test)
 
-    _run(m, node, [again, again], [], None)
+    _run(m, node, [again, again], [], None, alike=True)
 
 
 def _run(
@@ -66,7 +67,11 @@ def _run(
     rounds: list[Callable[[], None]],
     loaders: list[Value],
     times: int | None,
+    alike: bool,
 ) -> None:
+    # The one round of a loop that is repeated is none of its first ones: counters have counted.
+    first = 1 if alike and _is_repeated(m, node) else 0
+    rounds = rounds[first:] or rounds
     base = m.path
     place = _header(m, node)
     identity = m.identity(place)
@@ -77,12 +82,12 @@ def _run(
         counted: set[Hashable] = set()
         # A third round, for what only the second has begun to count.
         extra = rounds[1:2] if times is None or times > 2 else []
-        for index, bind in enumerate([*rounds, *extra]):
+        for index, bind in enumerate([*rounds, *extra], first):
             event = Loop(identity, place, loaders[0] if loaders else None, times, index, entered)
-            loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames))
+            loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0)
             m.open_loops.append(loop)
             # An epoch begins once for each time the loop is entered.
-            for loader in loaders if index == 0 else ():
+            for loader in loaders if index == first else ():
                 m.emit(Iterate, at=m.place(node.iter), loader=loader, loop=event)  # type: ignore[union-attr]
             begun = m.clock
             with m.store.layer() as inner:
@@ -101,7 +106,7 @@ def _run(
             fresh = _forget_counters(m, before, identity) - counted
             counted |= fresh
             # What only a later round begins to count has not been seen at its end: one more round, no more.
-            if m.dead or (index == len(rounds) - 1 and not (fresh and index == 1)):
+            if m.dead or (index == first + len(rounds) - 1 and not (fresh and index == 1)):
                 break
         if not m.dead:
             m.path = base
@@ -109,6 +114,18 @@ def _run(
         if not m.dead:
             ends.append(Exit(outer, base))
     _join_ends(m, base, ends)
+
+
+def _is_repeated(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """A loop around this one is in its second round, and in its first this one was followed from here, twice.
+
+    How a batch follows a batch was seen then. What is new is how it follows an epoch, and that takes one round.
+    """
+    key = id(node), tuple(m.calls)
+    if key in m.followed_loops and any(loop.repeats for loop in m.open_loops):
+        return True
+    m.followed_loops.add(key)
+    return False
 
 
 def _join_round(m: Interpreter, base: Condition, sides: list[Exit]) -> None:

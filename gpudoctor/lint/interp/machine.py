@@ -105,6 +105,8 @@ class OpenLoop:
     continues: list[Exit] = field(default_factory=list)
     breaks: list[Exit] = field(default_factory=list)
     frame_depth: int = 0
+    repeats: bool = False
+    """A later round of a body that was followed before, not the first one and not another item."""
     inside_generator: bool = False
     """The rounds are those of the generator's own loop, which is open too."""
 
@@ -139,6 +141,7 @@ class Machine:
         self.frames: list[Frame] = []
         self.calls: list[Location] = []
         self.open_loops: list[OpenLoop] = []
+        self.followed_loops: set[Hashable] = set()
         self.contexts: list[str] = []
         self.enclosing: list[Literal] = []
         self.log: list[Event] = []
