@@ -160,7 +160,7 @@ class Condition:
 
     def depending_on(self, what: Dependence) -> tuple[Literal, ...]:
         """The literals that depend on `what`, in an order that is the same in each run."""
-        found = (literal for literal in self.literals if literal.atom.depends & what)
+        found = (each for each in self.literals if each.atom.depends & what and not self._follows(each))
         return tuple(sorted(found, key=lambda literal: (str(literal.atom.place), literal.atom.text, literal.holds)))
 
     @property
@@ -169,9 +169,16 @@ class Condition:
         if self._depends is None:
             found = Dependence.NONE
             for literal in self.literals:
-                found |= literal.atom.depends
+                if literal.atom.depends and not self._follows(literal):
+                    found |= literal.atom.depends
             self._depends = found
         return self._depends
+
+    def _follows(self, literal: Literal) -> bool:
+        """Another literal says so already: behind `if not (sharded or rank == 0): return`, where `sharded` holds."""
+        if literal.holds:
+            return any(part in self.literals for part in literal.atom.none)
+        return any(part.negated() in self.literals for part in literal.atom.every)
 
 
 ALWAYS = Condition()

@@ -125,6 +125,18 @@ def test_dependence_is_that_of_all_literals():
     assert ALWAYS.depends is Dependence.NONE
 
 
+def test_what_another_literal_says_already_adds_no_dependence():
+    """`if not sharded and not first: return`, and then `if sharded:`: all ranks are here."""
+    first = Literal(Atom("first", Dependence.RANK), True)
+    neither = Literal(Atom("neither", Dependence.RANK, every=(A.negated(), first.negated())), True)
+    some = Literal(Atom("some", Dependence.RANK, none=(A, first)), True)
+    for passed in (neither.negated(), some):
+        assert all_of(passed).depends is Dependence.RANK
+        assert all_of(passed, A).depends is Dependence.NONE
+        assert all_of(passed, A).depending_on(Dependence.RANK) == ()
+        assert all_of(passed, A.negated()).depending_on(Dependence.RANK) == (passed,)
+
+
 def test_conditions_do_not_care_about_order():
     assert all_of(A, B) == all_of(B, A)
     assert hash(all_of(A, B)) == hash(all_of(B, A))
