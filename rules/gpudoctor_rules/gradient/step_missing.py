@@ -192,7 +192,7 @@ def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optim
         if event.when.excludes(step.when):
             continue
         if isinstance(event, ClearGradients):
-            near = same_round(event, step) or _round_before(event, step)
+            near = same_round(event, step) or _earlier_round(event, step)
             if clears_all(program, event, optimizer) and step.when.implies(event.when) and near:
                 return event
         # Unread code may run a backward of its own, so the search ends there without a result.
@@ -201,14 +201,9 @@ def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optim
     return None
 
 
-def _round_before(event: ClearGradients, step: OptimizerStep) -> bool:
-    """In the last round before that of the step, as where `zero_grad()` ends each round and the step begins it."""
-    rounds = [[(loop.identity, loop.pass_) for loop in each.loops] for each in (event, step)]
-    earlier, later = rounds
-    if not later or len(earlier) != len(later):
-        return False
-    (loop, at), (same, then) = earlier[-1], later[-1]
-    return earlier[:-1] == later[:-1] and loop == same and at == then - 1
+def _earlier_round(event: ClearGradients, step: OptimizerStep) -> bool:
+    """In an earlier round of the same loops, as where `zero_grad()` ends each round and the step begins it."""
+    return bool(step.loops) and [loop.location for loop in event.loops] == [loop.location for loop in step.loops]
 
 
 def _takes_a_loss(event: Escape) -> bool:
