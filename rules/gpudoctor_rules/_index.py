@@ -356,7 +356,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=9964,
+        size=9757,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
