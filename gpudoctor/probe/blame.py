@@ -57,6 +57,10 @@ def _stopped(stage: str, state: RankState, limit: float) -> Check:
 
 
 def _dead(stage: str, state: RankState) -> Check:
+    if not state.pid:
+        last = (state.output.strip().splitlines() or ["without a word"])[-1].strip()
+        reason = f"rank {state.rank} ended before it could take part: {last}"
+        return Check(stage, Verdict.FAIL, reason=reason, remedy=_remedy_for(last.lower()), details=_tail(state.output))
     how, remedy = _ending(state.exit_code)
     where = f", about to do: {state.mark}" if state.mark else ""
     return Check(

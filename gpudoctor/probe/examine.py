@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpudoctor.probe.place import Place
 
 _MOST_ROUNDS = 4
-INSTALL = "pip install 'gpudoctor[probe]'"
+INSTALL = "pip install torch nvidia-ml-py psutil"
 
 
 @dataclass(frozen=True)

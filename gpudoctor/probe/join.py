@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.errors import UsageError
 from gpudoctor.probe import inventory
 from gpudoctor.probe import plan as plans
 from gpudoctor.probe.document import machine_from, plain
@@ -64,7 +65,13 @@ class Board:
     def __init__(self, place: Place) -> None:
         import torch.distributed as dist
 
-        self._store = dist.PrefixStore("gpudoctor", _store(place))
+        try:
+            self._store = dist.PrefixStore("gpudoctor", _store(place))
+        except RuntimeError as error:
+            raise UsageError(
+                f"{place.by} wants the ranks to meet at {place.address}:{place.port}, and no store of torch answers "
+                "there: is MASTER_ADDR the first node, MASTER_PORT free (`ss -ltnp`), and no firewall in between?"
+            ) from error
 
     def put(self, key: str, value: Any) -> None:
         """Write; a store whose host has gone is of no use to anybody any more."""

@@ -78,6 +78,9 @@ def run_round(
         journal = Journal(folder, tuple(range(plan.world.size)))
         try:
             return _watched(plan, launcher, journal, folder, timeout, watcher)
+        except KeyboardInterrupt:
+            watcher(journal.read())
+            raise
         finally:
             # Who has been reaped already must not be waited for; what it left behind has come to us.
             end_all([launcher.pid] if launcher.poll() is None else [], strangers)
@@ -139,6 +142,8 @@ def _watched(
     states = journal.read()
     watcher(states)
     _examine_processes(states, folder)
+    if launcher.poll() is not None:
+        _without_launcher(states, folder)
     broken = broken_stage(states, [START, *(stage.name for stage in stages_of(plan))])
     return Round(states, broken, limits.get(broken, 0.0))
 
@@ -208,6 +213,14 @@ def _examine_processes(states: Mapping[int, RankState], folder: Path) -> None:
         state.process = "gone" if state.process == "unknown" and rank in codes else state.process
 
 
+def _without_launcher(states: Mapping[int, RankState], folder: Path) -> None:
+    """Ranks that have not spoken will not any more, and the launcher may have said why."""
+    for state in states.values():
+        if not state.pid:
+            state.process = "gone"
+            state.output = state.output or _text(folder / "launcher.log")
+
+
 def read_output(state: RankState, path: Path) -> None:
     """What a rank has written to standard error, its stacks apart from the rest."""
     with contextlib.suppress(OSError):
@@ -218,10 +231,14 @@ def read_output(state: RankState, path: Path) -> None:
 
 def _exit_codes(folder: Path) -> dict[int, int]:
     """Exit codes by process, as the launcher reports them."""
-    try:
-        text = (folder / "launcher.log").read_text(errors="replace")
-    except OSError:
-        return {}
+    text = _text(folder / "launcher.log")
     found = re.findall(r"exitcode\s*:\s*(-?\d+)\)?[^\n]*\(pid:\s*(\d+)\)", text)
     # A rank that was ended because of another one is reported with the signal of the launcher.
     return {int(pid): int(code) for code, pid in found}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

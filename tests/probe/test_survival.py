@@ -1,0 +1,142 @@
+"""Whatever becomes of the parent, nothing is left: no process, no temporary file; and the report says what was seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from probe.conftest import named, probe
+
+from gpudoctor.probe import inventory
+from gpudoctor.probe.examine import INSTALL, Wishes, examine
+from gpudoctor.probe.results import Fact, Machine
+
+MARK = "GPUDOCTOR_TEST_MARK"
+# Where the parent is when the signal comes: a line that the first rank has written, or nothing.
+MOMENTS = {"stock is taken": "", "ranks start": '"stage": "start"', "a check runs": '"stage": "collectives"'}
+
+
+@contextmanager
+def started(repository: Path, folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A probe in the background, whose processes can be told by a variable and whose files lie in `folder`."""
+    path = os.pathsep.join([str(repository), str(repository / "rules")])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "CUDA_VISIBLE_DEVICES": "",
+        "TMPDIR": str(folder),
+        MARK: str(folder),
+    }
+    command = [sys.executable, "-m", "gpudoctor", "probe", *arguments]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(folder: Path, words: str) -> None:
+    """Until the first rank has written this."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        if any(words in path.read_text() for path in folder.glob("gpudoctor-probe-*/rank0.jsonl")):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"no rank has written {words}")
+
+
+def processes_of(folder: Path) -> list[int]:
+    """All processes that carry the variable."""
+    sign = f"{MARK}={folder}".encode()
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ") if sign in _environment(path)]
+
+
+def assert_nobody_left(folder: Path) -> None:
+    """The kernel takes a moment to end those whose parent has died."""
+    until = time.monotonic() + 20
+    while processes_of(folder) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert processes_of(folder) == []
+
+
+def _environment(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_everything(moment: str, number: signal.Signals, repository: Path, tmp_path: Path) -> None:
+    if number is signal.SIGTERM and moment != "a check runs":
+        pytest.skip("it takes the same way as Ctrl-C")
+    with started(repository, tmp_path, "--output-format", "json") as process:
+        if MOMENTS[moment]:
+            wait_for(tmp_path, MOMENTS[moment])
+        else:
+            time.sleep(0.7)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert_nobody_left(tmp_path)
+    assert list(tmp_path.glob("gpudoctor-probe-*")) == []
+    if moment == "a check runs":
+        document = json.loads(output)
+        assert document["interrupted"]
+        verdicts = {check["name"]: check["verdict"] for check in document["checks"]}
+        assert verdicts["device-arithmetic"] == "pass"
+        assert verdicts["checkpoint"] == "inconclusive"
+
+
+def test_ranks_die_with_a_parent_that_is_killed(repository: Path, tmp_path: Path) -> None:
+    with started(repository, tmp_path) as process:
+        wait_for(tmp_path, '"stage": "collectives"')
+        process.kill()
+        process.communicate(timeout=30)
+        assert_nobody_left(tmp_path)
+
+
+def test_a_port_that_is_taken_is_none_of_ours(repository: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        ended = probe(repository, "--workload", "linear", MASTER_PORT=port, MASTER_ADDR="127.0.0.1", PET_NNODES="3")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_without_torch_the_inventory_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine("here", torch={"version": Fact(None, "torch is not installed")})
+    monkeypatch.setattr(inventory, "take_stock", lambda: machine)
+    report = examine(Wishes())
+    assert report.machine == (machine,)
+    assert INSTALL in report.notes[0]
+    assert not report.failed
+
+
+def test_ranks_that_never_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
+    monkeypatch.setattr(inventory, "take_stock", lambda: machine)
+    report = examine(Wishes(worker="gpudoctor.no_such_module"))
+    start = named(report, "ranks-start")
+    assert start.verdict.value == "fail"
+    assert "No module named" in start.details
+    assert "ended before it could take part" in start.reason
+    assert named(report, "collectives").verdict.value == "inconclusive"
+
+
+def test_a_gate_that_is_not_met_is_exit_code_1(repository: Path) -> None:
+    ended = probe(repository, "--workload", "linear", "--require", "ddp-efficiency>=0.8")
+    assert ended.returncode == 1
+    assert "ddp-efficiency was not judged: speed is not judged on a CPU" in " ".join(ended.stdout.split())
