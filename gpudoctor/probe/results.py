@@ -193,9 +193,58 @@ class Finding:
     seen_in: str = "machine"
 
 
+class Direction(enum.Enum):
+    """What became of something since an earlier probe. `other` is neither better nor worse: it was not judged."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    OTHER = "other"
+    NEW = "new"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that differs from an earlier probe by more than noise.
+
+    `before` and `after` are figures in `unit`, or verdicts; `relative` is the share by which a figure went up, or
+    down where it is negative. `because` says why this is more than noise, or what the check itself says now.
+    """
+
+    what: str
+    direction: Direction
+    before: float | str | None = None
+    after: float | str | None = None
+    unit: str = ""
+    relative: float | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """This probe against an earlier one, whose report lies in `against`.
+
+    `surroundings` says what else is not as it was: another machine, driver or version of torch. `same` counts the
+    figures and verdicts that were compared and are as they were; `notes` says what could not be compared, and why.
+    """
+
+    against: str
+    changes: tuple[Change, ...] = ()
+    surroundings: tuple[str, ...] = ()
+    same: int = 0
+    notes: tuple[str, ...] = ()
+
+    def of(self, direction: Direction) -> tuple[Change, ...]:
+        """The changes in this direction."""
+        return tuple(change for change in self.changes if change.direction is direction)
+
+
 @dataclass(frozen=True)
 class Report:
-    """All that a probe found out. `machine` has one entry a node, `notes` says what was not examined and why."""
+    """All that a probe found out. `machine` has one entry a node, `notes` says what was not examined and why.
+
+    `comparison` is there where an earlier report was given to compare with.
+    """
 
     machine: tuple[Machine, ...]
     checks: tuple[Check, ...] = ()
@@ -207,6 +256,7 @@ class Report:
     device: str = ""
     seconds: float = 0.0
     interrupted: bool = False
+    comparison: Comparison | None = None
     schema_version: int = SCHEMA_VERSION
 
     @property

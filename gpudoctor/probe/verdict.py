@@ -245,6 +245,12 @@ def link_speed(machines: Sequence[Machine]) -> tuple[float | None, str]:
     return (min(known), LINKS) if known and len(known) == len(names) else (None, "")
 
 
+def expected_bandwidth(machines: Sequence[Machine]) -> tuple[float | None, str]:
+    """GB/s on the bus that collectives should reach with large messages, and where that is known from."""
+    speed, source = link_speed(machines)
+    return (None if speed is None else _REACHED * speed), source
+
+
 def _pcie_speed(machines: Sequence[Machine]) -> float | None:
     """The narrowest PCIe link: 0.985 GB/s a lane for generation 3, twice as much for each one after it."""
     if len(machines) != 1:

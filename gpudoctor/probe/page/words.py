@@ -1,0 +1,134 @@
+"""Figures and names as the page shows them."""
+
+from __future__ import annotations
+
+import math
+
+from gpudoctor.probe.results import Direction, Fact, Interval, Report, StepResult, Verdict
+
+MARKS = {
+    Verdict.PASS: "\N{CHECK MARK}",
+    Verdict.WARN: "!",
+    Verdict.FAIL: "\N{MULTIPLICATION SIGN}",
+    Verdict.SKIPPED: "\N{EN DASH}",
+    Verdict.INCONCLUSIVE: "?",
+}
+"""Beside the word: a verdict must be seen without colours, too."""
+DIRECTIONS = {
+    Direction.WORSE: "worse",
+    Direction.BETTER: "better",
+    Direction.OTHER: "different",
+    Direction.NEW: "new",
+    Direction.GONE: "gone",
+}
+WORKLOADS = {"linear": "linear net", "cifar10": "CIFAR-10 CNN", "transformer": "transformer"}
+STRATEGIES = {"single": "one device", "data_parallel": "DataParallel", "ddp": "DDP", "fsdp2": "FSDP2"}
+NONE = "\N{EN DASH}"
+_KEPT = "\n\N{NO-BREAK SPACE}"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def clean(text: str) -> str:
+    """Without what is not to be seen: control characters, marks that turn the direction, halves of characters."""
+    return "".join(char if char.isprintable() or char in _KEPT else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def number(value: float | None) -> str:
+    """Three digits that count, and no more noise than that; whole numbers of four digits and more in groups."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value == int(value) or abs(value) >= 1000:
+        return _grouped(value, 0)
+    return f"{value:.1e}" if abs(value) < 0.001 else f"{value:.3g}"
+
+
+def _grouped(value: float, places: int) -> str:
+    return f"{value:,.{places}f}".replace(",", "\N{NO-BREAK SPACE}")
+
+
+def percent(share: float | None) -> str:
+    """A share of one."""
+    return NONE if share is None or not math.isfinite(share) else f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+
+
+def size(count: float | None) -> str:
+    """Bytes."""
+    if count is None:
+        return NONE
+    power = 0
+    while count >= 1024 and power < len(_UNITS) - 1:
+        count, power = count / 1024, power + 1
+    shown = f"{count:.0f}" if count >= 10 else f"{count:.3g}"
+    return f"{shown}\N{NO-BREAK SPACE}{_UNITS[power]}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time, in the unit that suits it."""
+    if seconds is None or not math.isfinite(seconds):
+        return NONE
+    if seconds >= 180:
+        return f"{number(seconds / 60)}\N{NO-BREAK SPACE}min"
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1 or unit == "µs":
+            return f"{number(seconds * factor)}\N{NO-BREAK SPACE}{unit}"
+    return NONE
+
+
+def interval(figure: Interval | None) -> str:
+    """A mean and half its interval."""
+    if figure is None:
+        return NONE
+    half = (figure.high - figure.low) / 2
+    if not half < figure.mean:
+        return f"{number(figure.mean)} ± ?"
+    # As many places as the noise has: the mean is known no better.
+    places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 0
+    return f"{_grouped(figure.mean, places)} ± {_grouped(half, places)}"
+
+
+def measured(value: float | str | None, unit: str) -> str:
+    """A figure with its unit; shares of the step and of linear read best in percent."""
+    if value is None or isinstance(value, str):
+        return NONE if value is None else value
+    if unit in ("of the step", "of linear"):
+        return f"{percent(value)} {unit}"
+    if unit == "bytes":
+        return size(value)
+    return f"{number(value)} {unit}".rstrip()
+
+
+def value(fact: Fact | None) -> str:
+    """A field of the inventory, or nothing where there is none."""
+    if fact is None or fact.value is None:
+        return ""
+    if isinstance(fact.value, bool):
+        return "yes" if fact.value else "no"
+    return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)
+
+
+def workload(name: str) -> str:
+    """A workload in words."""
+    return WORKLOADS.get(name, name)
+
+
+def strategy(name: str) -> str:
+    """A strategy in words."""
+    return STRATEGIES.get(name, name)
+
+
+def setup(row: StepResult) -> str:
+    """Who trains: the first column of the articles' table."""
+    what = "CPU rank" if row.device == "cpu" else "GPU"
+    if row.strategy == "single":
+        return f"1 {what}"
+    kept = ", same total batch" if row.scaling == "strong" else ""
+    return f"{strategy(row.strategy)} on {row.world_size} {what}{'s' if row.world_size != 1 else ''}{kept}"
+
+
+def why_no_speed(report: Report) -> str:
+    """Why nothing can be said of speed; empty where something can."""
+    if not report.steps:
+        return "nothing was trained" + (f": {report.notes[0]}" if report.notes else "")
+    if any(row.meaningful for row in report.steps):
+        return ""
+    return f"speed was not judged: {'there is no GPU' if report.device == 'cpu' else report.steps[0].note or 'no GPU'}"
