@@ -21,16 +21,16 @@ def write_out(text: str) -> None:
         raise UsageError(f"standard output cannot be written: {error.strerror}") from error
 
 
-def refuse_bad_target(path: str) -> None:
+def refuse_bad_target(path: str, option: str = "--output-file") -> None:
     """Fail before the work rather than after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
-        raise UsageError(f"--output-file {path}: this is a folder")
+        raise UsageError(f"{option} {path}: this is a folder")
     if not os.path.isdir(folder):
-        raise UsageError(f"--output-file {path}: there is no folder `{os.path.dirname(path)}`")
+        raise UsageError(f"{option} {path}: there is no folder `{os.path.dirname(path)}`")
 
 
-def write_file(path: str, text: str) -> None:
+def write_file(path: str, text: str, option: str = "--output-file") -> None:
     """Replace a file in one step, so that nobody ever reads half of it."""
     target = os.path.realpath(path)
     try:
@@ -45,4 +45,4 @@ def write_file(path: str, text: str) -> None:
             os.chmod(draft, os.stat(target).st_mode & 0o7777)
         os.replace(draft, target)
     except OSError as error:
-        raise UsageError(f"--output-file {path}: cannot be written: {error.strerror}") from error
+        raise UsageError(f"{option} {path}: cannot be written: {error.strerror}") from error

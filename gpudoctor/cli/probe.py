@@ -47,21 +47,31 @@ class Probe(Command):
         )
         add("--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full")
         add("--output-file", metavar="FILE", help="write there, not to standard output")
+        add("--html", metavar="FILE", help="write a page with drawings there, too")
+        add("--compare", metavar="FILE", help="the JSON of an earlier probe: say what got worse since then")
+        add("--from", metavar="FILE", dest="recorded", help="show the JSON of an earlier probe; examines nothing")
         add("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto")
 
     def run(self, options: argparse.Namespace) -> int:
+        from gpudoctor.probe.compare import compare
         from gpudoctor.probe.gates import gated, read_gate
+        from gpudoctor.probe.reading import read_report
         from gpudoctor.record import replace
 
         gates = [read_gate(text) for text in options.require]
         wishes = _wishes(options)
         if options.output_file:
             refuse_bad_target(options.output_file)
-        report = _watched(wishes)
+        if options.html:
+            _refuse_no_page(options.html)
+        old = read_report(options.compare) if options.compare else None
+        report = read_report(options.recorded) if options.recorded else _watched(wishes)
         if report is None:
             # One of the ranks that torchrun or srun has started: the first of them reports.
             return 0
         report = replace(report, checks=(*report.checks, *gated(gates, report.checks)))
+        if old is not None:
+            report = replace(report, comparison=compare(old, report, options.compare))
         _hand_over(report, options)
         return INTERRUPTED if report.interrupted else int(report.failed)
 
@@ -84,6 +94,16 @@ def _wishes(options: argparse.Namespace) -> Wishes:
         data=_data(options.data),
         timeout=options.timeout,
     )
+
+
+def _refuse_no_page(path: str) -> None:
+    """Fail before the examination where its page could not be made."""
+    from importlib.util import find_spec
+
+    refuse_bad_target(path, "--html")
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"--html {path}: needs {' and '.join(missing)}; pip install {' '.join(missing)}")
 
 
 def _known(option: str, given: list[str] | None, right: Iterable[str]) -> tuple[str, ...]:
@@ -147,3 +167,7 @@ def _hand_over(report: Report, options: argparse.Namespace) -> None:
         write_file(options.output_file, text)
     else:
         write_out(text)
+    if options.html:
+        from gpudoctor.probe.page import page_of
+
+        write_file(options.html, page_of(report), "--html")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.cli.changes import changes
 from gpudoctor.probe.results import Verdict
 from gpudoctor.report.text import wrap
 
@@ -33,6 +34,9 @@ def summary(report: Report, style: Style) -> Iterator[str]:
     yield ""
     yield from _checks(report.checks, style)
     yield ""
+    if report.comparison is not None:
+        yield from changes(report.comparison, style)
+        yield ""
     yield _last_line(report, style)
 
 

@@ -55,8 +55,8 @@ def compare(old: Report, new: Report, against: str = "the earlier report") -> Co
     order = list(Direction)
     return Comparison(
         against=against,
-        # Of what got worse, the most first.
-        changes=tuple(sorted(changes, key=lambda each: (order.index(each.direction), -abs(each.relative or 9.0)))),
+        # Of each kind verdicts first, then the figures that changed most.
+        changes=tuple(sorted(changes, key=lambda each: (order.index(each.direction), *_weight(each)))),
         surroundings=tuple(surroundings(old, new)),
         same=sum(not pair.beyond and pair.direction is None for pair in pairs),
         notes=tuple(_notes(old, new)),
@@ -68,11 +68,19 @@ def _change(pair: _Pair) -> Change:
     if isinstance(before, str) or isinstance(after, str):
         return Change(pair.what, pair.direction or Direction.OTHER, before, after, because=pair.beyond)
     direction = Direction.BETTER if (after > before) == pair.good else Direction.WORSE
-    relative = round(after / before - 1, 4) if before else None
+    # The ratio of two shares says little: from 1 to 3 % of the step is no disaster.
+    relative = round(after / before - 1, 4) if before and pair.unit != "of the step" else None
     return Change(pair.what, direction, before, after, pair.unit, relative, pair.beyond)
 
 
+def _weight(change: Change) -> tuple[bool, float]:
+    return not isinstance(change.before or change.after, str), -abs(change.relative or 0.0)
+
+
 def _notes(old: Report, new: Report) -> Iterator[str]:
+    for report, which in ((old, "the earlier"), (new, "this")):
+        if report.interrupted:
+            yield f"{which} probe was interrupted: not all of it is there"
     for report, which in ((old, "the earlier"), (new, "this")):
         if report.steps and not any(row.meaningful for row in report.steps):
             yield f"speed was not compared: {report.steps[0].note or f'it says nothing in {which} report'}"
@@ -90,8 +98,8 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
 
 def _verdicts(old: Report, new: Report) -> Iterator[_Pair]:
     before, after = _by_name(old), _by_name(new)
-    for key in before.keys() & after.keys():
-        for one, other in zip(before[key], after[key], strict=False):
+    for key, checks in after.items():
+        for one, other in zip(before.get(key, []), checks, strict=False):
             yield _Pair(
                 _what(other, new),
                 one.verdict.value,
@@ -179,12 +187,16 @@ def _named(row: StepResult) -> str:
     return f"{row.workload}, {row.strategy} x {row.world_size}{strong}"
 
 
-def _step(old: StepResult, new: StepResult) -> Iterator[_Pair]:
-    name = _named(new)
+def _speed(old: StepResult, new: StepResult) -> Iterator[_Pair]:
     one, other = old.samples_per_second, new.samples_per_second
     if one is not None and other is not None:
         beyond = _apart(one.mean, (one.low, one.high), other.mean, (other.low, other.high))
-        yield _Pair(f"speed of {name}", one.mean, other.mean, "samples/s", beyond=beyond)
+        yield _Pair(f"speed of {_named(new)}", one.mean, other.mean, "samples/s", beyond=beyond)
+
+
+def _step(old: StepResult, new: StepResult) -> Iterator[_Pair]:
+    name = _named(new)
+    yield from _speed(old, new)
     yield from _plain(f"peak memory of {name}", old.peak_memory, new.peak_memory, "bytes", good=False)
     yield from _plain(f"seconds an epoch of {name}", old.seconds_per_epoch, new.seconds_per_epoch, "s", good=False)
     for what, before, after, good, noise in (
@@ -201,11 +213,14 @@ def _step(old: StepResult, new: StepResult) -> Iterator[_Pair]:
 
 
 def _efficiency(before: StepResult, after: StepResult, old: Report, new: Report) -> Iterator[_Pair]:
+    """Where one device alone is as fast as it was, the efficiency says what the speed has said already."""
     one, other = _alone(before, old), _alone(after, new)
     if after.world_size == 1 or before.efficiency is None or after.efficiency is None or not one or not other:
         return
-    beyond = _apart(before.efficiency, efficiency_range(before, one), after.efficiency, efficiency_range(after, other))
-    yield _Pair(f"efficiency of {_named(after)}", before.efficiency, after.efficiency, "of linear", beyond=beyond)
+    if any(pair.beyond for pair in _speed(one, other)):
+        ranges = efficiency_range(before, one), efficiency_range(after, other)
+        beyond = _apart(before.efficiency, ranges[0], after.efficiency, ranges[1])
+        yield _Pair(f"efficiency of {_named(after)}", before.efficiency, after.efficiency, "of linear", beyond=beyond)
 
 
 def _alone(row: StepResult, report: Report) -> StepResult | None:
@@ -214,7 +229,7 @@ def _alone(row: StepResult, report: Report) -> StepResult | None:
 
 def _apart(before: float, one: tuple[float, float], after: float, other: tuple[float, float]) -> str:
     """Why a figure has changed by more than noise; empty where it has not."""
-    if not before > 0 or abs(after / before - 1) <= DRIFT or one[0] <= other[1] and other[0] <= one[1]:
+    if not before > 0 or abs(after / before - 1) <= DRIFT or (one[0] <= other[1] and other[0] <= one[1]):
         return ""
     return f"the 95 % intervals lie apart, by more than the {DRIFT:.0%} that two runs differ"
 

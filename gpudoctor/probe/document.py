@@ -66,7 +66,7 @@ def read_document(path: str) -> dict[str, Any]:
             found = json.load(file)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("checks"), list):
         raise UsageError(f"{path}: is no output of `gpudoctor probe --output-format json`")

@@ -74,12 +74,12 @@ def _one_of(kinds: tuple[Any, ...], found: Any, at: str) -> Any:
     rest = [kind for kind in kinds if kind is not type(None)]
     if len(rest) == 1:
         return _value(rest[0], found, at)
-    # A truth is a number to Python, and a whole number is a float to JSON: the exact type goes first.
-    for kind in sorted(rest, key=lambda kind: type(found) is not (get_origin(kind) or kind)):
-        try:
+    for kind in rest:
+        if type(found) is (get_origin(kind) or kind):
             return _value(kind, found, at)
-        except _WrongError:
-            continue
+    # A whole number is a float to JSON, too.
+    if float in rest and type(found) is int:
+        return float(found)
     raise _WrongError(f"{at} is {_shown(found)}")
 
 
@@ -89,9 +89,7 @@ def _tuple(kinds: tuple[Any, ...], found: Any, at: str) -> tuple[Any, ...]:
         return tuple(_value(kinds[0], each, f"{at}[{i}]") for i, each in enumerate(entries))
     if len(entries) != len(kinds):
         raise _WrongError(f"{at} has {len(entries)} entries instead of {len(kinds)}")
-    return tuple(
-        _value(kind, each, f"{at}[{i}]") for i, (kind, each) in enumerate(zip(kinds, entries, strict=True))
-    )
+    return tuple(_value(kind, each, f"{at}[{i}]") for i, (kind, each) in enumerate(zip(kinds, entries, strict=True)))
 
 
 def _member(kind: type[enum.Enum], found: Any, at: str) -> enum.Enum:

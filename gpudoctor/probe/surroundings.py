@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from gpudoctor.probe.results import Fact, Machine, Report
+if TYPE_CHECKING:
+    from gpudoctor.probe.results import Fact, Machine, Report
 
 _SYSTEM = {
     "os": "the operating system",
@@ -15,11 +17,12 @@ _SYSTEM = {
     "cpu": "the CPU",
     "cpus": "the number of CPUs",
     "cpu_quota": "the limit of CPUs",
-    "memory_total": "the bytes of memory",
-    "memory_limit": "the limit of memory in bytes",
-    "shm_total": "the bytes of /dev/shm",
+    "memory_total": "the memory",
+    "memory_limit": "the limit of memory",
+    "shm_total": "/dev/shm",
     "container": "the container",
 }
+_BYTES = ("memory_total", "memory_limit", "shm_total")
 _TORCH = {
     "version": "torch",
     "cuda": "CUDA in torch",
@@ -38,7 +41,7 @@ def surroundings(old: Report, new: Report) -> Iterator[str]:
         return
     if before.keys() != after.keys():
         yield f"other nodes: {_listed(before)} then, {_listed(after)} now"
-    for host in before.keys() & after.keys():
+    for host in sorted(before.keys() & after.keys()):
         yield from (f"on {host}: {each}" for each in _machines(before[host], after[host]))
 
 
@@ -85,12 +88,14 @@ def _facts(old: Mapping[str, Fact], new: Mapping[str, Fact], names: Mapping[str,
     for name, shown in names.items():
         before, after = old.get(name), new.get(name)
         if before is not None and after is not None and before.value != after.value:
-            yield f"{shown}: {_value(before)} then, {_value(after)} now"
+            yield f"{shown}: {_value(name, before)} then, {_value(name, after)} now"
 
 
-def _value(fact: Fact) -> str:
+def _value(name: str, fact: Fact) -> str:
     if fact.value is None:
         return f"unknown ({fact.because})" if fact.because else "unknown"
+    if name in _BYTES and isinstance(fact.value, (int, float)):
+        return f"{fact.value / (1 << 30):.1f} GiB"
     return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)
 
 

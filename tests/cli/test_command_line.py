@@ -25,8 +25,8 @@ OPTIONS = {
     "explain": "--color --help",
     "rules": "--color --help --output-format",
     "plan": "--color --help --launch --output-format",
-    "probe": """--color --data --help --output-file --output-format --quick --ranks --require --strategy --thorough
-        --timeout --workload""",
+    "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
+        --strategy --thorough --timeout --workload""",
     "env": "--help --output-format",
     "completion": "--help",
 }

@@ -120,7 +120,10 @@ def one_gpu() -> Report:
     )
     return Report(
         machine=(_node(1, "NVIDIA GeForce RTX 4090", 24 * GIB, host="workstation"),),
-        checks=(*_passing(), *(Check(name, Verdict.SKIPPED, reason=why) for name in ("ddp-efficiency", "bus-bandwidth"))),
+        checks=(
+            *_passing(),
+            *(Check(name, Verdict.SKIPPED, reason=why) for name in ("ddp-efficiency", "bus-bandwidth")),
+        ),
         steps=steps,
         bandwidth=tuple(replace(row, backend="gloo", meaningful=False) for row in _bandwidth(2, 1.6)),
         notes=(NOTE, "2 ranks share one GPU over gloo: that shows that training is correct, not how fast it is"),
@@ -158,7 +161,9 @@ def no_gpu() -> Report:
     )
 
 
-def _node(count: int, model: str = "NVIDIA H100 80GB HBM3", memory: int = 80 * GIB, host: str = "gpu-node-1") -> Machine:
+def _node(
+    count: int, model: str = "NVIDIA H100 80GB HBM3", memory: int = 80 * GIB, host: str = "gpu-node-1"
+) -> Machine:
     gpus = tuple(_gpu(index, model, memory) for index in range(count))
     pairs = [(a.uuid, b.uuid) for at, a in enumerate(gpus) for b in gpus[at + 1 :]]
     return Machine(
@@ -211,7 +216,7 @@ def _passing() -> tuple[Check, ...]:
 
 def _devices_alike() -> Check:
     return Check(
-        "devices-alike", Verdict.WARN, 1.79, "fastest / slowest", "<= 1.1", "every step of DDP waits for the slowest GPU",
+        "devices-alike", Verdict.WARN, 1.79, "fastest / slowest", "<= 1.1", "DDP waits for the slowest GPU",
         "rank 5 on gpu-node-1 reaches 28.4 TFLOP/s, rank 0 50.9",
         "`nvidia-smi -q -d PERFORMANCE` tells why it is slow; CUDA_VISIBLE_DEVICES leaves it out",
     )  # fmt: skip

@@ -76,7 +76,7 @@ def page_of(report: Report) -> str:
     """The report as one HTML document."""
     speechless = words.why_no_speed(report)
     template = _environment().get_template("page.html.j2")
-    return template.render(
+    page: str = template.render(
         report=report,
         checks=sorted(report.checks, key=lambda check: _URGENT.index(check.verdict)),
         counts={verdict: sum(check.verdict is verdict for check in report.checks) for verdict in _URGENT},
@@ -92,6 +92,7 @@ def page_of(report: Report) -> str:
         no_samples=_why_no_samples(report),
         machines=[(machine, _columns(machine.gpus)) for machine in report.machine],
     )
+    return page
 
 
 def _environment() -> Environment:
@@ -120,9 +121,7 @@ def _environment() -> Environment:
         epoch=_epoch,
         signed=lambda share: f"{share:+.0%}",
     )
-    environment.globals.update(
-        measured=words.measured, extras_of=_extras, link_between=_link, hidden_facts=_ELSEWHERE
-    )
+    environment.globals.update(measured=words.measured, extras_of=_extras, link_between=_link, hidden_facts=_ELSEWHERE)
     return environment
 
 

@@ -53,7 +53,9 @@ def _chart(key: str, row: StepResult, names: dict[str, str]) -> Chart:
         axes = figure.add_subplot()
         for number, (_, each) in enumerate(lanes):
             _lane(axes, -_PITCH * number, each, last)
-        axes.set_yticks([-_PITCH * number + 50 for number in range(len(lanes))], [label(name[:20]) for name, _ in lanes])
+        axes.set_yticks(
+            [-_PITCH * number + 50 for number in range(len(lanes))], [label(name[:20]) for name, _ in lanes]
+        )
         axes.set_xlim(0, last if last > 0 else 1)
         axes.set_ylim(-_PITCH * (len(lanes) - 1) - 4, 104)
         axes.tick_params(axis="y", length=0)
@@ -70,7 +72,15 @@ def _lane(axes: Axes, floor: float, each: Utilisation, last: float) -> None:
     axes.plot([0, last], [floor, floor], color=FAINT, linewidth=1)
     # A sample holds until the next one.
     axes.fill_between(
-        x, y, floor, step="post", facecolor=colour, alpha=0.35, linewidth=0, edgecolor=colour, hatch="//" if low else None
+        x,
+        y,
+        floor,
+        step="post",
+        facecolor=colour,
+        alpha=0.35,
+        linewidth=0,
+        edgecolor=colour,
+        hatch="//" if low else None,
     )
     axes.plot(x, y, color=colour, drawstyle="steps-post", linewidth=1.5)
     axes.annotate(

@@ -98,7 +98,9 @@ def as_svg(figure: Figure, key: str, told: str) -> str:
 
 def _tidy(root: ElementTree.Element, key: str) -> None:
     """Drop what would reach out of the drawing: names, styles for the whole page, addresses of vocabularies."""
-    wanted = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
+    wanted = {
+        name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)
+    }
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):

@@ -1,0 +1,217 @@
+"""The page of a probe: whole, on its own, and honest about what is not there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.probe.compare import compare
+from gpudoctor.probe.results import Check, Fact, Machine, Report, Utilisation, Variable, Verdict
+from gpudoctor.record import replace
+from tests.tools.make_recordings import FOLDER, healthy, made_up, no_gpu, one_gpu, slow_gpu
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+from gpudoctor.probe.page import page_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
+HOSTILE = "</style><script>alert(1)</script>\"'&{{ 7 * 7 }}${1}\x00\x1b[31m\u202e\udc80"
+
+
+class Reader(HTMLParser):
+    """Reads a page and keeps what the tests ask for; a tag that is not closed is an error."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.labels: list[str] = []
+        self.references: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            value = value or ""
+            assert not name.startswith("on")
+            assert name not in ("src", "srcset", "data", "action", "background")
+            if name == "id":
+                self.ids.append(value)
+            if name == "aria-label":
+                self.labels.append(value)
+            if name in ("href", "aria-labelledby"):
+                self.references.append(value.removeprefix("#"))
+            self.references += re.findall(r"url\(#([^)]*)\)", value)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The pages of all recordings, and one of a comparison."""
+    compared = replace(slow_gpu(), comparison=compare(healthy(), slow_gpu(), "old.json"))
+    return {"compared": page_of(compared), **{name: page_of(report) for name, report in made_up().items()}}
+
+
+NAMES = ["compared", *made_up()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_html_and_complete_in_itself(pages: dict[str, str], name: str) -> None:
+    page = pages[name]
+    assert page.startswith("<!doctype html>")
+    reader = Reader(page)
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(reader.tags)
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "@import" not in page
+    assert all(match.startswith("#") for match in re.findall(r"url\(['\"]?([^)]*)\)", page))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_on_it_are_unique_and_lead_somewhere(pages: dict[str, str], name: str) -> None:
+    reader = Reader(pages[name])
+    assert len(reader.ids) == len(set(reader.ids))
+    assert set(reader.references) <= set(reader.ids)
+
+
+@pytest.mark.parametrize("name", made_up())
+def test_every_check_is_on_it(pages: dict[str, str], name: str) -> None:
+    text = Reader(pages[name]).text
+    for check in made_up()[name].checks:
+        assert check.name in text
+        assert check.verdict.value in text
+        assert check.reason.replace("`", "") in text
+        assert check.remedy.replace("`", "") in text
+
+
+def test_drawings_are_told_in_words(pages: dict[str, str]) -> None:
+    reader = Reader(pages["probe_slow_gpu.json"])
+    assert reader.tags.count("svg") == 7
+    told = "\n".join(reader.labels)
+    assert "DDP: 98\N{NO-BREAK SPACE}% on 1" in told
+    assert "all_reduce reaches 11.4 GB/s" in told
+    assert "GPU 5 41 %" in told
+    assert "41 % !" in reader.text
+
+
+def test_drawings_follow_the_page(pages: dict[str, str]) -> None:
+    page = pages["probe_healthy_8_gpus.json"]
+    assert "var(--series-1)" in page
+    assert "#00fe" not in page
+    sizes = {float(size) for size in re.findall(r"font: (?:\w+ )?([\d.]+)px", page)}
+    assert min(sizes) >= 14
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (no_gpu(), "Speed was not judged: there is no GPU"),
+        (no_gpu(), "Bandwidth was not judged: there is no GPU"),
+        (no_gpu(), "Utilisation was not sampled: there is no GPU"),
+        (no_gpu(), "not available: libnvidia-ml.so.1 is not there"),
+        (one_gpu(), "Speed was not judged: several ranks share one GPU"),
+        (one_gpu(), "Bandwidth was not judged: the ranks share one GPU"),
+        (replace(one_gpu(), steps=()), "Utilisation was not sampled: nothing was trained"),
+        (Report(machine=()), "Nothing was trained"),
+        (Report(machine=()), "No inventory was taken"),
+        (Report(machine=(), notes=("torch is not installed",)), "Nothing was trained: torch is not installed"),
+    ],
+)
+def test_what_is_not_there_is_said(report: Report, why: str) -> None:
+    assert why in Reader(page_of(report)).text
+
+
+def test_a_gpu_without_samples_is_no_bug() -> None:
+    report = healthy()
+    steps = tuple(replace(row, utilisation=(Utilisation("GPU-x", None),)) for row in report.steps)
+    assert "Utilisation was not sampled: NVML is missing" in page_of(replace(report, steps=steps))
+
+
+def test_hostile_names_stay_text() -> None:
+    fact = {"name": Fact(HOSTILE), "version": Fact(None, HOSTILE), "list": Fact([HOSTILE])}
+    report = slow_gpu()
+    node = report.machine[0]
+    report = replace(
+        report,
+        machine=(
+            Machine(
+                HOSTILE,
+                tuple(replace(gpu, uuid=HOSTILE + gpu.uuid, facts={**gpu.facts, **fact}) for gpu in node.gpus),
+                (),
+                {HOSTILE: Fact(HOSTILE)},
+                fact,
+                (Variable(HOSTILE, HOSTILE, HOSTILE),),
+                (Check(HOSTILE, Verdict.WARN, reason=HOSTILE, remedy=f"`{HOSTILE}`"),),
+            ),
+        ),
+        checks=(Check(*(HOSTILE,), Verdict.FAIL, 1.0, *(HOSTILE,) * 7),),
+        notes=(HOSTILE,),
+        backend=HOSTILE,
+        device=HOSTILE,
+        steps=tuple(replace(row, workload=HOSTILE, strategy=row.strategy + HOSTILE) for row in report.steps),
+        bandwidth=tuple(replace(row, collective=HOSTILE) for row in report.bandwidth),
+    )
+    page = page_of(report)
+    page.encode("utf-8")
+    reader = Reader(page)
+    assert "script" not in reader.tags
+    assert reader.tags.count("style") == 1
+    assert "<script>alert(1)" in reader.text
+    assert "{{ 7 * 7 }}" in reader.text
+    assert not {"\x00", "\x1b", "\u202e"} & set(page)
+
+
+def test_the_command_writes_it(tmp_path: Path, repository: Path) -> None:
+    old, new = (str(FOLDER / f"probe_{name}.json") for name in ("healthy_8_gpus", "slow_gpu"))
+    command = [
+        sys.executable,
+        "-m",
+        "gpudoctor",
+        "probe",
+        "--from",
+        new,
+        "--compare",
+        old,
+        "--html",
+        str(tmp_path / "page.html"),
+    ]
+    run = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 1, run.stderr
+    assert run.stderr == ""
+    assert "ddp-efficiency: pass -> fail" in run.stdout
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+    assert "worse" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_libraries_are_loaded_for_a_page_only() -> None:
+    code = (
+        "import sys; from gpudoctor.cli import main\n"
+        f"main(['probe', '--from', {str(FOLDER / 'probe_no_gpu.json')!r}])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"matplotlib", "jinja2", "torch", "numpy"} & set(run.stderr.split())
