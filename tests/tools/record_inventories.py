@@ -27,6 +27,7 @@ from gpudoctor.probe.inventory.facts import (  # noqa: E402
     System,
     TorchDevice,
     TorchView,
+    Xid,
 )
 from gpudoctor.probe.inventory.field import absent, known  # noqa: E402
 from gpudoctor.probe.inventory.plain import to_plain  # noqa: E402
@@ -76,6 +77,8 @@ def _furnished(name: str, inventory: Inventory) -> Inventory:
         network = replace(
             network, rdma=tuple(RdmaPort(f"mlx5_{n}", 1, "ACTIVE", "400 Gb/sec (4X NDR)") for n in range(8))
         )
+    if name == "eight-h100-sick":
+        system = replace(system, xids=known((Xid("fa5e:15:00", 74, "pid='<unknown>', NVLink: fatal error", 1800.0),)))
     if name in ("four-4090", "one-a6000"):
         system = _WORKSTATION
     if name == "four-4090":
@@ -151,6 +154,7 @@ _SERVER = System(
     nproc=known(Limit(None, None)),
     iommu_groups=known(0),
     nvidia_module=known("570.86.15"),
+    xids=known(()),
 )
 _WORKSTATION = replace(
     _SERVER,

@@ -137,6 +137,8 @@ def _system(inventory: own.Inventory) -> Iterator[tuple[str, Fact]]:
         if each.name in ("memory", "shm"):
             yield f"{each.name}_total", fact(_part(value, "total"))
             yield f"{each.name}_free", fact(_part(value, "free"))
+        elif each.name == "xids":
+            yield each.name, fact(value.then(lambda found: tuple(f"{xid.pci}: {xid.code} {xid.text}" for xid in found)))
         elif each.name in ("memlock", "nofile", "nproc"):
             yield each.name, fact(_limit(value))
         else:

@@ -258,6 +258,16 @@ class Network:
 
 
 @dataclass(frozen=True)
+class Xid:
+    """An error that the driver has written to the kernel's log, `age` seconds ago; `pci` is the GPU's address."""
+
+    pci: str
+    code: int
+    text: str = ""
+    age: float = 0.0
+
+
+@dataclass(frozen=True)
 class System:
     """The machine around the GPUs. Memory in bytes; `cpu_quota` is in CPUs and may be a fraction."""
 
@@ -290,6 +300,7 @@ class System:
     """Device files below /dev."""
     nvidia_module: Field[str] = NOT_ASKED
     """Version of the loaded kernel module."""
+    xids: Field[tuple[Xid, ...]] = NOT_ASKED
     nvidia_models: Field[tuple[str, ...]] = NOT_ASKED
     """GPUs by model, as the kernel module names them without being asked through NVML."""
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpudoctor.probe.inventory import cgroup, network, pci_tree
+from gpudoctor.probe.inventory import cgroup, kernel_log, network, pci_tree
 from gpudoctor.probe.inventory.facts import Limit, Memory, Network, System
 from gpudoctor.probe.inventory.field import Field, absent, known
 
@@ -54,6 +54,7 @@ def system() -> System:
         nvidia_nodes=_device_files(),
         nvidia_module=_module(),
         nvidia_models=_models(),
+        xids=kernel_log.xids(),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.probe.inventory import cgroup, network, pci_tree, system
+from gpudoctor.probe.inventory import cgroup, kernel_log, network, pci_tree, system
 from gpudoctor.probe.inventory.field import known
 
 if TYPE_CHECKING:
@@ -154,3 +154,27 @@ def test_containers(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
 def test_lists_of_cpus() -> None:
     assert system.cpu_list("0-2,8,10-11\n") == (0, 1, 2, 8, 10, 11)
     assert system.cpu_list("") == ()
+
+
+class TestKernelLog:
+    """Xid errors."""
+
+    RECORDS = (
+        "6,1,1000000,-;systemd[1]: started",
+        "3,2,2000000,-;NVRM: Xid (PCI:0000:65:00): 79, pid=1234, GPU has fallen off the bus.\n SUBSYSTEM=pci",
+        "3,3,odd;NVRM: Xid (PCI:0000:1B:00): 31, pid=7, name=python, Ch 00000008",
+    )
+
+    def test_errors_are_found(self) -> None:
+        first, second = kernel_log.found(iter(self.RECORDS))
+        assert (first.pci, first.code, first.text) == ("0000:65:00", 79, "pid=1234, GPU has fallen off the bus.")
+        assert first.age > 0
+        assert (second.pci, second.code, second.age) == ("0000:1b:00", 31, 0.0)
+
+    def test_a_log_that_may_not_be_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kernel_log, "LOG", "/nonexistent/kmsg")
+        assert "/nonexistent/kmsg" in kernel_log.xids().why_not
+
+    def test_this_log(self) -> None:
+        here = kernel_log.xids()
+        assert here.known or here.why_not

@@ -27,6 +27,7 @@ from gpudoctor.probe.inventory.facts import (
     Variable,
     Visibility,
     Visible,
+    Xid,
 )
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.weak.judge import weak_points
@@ -342,6 +343,17 @@ def test_words() -> None:
     assert named([0, 1, 2, 3]) == "GPUs 0-3"
     assert named([7, 0, 1]) == "GPUs 0-1 and 7"
     assert (gib(64 * 2**20), gib(79.6 * GIB), gib(1008 * GIB)) == ("64 MiB", "79.6 GiB", "1008 GiB")
+
+
+def test_errors_in_the_kernel_log() -> None:
+    gpu = replace(HEALTHY.gpus[0], pci=known("00000000:65:00.0"))
+    xids = (Xid("0000:65:00", 48, "", 7000.0), Xid("0000:65:00", 79, "", 600.0), Xid("0000:65:00", 31, "", 60.0))
+    point = found(replace(HEALTHY, gpus=(gpu,), system=replace(SYSTEM, xids=known(xids))))["xid"]
+    assert point.what.startswith(
+        "the driver has reported Xid 79 of GPU 0 10 minutes ago (it has fallen off the bus, 2 "
+    )
+    programs_own = (Xid("0000:65:00", 31, "", 60.0), Xid("0000:65:00", 79, "", 90000.0))
+    assert not found(replace(HEALTHY, gpus=(gpu,), system=replace(SYSTEM, xids=known(programs_own))))
 
 
 class TestUnderLoad:

@@ -160,7 +160,7 @@ def _torch(inventory: Inventory) -> Iterator[WeakPoint]:
 def _torch_missing(inventory: Inventory) -> Iterator[WeakPoint]:
     version = inventory.torch.version
     if version.absence is Absence.NOT_INSTALLED:
-        what, remedy = "torch is not installed", _install(inventory)
+        what, remedy = "torch is not installed", f"pip install torch{_index(inventory)}"
         yield WeakPoint("torch-missing", Severity.ERROR, what, "only the machine itself was looked at", remedy)
     elif version.absence in (Absence.FAILED, Absence.TIMED_OUT):
         yield WeakPoint(
