@@ -279,9 +279,18 @@ def rank_for_local_rank(code: Code) -> Iterator[Planted]:
 
 
 def _wraps(code: Code) -> Iterator[tuple[ast.Assign, ast.Call]]:
+    frozen = {
+        code.source(loop.iter.func.value)
+        for loop in code.nodes(ast.For)
+        if isinstance(loop, ast.For)
+        and isinstance(loop.iter, ast.Call)
+        and isinstance(loop.iter.func, ast.Attribute)
+        and "requires_grad = False" in code.source(loop)
+    }
     for call in code.calls(*WRAPPERS):
         statement = code.parents[call]
-        if isinstance(statement, ast.Assign) and call.args:
+        # A teacher that is not trained needs no wrapper.
+        if isinstance(statement, ast.Assign) and call.args and code.source(statement.targets[0]) not in frozen:
             yield statement, call
 
 
