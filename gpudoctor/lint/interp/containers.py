@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.models.states import is_loaded
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator
@@ -25,7 +26,7 @@ MAX_ENTRIES = 500
 # The contents of a list or dictionary stand in the store under (object, name):
 #   "items"  a TupleOf with the items, as far as they are known one by one
 #   "more"   what further items may be
-#   "entries"/"keys"  two TupleOf, parallel, for a dictionary
+#   "entries"  for a dictionary: a TupleOf with each key and what stands under it, by turns
 
 
 def new_list(m: Interpreter, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
@@ -85,32 +86,31 @@ def _merge(m: Interpreter, other: Values, known: dict[Values, Values], more: lis
 
 
 def _set_entries(m: Interpreter, made: DictOf, known: dict[Values, Values]) -> None:
-    m.set_fact(made, "keys", one(TupleOf(tuple(known))))
-    m.set_fact(made, "entries", one(TupleOf(tuple(known.values()))))
+    m.set_fact(made, "entries", one(TupleOf(tuple(each for pair in known.items() for each in pair))))
 
 
 def pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]] | None:
     """The known entries; None where the dictionary is known only in part on this path."""
-    keys, entries = m.fact(value, "keys"), m.fact(value, "entries")
-    if keys is None or entries is None or not isinstance(keys.only, TupleOf) or not isinstance(entries.only, TupleOf):
-        return None
-    return list(zip(keys.only.items, entries.only.items, strict=False))
+    entries = m.fact(value, "entries")
+    return _by_two(entries.only) if entries is not None and isinstance(entries.only, TupleOf) else None
 
 
 def possible_pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]]:
     """The entries that it has on some path: a loop that fills it may have run or not."""
-    known = pairs(m, value)
-    if known is not None:
-        return known
-    keys, entries = m.fact(value, "keys"), m.fact(value, "entries")
+    entries = m.fact(value, "entries")
+    if entries is None:
+        return []
+    if isinstance(entries.only, TupleOf):
+        return _by_two(entries.only)
     found: dict[Values, list[Values]] = {}
-    for names in keys.bindings if keys is not None else ():
-        for held in entries.bindings if entries is not None else ():
-            # The two are written together, so those of one path belong together.
-            if names.when == held.when and isinstance(names.value, TupleOf) and isinstance(held.value, TupleOf):
-                for key, each in zip(names.value.items, held.value.items, strict=False):
-                    found.setdefault(key, []).append(each.under(held.when))
+    for binding in entries.bindings:
+        for key, held in _by_two(binding.value) if isinstance(binding.value, TupleOf) else ():
+            found.setdefault(key, []).append(held.under(binding.when))
     return [(key, union(each)) for key, each in found.items()]
+
+
+def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
+    return list(zip(entries.items[::2], entries.items[1::2], strict=True))
 
 
 def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | None:
@@ -300,16 +300,11 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
         else:
             _add_more(m, value, new)
     # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
-    elif isinstance(value, (Unknown, Tensor)) and not _is_array(value):
+    elif isinstance(value, Tensor) or (isinstance(value, Unknown) and is_loaded(value)):
         m.set_fact(value, "rewritten", one(TRUE))
         if isinstance(value, Tensor):
             before = m.fact(value, "written")
             m.set_fact(value, "written", union([before, new]) if before is not None else new)
-
-
-def _is_array(value: Value) -> bool:
-    """An array of numpy and its kind, of which nobody asks whether it was changed."""
-    return isinstance(value, Unknown) and value.escaped_from.partition(".")[0] in ("numpy", "scipy", "pandas")
 
 
 def _add_more(m: Interpreter, value: Value, new: Values) -> None:

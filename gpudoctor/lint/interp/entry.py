@@ -6,10 +6,12 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.attributes import find_in_class
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import one
-from gpudoctor.lint.values.base import Unknown, Value
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.function import Class, Function, Library
 from gpudoctor.lint.values.module import Module
 
@@ -101,8 +103,22 @@ def _call(m: Interpreter, function: Function) -> None:
     # Each on its own: the order in which others call them is not known.
     with m.store.layer():
         m.path, m.dead = type(m.path)(), False
-        call_function(m, function, (), {}, function.node)
+        call_function(m, function, (), _numbers(function), function.node)
     m.dead = False
+
+
+def _numbers(function: Function) -> dict[str, Values]:
+    """The numbers that a function takes unless its caller gives others: how many steps, batches, epochs."""
+    named = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
+    defaults = [*zip(reversed(named), reversed(function.defaults), strict=False), *function.keyword_defaults]
+    found = {}
+    for name, values in defaults:
+        only = values.only
+        # Switches and names stay: what they stand for by default is what the file is read for.
+        if isinstance(only, Const) and type(only.value) in (int, float):
+            chosen = Unknown(("parameter", function.place, name), "a parameter", name, config=True)
+            found[name] = union([values, one(chosen)])
+    return found
 
 
 def _mentioned(tree: ast.Module) -> frozenset[str]:
@@ -133,7 +149,10 @@ def _root(node: ast.expr) -> str:
 def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None:
     with m.store.layer():
         m.dead = False
-        made = instantiate(m, cls, (), {}, cls.node).only
+        initialiser = find_in_class(m, cls, "__init__")
+        first = initialiser.only if initialiser is not None else None
+        given = _numbers(first) if isinstance(first, Function) else {}
+        made = instantiate(m, cls, (), given, cls.node).only
         _put_anywhere(m, made)
         for statement in cls.node.body:
             if not isinstance(statement, ast.FunctionDef) or statement.name in ("__init__", *mentioned):
@@ -144,7 +163,7 @@ def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None
                 receiver = (one(made),) if only.kind in ("function", "property") else ()
                 with m.store.layer():
                     m.path, m.dead = type(m.path)(), False
-                    call_function(m, only, receiver, {}, only.node)
+                    call_function(m, only, receiver, _numbers(only), only.node)
         m.dead = False
 
 

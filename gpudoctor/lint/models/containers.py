@@ -132,8 +132,7 @@ def _dict_get(call: Call) -> Values:
 
 def _forget(do: Interpreter, value: DictOf, key: Values) -> None:
     kept = [pair for pair in do.pairs(value) or [] if pair[0] != key]
-    do.set_fact(value, "keys", one(TupleOf(tuple(each for each, _ in kept))))
-    do.set_fact(value, "entries", one(TupleOf(tuple(each for _, each in kept))))
+    do.set_fact(value, "entries", one(TupleOf(tuple(each for pair in kept for each in pair))))
 
 
 @MODELS.method(DictOf, "update")

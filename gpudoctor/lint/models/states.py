@@ -61,6 +61,11 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     return None, None
 
 
+def is_loaded(value: Unknown) -> bool:
+    """It was read from a checkpoint, or made of what was."""
+    return _root(value.key, 0) is not None
+
+
 def _root(key: Hashable, depth: int) -> Hashable | None:
     """The key of what was loaded, somewhere in a key that was made from it."""
     if isinstance(key, Unknown):
