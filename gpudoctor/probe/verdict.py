@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.probe.inventory.speeds import nvlink_speed
 from gpudoctor.probe.results import Bandwidth, Check, Link, Machine, StepResult, Verdict
 from gpudoctor.probe.steps import efficiency_range, noisy
 from gpudoctor.record import dataclass
@@ -49,6 +50,7 @@ _NVLINK_SPEED = {
     "B200": 900.0,
 }
 _REACHED = 0.7
+LINKS_COUNTED = "the NVLinks that NVML counts, of which collectives reach 75 to 85 % (stas00/ml-engineering, network)"
 LINKS = "NVLink in one direction by model, of which collectives reach 75 to 85 % (stas00/ml-engineering, network)"
 
 
@@ -239,6 +241,10 @@ def link_speed(machines: Sequence[Machine]) -> tuple[float | None, str]:
     """GB/s in one direction that the weakest connection of a node should carry, and where that is known from."""
     if len(machines) != 1 or connection(machines) is not NVLINK:
         return _pcie_speed(machines), "the PCIe links as NVML sees them, one direction"
+    # A card with a bridge has fewer links than its sister on a board.
+    counted = nvlink_speed(machines[0])
+    if counted is not None:
+        return counted, LINKS_COUNTED
     names = [str(gpu.facts["name"].value) for gpu in machines[0].gpus if "name" in gpu.facts]
     speeds = [next((speed for model, speed in _NVLINK_SPEED.items() if model in name), None) for name in names]
     known = [speed for speed in speeds if speed is not None]

@@ -13,6 +13,7 @@ from gpudoctor.probe.document import plain
 from gpudoctor.probe.inventory import contract
 from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.plain import from_plain, to_plain
+from gpudoctor.probe.inventory.speeds import nvlink_speed
 from gpudoctor.probe.inventory.summary import summary
 from gpudoctor.probe.inventory.weak.judge import weak_points
 
@@ -40,3 +41,12 @@ def test_the_recordings_are_up_to_date(libraries: Mapping[str, Path]) -> None:
     recorded = {path.stem: json.loads(path.read_text())["inventory"] for path in RECORDINGS}
     now = {name: to_plain(each) for name, each in module.inventories().items()}
     assert now == recorded, "python tests/tools/record_inventories.py"
+
+
+@pytest.mark.parametrize(
+    ("machine", "speed"), [("eight-h100", 450.0), ("eight-h100-sick", 400.0), ("four-4090", None), ("one-a6000", None)]
+)
+def test_what_nvlinks_can_carry(machine: str, speed: float | None) -> None:
+    (path,) = [each for each in RECORDINGS if each.stem == machine]
+    inventory = from_plain(Inventory, json.loads(path.read_text())["inventory"])
+    assert nvlink_speed(contract.machine(inventory)) == speed
