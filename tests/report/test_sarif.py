@@ -174,7 +174,7 @@ def test_fingerprints_are_there() -> None:
     assert known[0] != known[1]
 
 
-def test_the_schema_of_the_tests_is_closed() -> None:
+def test_the_schema_knows_what_it_knows_and_no_more() -> None:
     document = json.loads(render([FINDING], RULES, lines, Execution("1", "/x", 1)))
     document["runs"][0]["results"][0]["relatedLocation"] = []
     with pytest.raises(jsonschema.ValidationError):
