@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.probe.plan import Pace, Plan, world_sizes
@@ -121,18 +121,9 @@ def _measured(trial: Trial, strategy: Strategy, workload: Workload, group: Any, 
     bare = workload.model().to(ctx.device)
     flops = _flops(workload, bare, inputs, labels, ctx) if trial.strategy == "single" else None
     model = strategy.wrap(bare, ctx, workload, trial.size, group)
-    optimizer = torch.optim.Adam(model.parameters(), lr=workload.rate)
+    steps = loop(workload, model, inputs, labels, ctx)
     if ctx.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(ctx.device)
-
-    def steps(count: int) -> None:
-        for _ in range(count):
-            optimizer.zero_grad()
-            with _precision(workload, ctx):
-                loss = workload.loss(model, inputs, labels)
-            loss.backward()
-            optimizer.step()
-
     ctx.mark("warm-up")
     first_loss = _loss(workload, model, inputs, labels, ctx)
     count = _steps_a_block(trial, steps, ctx)
@@ -156,6 +147,23 @@ def _measured(trial: Trial, strategy: Strategy, workload: Workload, group: Any, 
         with model.no_sync():
             facts["seconds_without_communication"] = _blocks(steps, count, ctx)
     return facts
+
+
+def loop(workload: Workload, model: Any, inputs: Any, labels: Any, ctx: Context) -> Callable[[int], None]:
+    """What is timed: so many steps on one batch, without anything that a bare training loop would not do."""
+    import torch
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=workload.rate)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            with _precision(workload, ctx):
+                loss = workload.loss(model, inputs, labels)
+            loss.backward()
+            optimizer.step()
+
+    return steps
 
 
 def _precision(workload: Workload, ctx: Context) -> Any:

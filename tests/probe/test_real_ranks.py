@@ -70,7 +70,7 @@ class TestHealthy:
             assert rate["low"] <= rate["mean"] <= rate["high"]
 
     def test_it_takes_a_quarter_of_a_minute(self, healthy: dict[str, Any]) -> None:
-        # On a quiet machine of two cores it takes 10 to 14 s; others may be at work here.
+        # The aim is 15 s on two cores; others may be at work on them.
         load = os.getloadavg()[0] / (os.cpu_count() or 1)
         assert healthy["seconds"] < 15 * max(1.0, 2 * load)
 
