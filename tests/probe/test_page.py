@@ -133,7 +133,7 @@ def test_drawings_follow_the_page(pages: dict[str, str]) -> None:
         (no_gpu(), "Bandwidth was not judged: there is no GPU"),
         (no_gpu(), "Utilisation was not sampled: there is no GPU"),
         (no_gpu(), "not available: libnvidia-ml.so.1 is not there"),
-        (one_gpu(), "Speed was not judged: several ranks share one GPU"),
+        (one_gpu(), "Speed was not judged: the ranks share one GPU"),
         (one_gpu(), "Bandwidth was not judged: the ranks share one GPU"),
         (replace(one_gpu(), steps=()), "Utilisation was not sampled: nothing was trained"),
         (Report(machine=()), "Nothing was trained"),

@@ -13,6 +13,7 @@ from gpudoctor.probe.page.busy import busy_charts
 from gpudoctor.probe.page.scaling import scaling_charts
 from gpudoctor.probe.page.sweep import sweep_chart
 from gpudoctor.probe.results import Bandwidth, Direction, Fact, Gpu, Machine, Report, StepResult, Verdict
+from gpudoctor.probe.verdict import expected_bandwidth
 from gpudoctor.record import dataclass
 
 EPOCH = 50_000
@@ -48,10 +49,11 @@ class Extra:
 
 
 _EXTRAS = (
-    Extra("exposed communication", lambda row: words.percent(row.exposed_communication)),
-    Extra("wait for data", lambda row: words.percent(row.loader_wait)),
+    Extra("exposed communication", lambda row: words.percent(row.exposed_communication if row.meaningful else None)),
+    Extra("wait for data", lambda row: words.percent(row.loader_wait if row.meaningful else None)),
     Extra("peak memory", lambda row: words.size(row.peak_memory)),
     Extra("TFLOP/s of ceiling", lambda row: _of_ceiling(row)),
+    Extra("loss, first to last", lambda row: _losses(row)),
     Extra("accuracy", lambda row: words.percent(row.accuracy)),
 )
 
@@ -86,6 +88,7 @@ def page_of(report: Report) -> str:
         workloads=_by_workload(report.steps),
         scaling=[] if speechless else list(scaling_charts(report)),
         bandwidth=sweep_chart(report),
+        expected=expected_bandwidth(report.machine),
         sweep=_sweep(report.bandwidth),
         no_bandwidth=_why_no_bandwidth(report),
         busy=list(busy_charts(report)),
@@ -202,6 +205,13 @@ def _epoch(row: StepResult) -> str:
 
 def _extras(rows: Sequence[StepResult]) -> list[Extra]:
     return [extra for extra in _EXTRAS if any(extra.of(row) != words.NONE for row in rows)]
+
+
+def _losses(row: StepResult) -> str:
+    # Where speed says nothing, this is what the row is for.
+    if row.meaningful or row.first_loss is None or row.last_loss is None:
+        return words.NONE
+    return f"{words.number(row.first_loss)} to {words.number(row.last_loss)}"
 
 
 def _of_ceiling(row: StepResult) -> str:

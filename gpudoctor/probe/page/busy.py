@@ -71,17 +71,7 @@ def _lane(axes: Axes, floor: float, each: Utilisation, last: float) -> None:
     x, y = [at for at, _ in each.samples], [floor + percent for _, percent in each.samples]
     axes.plot([0, last], [floor, floor], color=FAINT, linewidth=1)
     # A sample holds until the next one.
-    axes.fill_between(
-        x,
-        y,
-        floor,
-        step="post",
-        facecolor=colour,
-        alpha=0.35,
-        linewidth=0,
-        edgecolor=colour,
-        hatch="//" if low else None,
-    )
+    axes.fill_between(x, y, floor, step="post", color=colour, alpha=0.35, linewidth=0)
     axes.plot(x, y, color=colour, drawstyle="steps-post", linewidth=1.5)
     axes.annotate(
         f"{_mean(each)}{' !' if low else ''}",

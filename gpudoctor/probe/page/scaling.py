@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gpudoctor.probe.results import Report, StepResult
 
 _HEIGHT = 320
+_GAP = 9.0
+"""Percent of linear that a line of text takes."""
 Point = tuple[int, float, float, float]
 """Devices, efficiency, and between which values it lies."""
 
@@ -60,6 +62,7 @@ def _chart(key: str, title: str, curves: dict[str, list[Point]]) -> Chart:
         axes.annotate("linear", (1, 100), (0, 4), textcoords="offset points")
         for number, (name, points) in enumerate(curves.items()):
             _curve(axes, number, name, points)
+        _ends(axes, curves)
         _limits(axes, sizes, curves)
         figure.legend(loc="outside lower center", ncols=2, handlelength=2.4, columnspacing=1.2)
         return Chart(title, as_svg(figure, key, told), told)
@@ -81,9 +84,21 @@ def _curve(axes: Axes, number: int, name: str, points: list[Point]) -> None:
         capsize=5,
         elinewidth=1.5,
     )
-    axes.annotate(
-        words.percent(points[-1][1]), (x[-1], y[-1]), (-10, 0), textcoords="offset points", ha="right", va="center"
-    )
+
+
+def _ends(axes: Axes, curves: dict[str, list[Point]]) -> None:
+    """What each curve ends at, beside the drawing: pushed apart where two would stand in one place."""
+    floor = -_GAP
+    for size, mean, _, _ in sorted((points[-1] for points in curves.values()), key=lambda point: point[1]):
+        floor = max(floor + _GAP, 100 * mean)
+        axes.annotate(
+            words.percent(mean),
+            (size, floor),
+            (12, 0),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+        )
 
 
 def _limits(axes: Axes, sizes: list[int], curves: dict[str, list[Point]]) -> None:

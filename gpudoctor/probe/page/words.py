@@ -121,6 +121,8 @@ def setup(row: StepResult) -> str:
     what = "CPU rank" if row.device == "cpu" else "GPU"
     if row.strategy == "single":
         return f"1 {what}"
+    if not row.meaningful and row.device != "cpu":
+        return f"{strategy(row.strategy)}, {row.world_size} ranks on one GPU"
     kept = ", same total batch" if row.scaling == "strong" else ""
     return f"{strategy(row.strategy)} on {row.world_size} {what}{'s' if row.world_size != 1 else ''}{kept}"
 
@@ -131,4 +133,4 @@ def why_no_speed(report: Report) -> str:
         return "nothing was trained" + (f": {report.notes[0]}" if report.notes else "")
     if any(row.meaningful for row in report.steps):
         return ""
-    return f"speed was not judged: {'there is no GPU' if report.device == 'cpu' else report.steps[0].note or 'no GPU'}"
+    return f"speed was not judged: {'there is no GPU' if report.device == 'cpu' else 'the ranks share one GPU'}"
