@@ -153,6 +153,21 @@ class Program:
         told_apart = event.when.depends & (Dependence.RANK | Dependence.UNREAD)
         return self.whole and not told_apart and not self.by_one_process(event)
 
+    def on_both_sides(self, event: Event) -> bool:
+        """All ranks come here: no test on the rank leads here, or its other side leads to the very same place.
+
+        `if rank == 0: train(writer) else: train(None)` trains on every rank.
+        """
+        guards = event.when.depending_on(Dependence.RANK)
+        if not guards:
+            return True
+        others = (each.negated() for each in guards[:1]) if len(guards) == 1 else ()
+        return any(
+            other.location == event.location and other.when.depending_on(Dependence.RANK) == (negated,)
+            for negated in others
+            for other in self.events(type(event))
+        )
+
     def in_known_order(self, one: Event, other: Event) -> bool:
         """What came first is known: functions of a library are read one by one, whichever is called first."""
         return self.whole or one.way.frames[:2] == other.way.frames[:2]

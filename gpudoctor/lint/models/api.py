@@ -334,7 +334,7 @@ def flat(do: Interpreter, values: list[Value], depth: int = 3) -> list[Value]:
     """The values, and what the tuples, lists and dictionaries among them hold."""
     found: list[Value] = []
     for value in values:
-        inner = do.pairs(value)
+        inner = do.possible_pairs(value) if isinstance(value, DictOf) else None
         items = [item for _, item in inner] if inner is not None else _items(do, value)
         if (items or inner is not None) and depth:
             found += flat(do, [each for item in items for each in item], depth - 1)
@@ -369,6 +369,7 @@ def _items(do: Interpreter, value: Value) -> list[Values]:
     known = do.known_items(value)
     if known is not None or not isinstance(value, ListOf):
         return list(known or ())
-    first, more = do.fact(value, "items"), do.fact(value, "more")
-    only = first.only if first is not None else None
-    return [*(only.items if isinstance(only, TupleOf) else ()), *([more] if more is not None else ())]
+    # What is put in on some path only may be there as well.
+    held, more = do.fact(value, "items"), do.fact(value, "more")
+    found = [item for each in held or () if isinstance(each, TupleOf) for item in each.items]
+    return [*found, *([more] if more is not None else ())]

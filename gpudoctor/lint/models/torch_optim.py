@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import Enumerated, ListOf, TupleOf
+from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.event import ClearGradients, LoadState, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper
@@ -19,7 +19,7 @@ def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool
     found: set[Value] = set()
     complete = True
     # Groups are lists of dictionaries of lists: `[{"params": [*backbone], "lr": …}]`.
-    for value in flat(do, values, depth=4):
+    for value in _held(do, values, 4):
         if isinstance(value, Parameters):
             found |= value.modules
             complete = complete and value.complete
@@ -36,6 +36,17 @@ def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool
         elif isinstance(value, Unknown) and not value.config:
             complete = False
     return frozenset(found), complete
+
+
+def _held(do: Interpreter, values: list[Value], depth: int) -> list[Value]:
+    """What lies in lists of groups; of a group, what it has under `params`: the rest are its settings."""
+    found: list[Value] = []
+    for value in values:
+        entries = do.possible_pairs(value) if isinstance(value, DictOf) else []
+        inside = [each for key, held in entries if key.only == Const("params") for each in held]
+        inside = inside or flat(do, [value], depth=1)
+        found += _held(do, inside, depth - 1) if depth and inside != [value] else inside
+    return found
 
 
 @MODELS.callable(

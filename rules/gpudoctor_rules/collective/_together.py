@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpudoctor.lint.program import Program, only_some_ranks
 from gpudoctor.lint.values.event import Backward, Collective, Event, LeaveLoop, Loop
 from gpudoctor.lint.values.module import Wrapper
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
 
 
 class Step(NamedTuple):
@@ -21,7 +23,7 @@ def steps_together(program: Program) -> Iterator[Step]:
     """The collectives of all ranks, and the backwards that exchange gradients."""
     for event in program.events(Backward, Collective):
         # What only some ranks do is GPU501 or GPU502; here all must be meant to take part.
-        if only_some_ranks(event):
+        if not program.on_both_sides(event):
             continue
         # A group of its own may hold just the ranks that stay.
         if isinstance(event, Collective) and event.group is None:

@@ -111,7 +111,9 @@ class ModelNotWrapped(Rule):
         for backward in program.events(Backward):
             group = _group(program, backward.when)
             # Without a group each process may be a job of its own; a training of some ranks only needs no partner.
-            if group is None or backward.rank_guards or not backward.complete or not is_repeated(backward):
+            if group is None or not program.on_both_sides(backward) or not backward.complete:
+                continue
+            if not is_repeated(backward):
                 continue
             for call in program.calls_in_graph(backward):
                 model = bare(call.module)
