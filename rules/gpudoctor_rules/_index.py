@@ -29,7 +29,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Several processes train a model that no wrapper keeps in step.", fix_safety=Safety.UNSAFE,
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "OptimizerStep", "Save", "Wrap"),
-        size=7272,
+        size=7325,
     ),
     RuleCard(
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
