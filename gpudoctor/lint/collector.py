@@ -30,6 +30,8 @@ class SeldomCollecting:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         # Inside of another one, that one ends it.
         if self._was_enabled:
+            # Together they make all that is there old: otherwise it would be looked at right now.
+            gc.freeze()
             gc.unfreeze()
             gc.enable()
 

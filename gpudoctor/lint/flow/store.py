@@ -146,10 +146,9 @@ class Store(Generic[V]):
         for key in {key: None for _, layer in sides for key in layer}:
             old = self.get(key) or missing
             parts = [layer.get(key, old) for _, layer in sides]
-            if all(part is parts[0] or part == parts[0] for part in parts[1:]):
-                joined = parts[0]
-            else:
-                joined = union(part.under(when) for part, (when, _) in zip(parts, sides, strict=True))
+            joined = parts[0]
+            if any([part is not joined and part != joined for part in parts[1:]]):  # noqa: C419, a list is quicker here
+                joined = union([part.under(when) for part, (when, _) in zip(parts, sides, strict=True)])
             self.set(key, widen(key, joined))
 
 

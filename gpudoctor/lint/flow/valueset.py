@@ -97,10 +97,14 @@ class ValueSet(Generic[V]):
 
     def all(self, test: Callable[[V], bool]) -> bool:
         """There is a value, and the test holds for each."""
+        if len(self.bindings) == 1:
+            return test(self.bindings[0].value)
         return bool(self.bindings) and all(test(b.value) for b in self.bindings)
 
     def any(self, test: Callable[[V], bool]) -> bool:
         """The test holds for some value."""
+        if len(self.bindings) == 1:
+            return test(self.bindings[0].value)
         return any(test(b.value) for b in self.bindings)
 
 

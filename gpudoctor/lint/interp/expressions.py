@@ -13,7 +13,7 @@ from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
-from gpudoctor.lint.interp.machine import NONE_SET, NOT_THERE_YET, Exit, one
+from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, NONE_SET, Exit, one
 from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
@@ -21,6 +21,7 @@ from gpudoctor.lint.models.tensors import agreed
 from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
 from gpudoctor.lint.values.event import Elapsed
+from gpudoctor.lint.values.function import Imported
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
@@ -49,8 +50,10 @@ def _name(m: Interpreter, node: ast.Name) -> Values:
         m.reads.append(key)
         found = now.get(key)
         if found is not None:
-            if found.sure and type(found.bindings[0].value) not in NOT_THERE_YET:
-                return found
+            if found.sure:
+                value = found.bindings[0].value
+                if value is not NEVER_ASSIGNED and type(value) is not Imported:
+                    return found
             return m.lookup(name, node)
     return m.elsewhere(name, node)
 

@@ -26,7 +26,7 @@ from gpudoctor.lint.interp import (
 )
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import NOT_THERE_YET, UNBOUND, Machine, one
+from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
 from gpudoctor.lint.models.index import load_models
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
@@ -53,6 +53,11 @@ def _builtin(name: str) -> Values:
 
 class Interpreter(Machine):
     """Executes a program on paper. One object for one entry file in one world."""
+
+    __slots__ = (
+        "augmenting", "class_being_defined", "decorated", "executing_module", "frame_star_libraries", "imported",
+        "main_guards", "main_scope", "open_ended", "open_modules", "packages", "pending", "reading_library", "rest",
+    )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
         super().__init__(project, world, assumed)
@@ -138,11 +143,8 @@ class Interpreter(Machine):
             found = self.read((scope, name))
             if found is None:
                 continue
-            # By far the most names hold one thing.
-            if len(found.bindings) == 1 and type(found.bindings[0].value) not in NOT_THERE_YET:
-                return found
             # A path on which the name is unbound raises NameError: whoever gets on has a value.
-            bound = [b for b in found.bindings if b.value is not UNBOUND.bindings[0].value]
+            bound = [b for b in found.bindings if b.value is not NEVER_ASSIGNED]
             if bound:
                 known = found if len(bound) == len(found.bindings) else ValueSet(bound)
                 return imports.resolved(self, known, node)

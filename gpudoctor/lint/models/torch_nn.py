@@ -142,10 +142,13 @@ def _has_parameters(do: Interpreter, value: Value) -> bool | None:
     own = do.fact(core, "own parameters")
     if own is not None and own.any(lambda v: v == TRUE):
         return True
-    answers = [_has_parameters(do, child) for child in children_of(do, core) if child != core]
-    if True in answers:
-        return True
-    return None if None in answers or _has_unseen(do, core) else False
+    surely_not = True
+    for child in children_of(do, core):
+        answer = _has_parameters(do, child) if child != core else False
+        if answer:
+            return True
+        surely_not = surely_not and answer is not None
+    return False if surely_not and not _has_unseen(do, core) else None
 
 
 def _has_unseen(do: Interpreter, core: Module) -> bool:
