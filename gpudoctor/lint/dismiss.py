@@ -1,34 +1,40 @@
-"""Files without an entry that no rule would say anything about, told by their words and their constructors.
+"""Files without an entry that no rule would say anything about, told by the names that they use and by their classes.
 
 Most files of a large project define layers and compute. To execute every function of them on paper takes a hundred
-times as long as to see that they neither wrap, shard, load, save, train nor talk to other ranks. What is looked for
-here is wider than any rule: where something comes close, the file is executed.
+times as long as to see that they neither wrap, shard, load, train nor talk to other ranks. What is looked for here is
+wider than any rule: where something comes close, the file is executed.
+
+In such a file it is never known who else is there, so that all rules about what is missing are silent. What is left
+are wrappers, ranks and what they exchange, loaders, gradients, clocks, dropped moves and classes of layers. To save,
+to log or to step is a mistake only beside one of those.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flaws import holds_flaws
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
 
-# Wrappers, ranks and groups; loaders; training steps; files; loggers;
-# clocks and switches; frameworks that do such things.
+# A search for these in the text saves most files the look at their names. Documentation holds them, too.
 _WORDS = (
     *"""
-    DataParallel DDP FSDP fully_shard SyncBatchNorm
-    torch.distributed .distributed distributed. distributed_ _distributed dist. all_reduce allreduce all_gather
-    allgather barrier broadcast( broadcast_ rank RANK WORLD_SIZE world_size gloo nccl
-    spawn multiprocessing horovod hvd mpi4py device_ids set_device
-    DataLoader Sampler set_epoch batch_size=
-    backward( .step( zero_grad autograd.grad .optim optimizer
-    torch.load torch.save load_state_dict save_pretrained save_checkpoint .save( .dump(
-    wandb SummaryWriter mlflow tensorboard
-    perf_counter time.time timeit Event( anomaly LAUNCH_BLOCKING
-    deepspeed DeepSpeed accelerat Accelerat lightning Lightning Fabric Trainer ignite composer colossalai fairscale
-    gpudoctor: environ
+    DataParallel DDP FSDP ddp fsdp fully_shard SyncBatchNorm
+    .distributed distributed. distributed_ _distributed Distributed dist. all_reduce llreduce llReduce reduce_
+    all_gather llgather gather_ barrier broadcast sync rank RANK orld_size WORLD_SIZE PROCID LOCALID gloo nccl
+    is_main is_master is_primary is_chief on_main main_p main_only master_
+    spawn start_processes Process( orovod hvd mpi4py launcher
+    DataLoader Sampler set_epoch backward autograd torch.load
+    time.time perf_counter monotonic default_timer Event(
+    deepspeed DeepSpeed ccelerator PartialState ightning Fabric Trainer ignite composer colossalai fairscale
+    mmengine mmcv detectron2 megatron
     """.split(),
     # `array` and licences hold the bare words.
     "import ray",
@@ -37,46 +43,211 @@ _WORDS = (
     "from distributed",
 )
 _MOVE = re.compile(r"\.(?:to|cuda|cpu|xpu|type|half|float|double|bfloat16|int|long|bool)\(")
-_CONTAINER = re.compile(r"\bself\.\w+(?:: [^=\n]{1,80})? = (?:\[|\{|list\(|dict\()")
-_CONTAINERS = (ast.List, ast.Dict, ast.ListComp, ast.DictComp)
+_LAYERS = re.compile(r"\bnn\b|Module")
+_MOVES = frozenset("to cuda cpu xpu type half float double bfloat16 int long bool".split())
+
+# Names as they are used, through whichever import: `torch.distributed.barrier(` for a call, `.backward(` for a method.
+_TELLING = r"""(?x)
+    DataParallel | (?:DDP|FSDP|ddp|fsdp)(?![a-z]) | fully_shard | SyncBatchNorm
+    | [Dd]istributed | (?:^|\.)dist\. | [Aa]ll_?[Rr]educe | [Aa]ll_?gather | gather_(?:object|tensor|all|from|list)
+    | reduce_(?:dict|tensor|mean|value|loss|scatter) | barrier | broadcast | (?<![a-z])sync(?:hronize)?(?:$|[_.(])
+    | (?<![a-z])ranks?(?![a-z]) | RANK | [Ww]orld_?[Ss]ize | WORLD_SIZE | PROCID | LOCALID | gloo | nccl
+    | (?:is|on)_(?:main|master|primary|chief) | (?:main|master)_(?:process|proc|only)
+    | spawn | start_processes | \bProcess\( | [Hh]orovod | ^hvd\b | mpi4py | launcher
+    | DataLoader | Sampler | set_epoch | (?:\.|_|^)backward\( | autograd\.grad\( | \btorch\.load\(
+    | deepspeed | DeepSpeed | [Aa]ccelerator | PartialState | [Ll]ightning | Fabric | Trainer
+    | ^(?:ray|ignite|composer|colossalai|fairscale|mmengine|mmcv|detectron2|megatron)\b
+"""
+# What only looks so: shapes, matrices, images, tokenizers, questions that are answered without a process group.
+_INNOCENT = r"""(?x)
+    broadcast_?(?:to|tensors?|shapes?|arrays|all|in_dim|batch_dims)\b | (?:reshape|_)_(?:for|maybe)_broadcast\b
+    | (?:lora|low|step|dt|modifier|matrix|tensor|full)_ranks? | bpe_ranks | save_for_backward\(
+    | (?:[Dd]own|[Uu]p|[Rr]e|[Gg]rid|[Ii]mage|[Tt]oken)_?[Ss]ampler | (?:Unigram|WordPiece|Bpe|WordLevel)Trainer
+    | is_\w+_(?:available|enabled|module|initialized)\b | distributed\.is_(?:available|initialized)\b
+    | \bdeepspeed\.is_\w+ | \bis_fsdp_\w+ | _fsdp_plan | \bdist\.(?:max|min|arg|permute|sample|log_prob)
+    | \btorch\.accelerator\. | (?:current|get)_accelerator | _accelerator_graph
+    | Trainer(?:Callback|State|Control)\b | LightningAttention
+"""
+# Of texts only names of variables, backends and modules count.
+_TELLING_TEXT = r"RANK|WORLD_SIZE|PROCID|LOCALID|nccl|gloo|torch\.distributed|horovod|deepspeed"
+_LONGEST_TEXT = 60
+_NAME, _END_OF_NAME = re.compile(r"[\w.]*\(?"), re.compile(r"[\w.]*\Z")
+_DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_CLOCK = r"\btime\.(?:time|time_ns|perf_counter|perf_counter_ns|monotonic|monotonic_ns)\b|default_timer|\bEvent\("
+_GPU = r"cuda|\.to\(|device|gpu|prepare"
 
 
 def says_nothing(file: SourceFile) -> bool:
     """Nothing in this file comes close to what rules are about. Only for files without an entry."""
     text = file.text
-    if any(word in text for word in _WORDS) or _CONTAINER.search(text) or _drops_a_move(text):
+    # A comment of ours may be of use, or of none.
+    if "gpudoctor:" in text:
         return False
-    classes = [node for node in file.tree.body if isinstance(node, ast.ClassDef)]
-    return all(_is_plain(method) for each in classes for method in each.body)
+    spots = {*_words_in(text), *_dropped_moves_in(text)}
+    if spots:
+        imported = _imported_in(node for node in file.tree.body if not isinstance(node, _DEFINITIONS))
+        # `from torch.distributed import send as give` makes a word of `give`.
+        for name in (name for name, path in imported.items() if _is_telling(path)):
+            if name == "*":
+                return False
+            spots.update(_positions(name, text))
+        names = _names_in(_statements_at(file.tree.body, _lines_at(sorted(spots), text)), imported)
+        if any(map(_is_telling, names)) or (_any(_CLOCK, names) and re.search(_GPU, text)):
+            return False
+    # Whoever keeps layers has a name for them.
+    return not (_LAYERS.search(text) and holds_flaws(file.tree, text))
 
 
-def _drops_a_move(text: str) -> bool:
-    """A line that could be a move, or a cast, whose result nobody keeps."""
+def _any(pattern: str, names: set[str]) -> bool:
+    return any(re.search(pattern, name) for name in names)
+
+
+@cache
+def _is_telling(name: str) -> bool:
+    """Asked of the same names again and again."""
+    if name.startswith(_DROPPED):
+        return True
+    if name.startswith(_TEXT):
+        return bool(re.search(_TELLING_TEXT, name))
+    return bool(re.search(_TELLING, re.sub(_INNOCENT, " ", name)))
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def _words_in(text: str) -> Iterator[int]:
+    """Where one of the words stands, as a part of a name that may tell something."""
+    for word in _WORDS:
+        for at in _positions(word, text):
+            # `torch.broadcast_to` and `lora_rank` are in every other file.
+            if " " in word or _is_telling(_name_at(text, at)) or re.search(_CLOCK, _name_at(text, at)):
+                yield at
+
+
+def _positions(word: str, text: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
+
+
+def _name_at(text: str, at: int) -> str:
+    """The dotted name around a place, with the bracket of a call."""
+    before, after = _END_OF_NAME.search(text, max(at - _LONGEST_TEXT, 0), at), _NAME.match(text, at)
+    return (before[0] if before else "") + (after[0] if after else "")
+
+
+def _dropped_moves_in(text: str) -> Iterator[int]:
+    """Where a line could be a move, or a cast, whose result nobody keeps."""
     for found in _MOVE.finditer(text):
         before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
         if "=" not in before and not before.lstrip().startswith(("return ", "yield ", "assert ", "#")):
-            return True
-    return False
+            yield found.start()
 
 
-def _is_plain(member: ast.stmt) -> bool:
-    """No constructor that might forget `super().__init__()`, or hide layers in a list."""
-    # A class inside a class is too rare to be looked into.
-    if isinstance(member, ast.ClassDef):
-        return False
-    if not isinstance(member, ast.FunctionDef) or member.name != "__init__":
-        return True
-    nodes = list(ast.walk(member))
-    assigned = [node for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_attribute(node)]
-    if not assigned:
-        return True
-    containers = any(isinstance(node, ast.Assign) and isinstance(node.value, _CONTAINERS) for node in nodes)
-    if containers and any(isinstance(node.value, ast.Name) for node in assigned):
-        return False
-    constructors = [node.lineno for node in nodes if isinstance(node, ast.Attribute) and node.attr == "__init__"]
-    return bool(constructors) and min(constructors) < min(node.lineno for node in assigned)
+def _lines_at(offsets: list[int], text: str) -> list[int]:
+    """The lines at ascending offsets."""
+    lines: list[int] = []
+    line, last = 1, 0
+    for offset in offsets:
+        line += text.count("\n", last, offset)
+        last = offset
+        if not lines or lines[-1] != line:
+            lines.append(line)
+    return lines
 
 
-def _is_attribute(node: ast.Assign | ast.AnnAssign) -> bool:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return any(isinstance(each, ast.Attribute) for target in targets for each in ast.walk(target))
+def _statements_at(body: list[ast.stmt], lines: list[int]) -> Iterator[ast.AST]:
+    """The statements that stand on some of the lines: of classes the methods. Imports too, wherever they stand."""
+    for statement in body:
+        if isinstance(statement, _DEFINITIONS):
+            first = min([statement.lineno, *(each.lineno for each in statement.decorator_list)])
+            here = bisect_left(lines, first)
+            if here == len(lines) or lines[here] > (statement.end_lineno or first):
+                continue
+        if isinstance(statement, ast.ClassDef):
+            yield from (*statement.bases, *statement.keywords, *statement.decorator_list)
+            yield from _statements_at(statement.body, lines)
+        else:
+            yield statement
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+_DROPPED, _TEXT = "!", "'"
+_NO_CODE = frozenset({"ctx", "op", "ops", "annotation", "returns", "type_comment", "kind"})
+_PARTS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def _names_in(parts: Iterable[ast.AST], known: dict[str, str]) -> set[str]:
+    """The names that code uses, not those that it defines, imports or annotates with. `known` are the imports."""
+    found: set[str] = set()
+    imported = dict(known)
+    todo = list(parts)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            found.add(_dotted(node, todo))
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and len(node.value) < _LONGEST_TEXT:
+                found.add(_TEXT + node.value)
+        elif isinstance(node, ast.Call):
+            found.add(_dotted(node.func, todo) + "(")
+            todo += node.args
+            todo += node.keywords
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            imported.update(_bound_by(node))
+        else:
+            if isinstance(node, ast.Expr) and _is_move(node.value):
+                found.add(_DROPPED)
+            _add_parts(node, todo)
+    return {_resolved(name, imported) for name in found}
+
+
+def _imported_in(statements: Iterable[ast.stmt]) -> dict[str, str]:
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return {
+        name: path for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for name, path in _bound_by(node)
+    }
+
+
+def _bound_by(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """The names that an import binds, with what they stand for."""
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+        elif alias.asname:
+            yield alias.asname, alias.name
+
+
+def _dotted(node: ast.expr, todo: list[ast.AST]) -> str:
+    """`a.b.c`, or `.b.c` where it begins with more than a name, which is left to do."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        todo.append(node)
+    names.append(node.id if isinstance(node, ast.Name) else "")
+    return ".".join(reversed(names))
+
+
+def _resolved(name: str, imported: dict[str, str]) -> str:
+    root = name.partition(".")[0].rstrip("(")
+    return imported[root] + name[len(root) :] if root in imported else name
+
+
+def _is_move(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MOVES
+
+
+def _add_parts(node: ast.AST, todo: list[ast.AST]) -> None:
+    kind = type(node)
+    if kind not in _PARTS:
+        _PARTS[kind] = tuple(name for name in kind._fields if name not in _NO_CODE)
+    for name in _PARTS[kind]:
+        part = getattr(node, name)
+        if isinstance(part, list):
+            todo += [each for each in part if isinstance(each, ast.AST)]
+        elif isinstance(part, ast.AST):
+            todo.append(part)

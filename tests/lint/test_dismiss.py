@@ -53,7 +53,12 @@ def test_layers_alone_say_nothing():
             "        self.first = nn.Linear(size, size)\n        super().__init__()\n",
         ),
         ("import torch\n", "import torch  # gpudoctor: ignore[GPU101]\n"),
-        ("    def forward(self, x):", "    class Inner(nn.Module):\n        pass\n    def forward(self, x):"),
+        (
+            "    def forward(self, x):",
+            "    class Inner(nn.Module):\n        def __init__(self):\n            self.last = nn.Linear(1, 1)\n"
+            "    def forward(self, x):",
+        ),
+        ("from torch import nn", "from torch import nn\nfrom torch.distributed import *"),
     ],
 )
 def test_what_comes_close_is_executed(old: str, new: str):

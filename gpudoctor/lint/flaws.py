@@ -1,0 +1,183 @@
+"""Classes that may be modules which hide layers in a list, or forget `super().__init__()`: told by their syntax alone.
+
+Wider than what the interpreter finds, and cheap: it decides which classes of a library are looked at more closely.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+# Bases that are no modules whatever project they are from.
+_NO_MODULE = re.compile(
+    r"(?:object|ABC|Generic|Protocol|NamedTuple|TypedDict|Function|TestCase|Dataset|Thread|\w*(?:Enum|Flag)"
+    r"|str|int|float|dict|list|tuple|set|type|Dict|List|\w*(?:Config|Error|Exception|Warning|Output|Tokenizer))$"
+)
+# What gives no layer, called by its bare name.
+_PLAIN_CALLS = frozenset(
+    "abs all any bool dict enumerate float frozenset int len list max min range repr round set sorted str sum tuple "
+    "type zip isinstance getattr".split()
+)
+_MAKERS = ("list", "dict", "defaultdict", "OrderedDict")
+_ADDERS = ("append", "extend", "insert", "update", "setdefault")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
+
+
+# Where such a text stands costs a tenth of looking for it in the tree: `self.blocks: dict[str, nn.Module] = {}`, and
+# `blocks = [` for what a constructor first collects in a local name.
+_DISPLAY = r"= (?:\[|\{|list\(|dict\(|defaultdict\(|OrderedDict\()"
+_KEPT = re.compile(rf"self\.\w+(?:: [^=\n]{{1,80}})? {_DISPLAY}")
+_MADE = re.compile(_DISPLAY)
+
+
+def holds_flaws(tree: ast.Module, text: str) -> bool:
+    """Some class in the file may be one of modules, and one that registers not all its layers, or does so too early."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    if not classes:
+        return False
+    kept, made = _Lines(_KEPT, text), _Lines(_MADE, text)
+    return any(_may_be_flawed(each, kept, made) for each in classes)
+
+
+class _Lines:
+    """The lines on which a pattern is found."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
+        self._found = [text.count("\n", 0, found.start()) + 1 for found in pattern.finditer(text)]
+
+    def meet(self, node: ast.stmt) -> bool:
+        return any(node.lineno <= line <= (node.end_lineno or line) for line in self._found)
+
+
+def _may_be_flawed(cls: ast.ClassDef, kept: _Lines, made: _Lines) -> bool:
+    if any(isinstance(each, ast.ClassDef) and _may_be_flawed(each, kept, made) for each in cls.body):
+        return True
+    bases = [name for name in map(_last_name, cls.bases) if not _NO_MODULE.match(name)]
+    methods = [each for each in cls.body if isinstance(each, _Function)] if bases else []
+    surely = any("Module" in name for name in bases)
+    if any(_forgets_super(_Method(each), surely) for each in methods if _begins_otherwise(each)):
+        return True
+    if not kept.meet(cls):
+        methods = [each for each in methods if each.name == "__init__" and made.meet(each)]
+    return _hides_layers(list(map(_Method, methods)))
+
+
+def _begins_otherwise(method: _Function) -> bool:
+    """A constructor that does not begin with that of a base."""
+    if method.name != "__init__":
+        return False
+    first = next((each for each in method.body if not _is_text(each)), None)
+    called = first.value.func if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) else None
+    return not (isinstance(called, ast.Attribute) and called.attr == "__init__")
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+class _Method:
+    """What there is to know of a method: its assignments, and the names that hold no layer made here: arguments, and
+    what loops and comprehensions count through."""
+
+    def __init__(self, node: _Function) -> None:
+        self.name = node.name
+        self.nodes = list(ast.walk(node))
+        self.assigned = [each for each in self.nodes if isinstance(each, _Assignment)]
+        arguments = [each.arg for each in self.nodes if isinstance(each, ast.arg)]
+        loops = (each.target for each in self.nodes if isinstance(each, (ast.comprehension, ast.For)))
+        counted = [each.id for loop in loops for each in ast.walk(loop) if isinstance(each, ast.Name)]
+        self.given = frozenset((*arguments, *counted))
+        self.own = arguments[0] if arguments else ""
+
+    def attribute(self, node: _Assignment) -> str:
+        """The attribute of `self` that is assigned, or nothing."""
+        for target in _targets(node):
+            if isinstance(target, ast.Attribute) and _last_name(target.value) == self.own:
+                return target.attr
+        return ""
+
+    def makes_layer(self, value: ast.expr | None) -> bool:
+        """What a call makes or a local name holds may be one, and a container of such counts, too."""
+        if isinstance(value, ast.Name):
+            return value.id not in self.given
+        if isinstance(value, ast.Call) and not (isinstance(value.func, ast.Name) and value.func.id in _PLAIN_CALLS):
+            return True
+        return any(self.makes_layer(each) for each in _inside(value))
+
+    def filled(self) -> Iterator[str]:
+        """Names of containers to which something is added that may be a layer."""
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS:
+                if any(map(self.makes_layer, node.args)):
+                    yield _last_name(node.func.value)
+            elif isinstance(node, (ast.Assign, ast.AugAssign)) and self.makes_layer(node.value):
+                target = _targets(node)[0]
+                if isinstance(node, ast.AugAssign) or isinstance(target, ast.Subscript):
+                    yield _last_name(target)
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _targets(node: _Assignment) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _forgets_super(constructor: _Method, surely: bool) -> bool:
+    """Something that may be a layer is assigned before the constructor of a base is called, or none is called."""
+    lines = [node.lineno for node in constructor.nodes if isinstance(node, ast.Attribute) and node.attr == "__init__"]
+    assigned = [node for node in constructor.assigned if constructor.attribute(node)]
+    early = [node for node in assigned if not lines or node.lineno <= min(lines)]
+    return any(map(constructor.makes_layer, (node.value for node in early))) or (surely and bool(early) and not lines)
+
+
+def _hides_layers(methods: list[_Method]) -> bool:
+    """An attribute is given a plain list or dictionary of what may be layers, or one that is filled with such."""
+    filled = {name for method in methods for name in method.filled()}
+    return any(_keeps_layers(node, method, filled) for method in methods for node in method.assigned)
+
+
+def _keeps_layers(node: _Assignment, method: _Method, filled: set[str]) -> bool:
+    attribute, value = method.attribute(node), node.value
+    if not attribute:
+        return False
+    if not isinstance(value, ast.Name):
+        return _is_container(value) and (attribute in filled or method.makes_layer(value))
+    # `blocks = []; …; self.blocks = blocks` is the same, in two steps.
+    same = [each for each in method.assigned if value.id in map(_last_name, _targets(each))]
+    return any(_is_container(each.value) and (value.id in filled or method.makes_layer(each.value)) for each in same)
+
+
+def _is_container(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in _MAKERS
+    if isinstance(value, ast.BinOp):
+        return _is_container(value.left) or _is_container(value.right)
+    if isinstance(value, ast.IfExp):
+        return _is_container(value.body) or _is_container(value.orelse)
+    return isinstance(value, (ast.List, ast.Dict, ast.ListComp, ast.DictComp))
+
+
+def _inside(value: ast.expr | None) -> Iterator[ast.expr | None]:
+    """The parts of an expression that it holds, or one of which it is."""
+    if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
+        yield from value.elts
+    elif isinstance(value, ast.Dict):
+        yield from value.values
+    elif isinstance(value, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        yield value.elt
+    elif isinstance(value, ast.DictComp):
+        yield value.value
+    elif isinstance(value, ast.Call):
+        yield from value.args
+    elif isinstance(value, ast.IfExp):
+        yield from (value.body, value.orelse)
+    elif isinstance(value, ast.BinOp):
+        yield from (value.left, value.right)
+    elif isinstance(value, (ast.Starred, ast.NamedExpr, ast.Await)):
+        yield value.value
