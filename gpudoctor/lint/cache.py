@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
+from gpudoctor.lint.entries import Start
 from gpudoctor.lint.examined import Examined
-from gpudoctor.lint.source.file import Unreadable
+from gpudoctor.lint.glance import Glance
+from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.looks import CONTENT, Asked, answer_to, digest_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """Of all results together. Beyond it the oldest ones go."""
 MAX_ENTRY_BYTES = 2 * 1024 * 1024
 _KEPT_OF_FULL = 0.75
+_GLANCES = "glances at "
 
 
 class Cache:
@@ -40,6 +43,9 @@ class Cache:
         self._sources = sources
         self._settings = _settings_of(request) if request.cache else ""
         self._answers: Asked = {}
+        self._contents: dict[str, str] = {}
+        self._glances: dict[str, list[Any]] | None = None
+        self._asked_for = repr(request.paths)
         self._wrote = False
 
     def find(self, path: str) -> Examined | None:
@@ -62,6 +68,48 @@ class Cache:
         text = _packed(examined)
         if len(text) <= MAX_ENTRY_BYTES:
             self._write(self._place(path), text)
+
+    def note_content(self, path: str, digest: str) -> None:
+        """The digest of a file that was just read, so that it need not be read again to compare it."""
+        self._contents[path] = digest
+
+    def find_glance(self, path: str) -> Glance | None:
+        """What an earlier run saw of a file with the same text, without parsing it."""
+        if not self._folder:
+            return None
+        if self._glances is None:
+            self._glances = self._read_glances()
+        try:
+            start, quiet, commented = self._glances[_text_key(path, self._contents[path])]
+            return Glance(Path(path), shown_path(Path(path)), Start(start), bool(quiet), bool(commented))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def keep_glances(self, glances: Iterable[Glance], changed: bool) -> None:
+        """Keep what was seen of the files of this request, if some of it is new."""
+        if not self._folder or not changed:
+            return
+        import json
+
+        plain = {
+            _text_key(str(each.path), self._contents[str(each.path)]): [each.start, each.quiet, each.commented]
+            for each in glances
+            if str(each.path) in self._contents
+        }
+        text = json.dumps(plain, separators=(",", ":"))
+        if len(text) <= MAX_ENTRY_BYTES:
+            self._write(self._place(_GLANCES + self._asked_for), f"{digest_of(text.encode())}\n{text}")
+
+    def _read_glances(self) -> dict[str, list[Any]]:
+        import json
+
+        try:
+            with open(self._place(_GLANCES + self._asked_for), encoding="utf-8") as file:
+                digest, _, rest = file.read(MAX_ENTRY_BYTES + 64).partition("\n")
+            found = json.loads(rest) if digest == digest_of(rest.encode()) else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def close(self) -> None:
         """Make room, where something was added."""
@@ -88,7 +136,12 @@ class Cache:
         # Entries of a project ask the same; and what was read already is what counts, whatever is there by now.
         if (name, path) not in self._answers:
             read = self._sources.known(path) if name == CONTENT else None
-            self._answers[name, path] = read.digest if read is not None else answer_to(name, path)
+            if read is not None:
+                self._answers[name, path] = read.digest
+            elif name == CONTENT and path in self._contents:
+                self._answers[name, path] = self._contents[path]
+            else:
+                self._answers[name, path] = answer_to(name, path)
         return self._answers[name, path]
 
     def _write(self, place: str, text: str) -> None:
@@ -119,6 +172,12 @@ def cache_folder() -> str:
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "Caches", "gpudoctor")
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "gpudoctor")
+
+
+def _text_key(path: str, digest: str) -> str:
+    """Where a file starts something depends on its text, and on whether its name is one of Python's own."""
+    name = os.path.basename(path)
+    return digest + (name if name.startswith("__") else "")
 
 
 def _remove(path: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -12,10 +11,10 @@ from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
-from gpudoctor.lint.listing import Listed, list_files
+from gpudoctor.lint.listing import STDIN, Listed, list_files
+from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
-from gpudoctor.lint.source.looks import remembering
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import dataclass, replace
@@ -23,33 +22,39 @@ from gpudoctor.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from gpudoctor.lint.examined import Examined
+    from gpudoctor.lint.glance import Glance
 
 Watch = Callable[[int, int], None]
 """Is told how many entries are done, and of how many."""
 
-_WORTH_PROCESSES = 50
-"""Entries from which on it is quicker to start processes than to do without."""
+_WORTH_A_PROCESS = 8
+"""Entries from which on it is quicker to start one more process than to do without."""
+_PART = 8
+"""Entries that a process takes at a time: neighbours, because they share what they import."""
+
+_MOST_TOGETHER = 50
+"""Entries that are examined with all their files kept, where there is only one process."""
 
 
-@remembering()
 def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     """Lint the files of a request."""
     # One cache for all entries: programs of a project import the same helpers.
     sources = Sources()
-    listed = list_files(request, sources)
     cache = Cache(request, sources)
+    listed = list_files(request, sources, cache)
     examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
     cache.close()
     unreadable = _unreadable(listed, examined)
     card = request.card(UNREADABLE)
     found = merged(finding for each in examined for finding in each.findings)
     found += [unreadable_finding(file, card) for file in unreadable if card]
+    commented = [each.shown for each in listed.seen if each.commented]
     return Outcome(
-        findings=tuple(wanted(found, request, _source_of(sources), listed.judged, _seen_whole(examined, request))),
+        findings=tuple(wanted(found, request, _source_of(sources), commented, _seen_whole(examined, request))),
         files=listed.count,
         problems=listed.problems,
         failures=tuple(failure for each in examined for failure in each.failures),
-        read=tuple(sorted({*listed.judged}.union(*(each.files for each in examined)))),
+        read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
         unread=() if card else tuple(Problem(file.shown, file.message) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
         lines=lambda path: _lines(path, sources),
@@ -71,17 +76,17 @@ def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examine
     # A helper read through its program has real arguments; on its own it has none.
     for level in (Start.MAIN, Start.WHEN_RUN, Start.NEVER):
         read = frozenset().union(*(each.files for each in examined))
-        files = [file for file, start in listed.starts if start is level and file.shown not in read]
+        files = [file for file in listed.seen if file.start is level and file.shown not in read]
         through = _through_importers(files, work) if level is Start.NEVER else []
         examined += through
         # Where only built-in rules run, it is known what they are about.
         if level is Start.NEVER and all(card.module.startswith(f"{BUILT_IN}.") for card in work.request.rules):
-            files = [file for file in files if file.shown not in listed.quiet]
+            files = [file for file in files if not file.quiet]
         paths = [str(file.path) for file in files if not any(file.shown in each.files for each in through)]
         results = []
         for result in _examine(paths, work):
             results.append(result)
-            watch(len(examined) + len(results), len(listed.starts))
+            watch(len(examined) + len(results), len(listed.seen))
         examined += _not_imported(results) if level is Start.WHEN_RUN else results
     return examined
 
@@ -90,14 +95,14 @@ _MOST_HELPERS = 10
 """Of so many files it is asked which programs of the project import them; more are a whole listing."""
 
 
-def _through_importers(files: Sequence[SourceFile], work: _Work) -> list[Examined]:
+def _through_importers(files: Sequence[Glance], work: _Work) -> list[Examined]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
     found: list[Examined] = []
     for file in files if len(files) <= _MOST_HELPERS else ():
         if any(file.shown in each.files for each in found):
             continue
         # Each of them may use another part of the file.
-        results = list(_examine(importers_of(file, work.sources), work))
+        results = list(_examine(importers_of(file.path, work.sources), work))
         found += [result for result in results if file.shown in result.files]
     listed = {file.shown for file in files}
     return [
@@ -137,57 +142,33 @@ def _execute(paths: Sequence[str], work: _Work) -> Iterator[Examined]:
     # Imported late: where all is known already, the interpreter is not needed.
     from gpudoctor.lint.examine import examine_all
 
-    request = work.request
-    jobs = min(request.jobs or os.cpu_count() or 1, len(paths) // (_WORTH_PROCESSES // 2))
-    if len(paths) < _WORTH_PROCESSES:
-        yield from examine_all(paths, request, work.sources)
+    jobs = processes_for(work.request.jobs, len(paths), _WORTH_A_PROCESS)
+    # What came from standard input is known to this process and these sources alone.
+    if STDIN in work.request.paths or (jobs == 1 and len(paths) <= _MOST_TOGETHER):
+        yield from examine_all(paths, work.request, work.sources)
         return
-    parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
-    if jobs < 2:
-        for part in parts:
-            yield from _examine_part(part)
-        return
-    parts = [(paths[start : start + _PART], request) for start in range(0, len(paths), _PART)]
-    done = 0
-    try:
-        for results in _in_processes(parts, jobs):
-            yield from results
-            done += 1
-    # One was killed, most likely for its memory, or this system has no semaphores: the rest is done here, in turn.
-    except (RuntimeError, OSError, NotImplementedError):
-        yield from examine_all(paths[done * _PART :], request, work.sources)
+    global _kept
+    # What an earlier run in this process has read may have changed.
+    _kept = Sources()
+    parts = [(paths[start : start + _PART], work.request) for start in range(0, len(paths), _PART)]
+    for results in in_processes(_examine_part, parts, jobs):
+        yield from results
 
 
-def _in_processes(parts: Sequence[tuple[Sequence[str], Request]], jobs: int) -> Iterator[list[Examined]]:
-    # Imported late: most calls are about a few files.
-    from concurrent.futures import ProcessPoolExecutor
-
-    pool = ProcessPoolExecutor(jobs, initializer=_die_at_once)
-    try:
-        yield from pool.map(_examine_part, parts)
-    finally:
-        # After an interrupt, what has not begun must not begin.
-        pool.shutdown(cancel_futures=True)
-
-
-_PART = 8
-"""Entries that a process takes at a time: neighbours, because they share what they import. Then it forgets their files,
-so that a large tree takes no more memory than a small one."""
-
-
-def _die_at_once() -> None:
-    """An interrupt from the keyboard reaches all processes: the others need not show a traceback each."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@remembering()
 def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
     from gpudoctor.lint.examine import examine_all
 
+    global _kept
+    if _kept.size > _MOST_KEPT:
+        _kept = Sources()
     paths, request = part
-    return list(examine_all(paths, request, Sources()))
+    return list(examine_all(paths, request, _kept))
+
+
+_kept = Sources()
+"""Files that this process has read for earlier parts: the middle of a large project is imported by all of it."""
+_MOST_KEPT = 3_000_000
+"""Characters of them, whose trees take about 30 times as many bytes."""
 
 
 def _unreadable(listed: Listed, examined: Sequence[Examined]) -> list[Unreadable]:

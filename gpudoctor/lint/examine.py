@@ -13,11 +13,12 @@ from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
+from gpudoctor.lint.source.dismiss import telling_names
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.looks import noting
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.record import dataclass, field, replace
-from gpudoctor.registry import load
+from gpudoctor.registry import BUILT_IN, load
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -49,6 +50,9 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     entry = project.module_of(Path(path))
     if entry is None:
         return Examined(shown_path(Path(path)), unreadable=tuple(project.unreadable), partly=True)
+    # Where only built-in rules run, it is known what they are about.
+    if all(card.module.startswith(f"{BUILT_IN}.") for card in request.rules):
+        project.followed = telling_names
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []
     with failures.of(f"executing {shown} on paper"):

@@ -17,7 +17,6 @@ from gpudoctor.lint.source.project import Project
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudoctor.lint.source.file import SourceFile
     from gpudoctor.lint.source.project import Sources
 
 MOST_FILES = 600
@@ -26,16 +25,16 @@ MOST_CANDIDATES = 4
 """So many programs are tried for one file, the nearest ones first."""
 
 
-def importers_of(file: SourceFile, sources: Sources) -> list[str]:
+def importers_of(file: Path, sources: Sources) -> list[str]:
     """Scripts that may import the file, the nearest first: they act as a main program and mention its name."""
-    project = Project(file.path, sources)
+    project = Project(file, sources)
     paths, _ = collect([project.root], ())
     if len(paths) > MOST_FILES:
         return []
-    names = [os.fsencode(file.path.stem), os.fsencode(file.path.parent.name)]
-    if file.path.stem == "__init__":
+    names = [os.fsencode(file.stem), os.fsencode(file.parent.name)]
+    if file.stem == "__init__":
         del names[0]
-    found = sorted(_candidates(paths, file.path, names), key=lambda ranked: ranked[:2])
+    found = sorted(_candidates(paths, file, names), key=lambda ranked: ranked[:2])
     return [path for _, _, path in found[:MOST_CANDIDATES]]
 
 

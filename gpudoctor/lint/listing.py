@@ -6,28 +6,36 @@ import ast
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
-from gpudoctor.lint.dismiss import says_nothing
 from gpudoctor.lint.entries import Start, start_of
+from gpudoctor.lint.glance import Glance, glance, glance_at_all
+from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.discover import collect, concerns_training
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.looks import digest_of
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.lint.source.scripts import started_in
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.cache import Cache
     from gpudoctor.lint.task import Request
 
 STDIN = "-"
 NOTEBOOK = "this is a notebook, which is not read: `jupyter nbconvert --to script` makes a program of it"
 _MOST_TREES = 200
-"""Of more files the syntax trees are not all kept at once."""
+"""Of more files the syntax trees are not all kept at once, but made again where a file is executed."""
+_PART = 25
+"""Of those, so many are looked at in one go, and by one process where there are several."""
+_WORTH_A_PROCESS = 100
+_WORTH_KEEPING = 20
+"""Of fewer files what was seen is not kept: parsing them takes no time, and hooks name other files each time."""
 _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
 
@@ -36,21 +44,17 @@ _MOST_HELPERS = 40
 class Listed:
     """The files of a request.
 
-    `starts` are those to execute, with how surely each is the start of a program; `quiet` the shown paths of those
-    without an entry that are about nothing that a built-in rule is about; `judged` those whose comments are looked at;
-    `count` also counts those that have nothing to do with training.
+    `seen` are those that could say something; `count` also counts those that have nothing to do with training.
     """
 
-    starts: tuple[tuple[SourceFile, Start], ...]
-    quiet: frozenset[str]
-    judged: tuple[str, ...]
+    seen: tuple[Glance, ...]
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     count: int
 
 
-def list_files(request: Request, sources: Sources) -> Listed:
-    """Find the files of a request, and read those that could say something about training."""
+def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
+    """Find the files of a request, and look at those that could say something about training."""
     named = [path for path in request.paths if path != STDIN]
     # The text of a notebook is often valid Python, in which nothing would be found.
     notebooks = [path for path in named if path.endswith(".ipynb") and os.path.isfile(path)]
@@ -60,58 +64,69 @@ def list_files(request: Request, sources: Sources) -> Listed:
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem(path, NOTEBOOK) for path in notebooks]
     problems += [Problem("", message) for message in messages]
-    plain = [path for path in paths if _concerns_training(path)]
-    thin = [path for path in paths if path not in set(plain) and _could_start(path, named, bool(plain))]
-    read = _reading(request, sources, plain, thin)
-    looks = [_look(source, keep_tree=len(plain) <= _MOST_TREES) for source in read]
-    found = [look for look in looks if isinstance(look, _Look)]
+    plain, thin = _sorted_out(paths, named, cache)
+    looks = _glances_at(plain, request, sources, cache)
+    if STDIN in request.paths:
+        looks.append(_look(_stdin(request, sources)))
+    helped = (_starting_through_helpers(path, sources) for path in thin)
+    looks += [glance(source) for source in helped if source is not None]
     return Listed(
-        starts=tuple((look.file, look.start) for look in found),
-        quiet=frozenset(look.file.shown for look in found if look.quiet),
-        judged=tuple(look.file.shown for look in found),
+        seen=tuple(_with_commands([look for look in looks if isinstance(look, Glance)])),
         unreadable=tuple(look for look in looks if isinstance(look, Unreadable)),
         problems=tuple(problems),
         count=len(paths) + (STDIN in request.paths),
     )
 
 
-class _Look(NamedTuple):
-    """What was seen of a file."""
-
-    file: SourceFile
-    start: Start
-    quiet: bool
-
-
-def _reading(
-    request: Request, sources: Sources, plain: Sequence[Path], thin: Sequence[Path]
-) -> Iterator[SourceFile | Unreadable]:
-    for path in plain:
-        yield _read(path, sources)
-    if STDIN in request.paths:
-        yield _stdin(request, sources)
-    for path in thin:
-        source = _starting_through_helpers(path, sources)
-        if source is not None:
-            yield source
+def _sorted_out(paths: Sequence[Path], named: Sequence[str], cache: Cache) -> tuple[list[Path], list[Path]]:
+    """The files that name training, and those that do not and may yet start it through helpers of their own."""
+    plain, others = [], []
+    for path in paths:
+        raw = _raw(path)
+        # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
+        # they stand.
+        if raw is None or concerns_training(raw) or b"gpudoctor:" in raw:
+            plain.append(path)
+            if raw is not None and len(raw) <= MAX_FILE_BYTES:
+                cache.note_content(os.path.realpath(path), digest_of(raw))
+        elif str(path) in named or path.name == "__main__.py" or b"__main__" in raw:
+            others.append(path)
+    # In a folder of files that have nothing to do with training, none is looked at but those that were named.
+    return plain, [path for path in others if plain or str(path) in named]
 
 
-def _look(source: SourceFile | Unreadable, keep_tree: bool) -> _Look | Unreadable:
-    if isinstance(source, Unreadable):
-        return source
-    start = _start_of(source)
-    look = _Look(source, start, start is Start.NEVER and says_nothing(source))
-    # Of many files most are not executed, and the others later.
-    if not keep_tree:
-        source.forget_tree()
-    return look
+def _glances_at(paths: Sequence[Path], request: Request, sources: Sources, cache: Cache) -> list[Glance | Unreadable]:
+    if len(paths) < _WORTH_KEEPING:
+        return [_look(_read(path, sources)) for path in paths]
+    known = {path: old for path in paths if (old := cache.find_glance(os.path.realpath(path))) is not None}
+    new = [path for path in paths if path not in known]
+    # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
+    if len(new) <= _MOST_TREES:
+        fresh = {path: _look(_read(path, sources)) for path in new}
+    else:
+        parts = [list(map(str, new[start : start + _PART])) for start in range(0, len(new), _PART)]
+        jobs = processes_for(request.jobs, len(new), _WORTH_A_PROCESS)
+        found = (look for part in in_processes(glance_at_all, parts, jobs) for look in part)
+        fresh = dict(zip(new, found, strict=True))
+    looks = [known.get(path) or fresh[path] for path in paths]
+    cache.keep_glances([look for look in looks if isinstance(look, Glance)], changed=bool(new))
+    return looks
 
 
-def _start_of(file: SourceFile) -> Start:
-    found = start_of(file.tree, file.path.name)
-    root, marked = project_root(os.path.dirname(file.path)) if found is Start.NEVER else ("", False)
-    # `[project.scripts]` starts a function by its name, so the file itself does nothing.
-    return Start.MAIN if marked and started_in(str(file.path), root) else found
+def _look(source: SourceFile | Unreadable) -> Glance | Unreadable:
+    return glance(source) if isinstance(source, SourceFile) else source
+
+
+def _with_commands(looks: Sequence[Glance]) -> Iterator[Glance]:
+    """`[project.scripts]` starts a function by its name, so the file itself does nothing."""
+    roots: dict[str, tuple[str, bool]] = {}
+    for look in looks:
+        folder = os.path.dirname(look.path)
+        if look.start is Start.NEVER and folder not in roots:
+            roots[folder] = project_root(folder)
+        root, marked = roots.get(folder, ("", False))
+        is_command = look.start is Start.NEVER and marked and started_in(str(look.path), root)
+        yield look._replace(start=Start.MAIN) if is_command else look
 
 
 def is_excluded(path: str, request: Request) -> bool:
@@ -133,29 +148,12 @@ def _missing(path: str) -> Problem:
     return Problem(path, f"there is no such file or folder{hint}")
 
 
-def _concerns_training(path: Path) -> bool:
-    """What cannot be opened is read all the same: reading says why it cannot."""
-    raw = _raw(path)
-    # Our own directives are judged wherever they stand.
-    return raw is None or concerns_training(raw) or b"gpudoctor:" in raw
-
-
-def _could_start(path: Path, named: Sequence[str], among_others: bool) -> bool:
-    """A file without a word about training that may yet start it through helpers of its own.
-
-    In a folder of files that have nothing to do with training, none is looked at.
-    """
-    if str(path) in named:
-        return True
-    return among_others and (path.name == "__main__.py" or b"__main__" in (_raw(path) or b""))
-
-
 def _raw(path: Path) -> bytes | None:
     if not os.path.isfile(path):
         return None
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_FILE_BYTES)
+            return file.read(MAX_FILE_BYTES + 1)
     except OSError:
         return None
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.dismiss import says_nothing
 from gpudoctor.lint.entries import Start, start_of
+from gpudoctor.lint.source.dismiss import says_nothing, telling_names
 from gpudoctor.lint.source.file import SourceFile, parse_text
 
 LAYERS = """
@@ -64,6 +64,31 @@ def test_layers_alone_say_nothing():
 def test_what_comes_close_is_executed(old: str, new: str):
     assert old in LAYERS
     assert not says_nothing(parsed(LAYERS.replace(old, new)))
+
+
+def test_only_what_comes_close_and_its_users_are_executed():
+    text = """
+import torch
+from torch.distributed import send as give
+
+def loss(x):
+    return x.mean()
+
+def hand_over(x):
+    give(x, dst=1)
+
+def step(x):
+    hand_over(x)
+
+class Clock:
+    def stop(self):
+        return loss(self)
+"""
+    assert telling_names(parsed(text)) == {"hand_over", "step"}
+
+
+def test_what_happens_at_the_top_concerns_all():
+    assert telling_names(parsed("import torch\nmodel = torch.nn.DataParallel(net)\ndef f():\n    pass\n")) is None
 
 
 def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path):

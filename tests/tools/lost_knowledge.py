@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
+from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.listing import list_files
+from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.lint.task import Request
 from gpudoctor.lint.values.event import Backward, Escape, Event, Forward, MakeLoader, Wrap
@@ -66,7 +68,9 @@ def _read(name: str, options: argparse.Namespace, found: Found, seen: dict[str, 
     began = time.process_time()
     sources = Sources()
     request = Request(paths=(".",), rules=(), known=())
-    starts = [file for file, start in list_files(request, sources).starts if start is not Start.NEVER]
+    seen_files = list_files(request, sources, Cache(request, sources)).seen
+    read = [sources.read(str(each.path)) for each in seen_files if each.start is not Start.NEVER]
+    starts = [file for file in read if isinstance(file, SourceFile)]
     for file in sorted(starts, key=lambda file: not TRAINS.search(file.text))[: options.entries]:
         if time.process_time() - began > options.seconds:
             print(f"{name}: out of time", file=sys.stderr)

@@ -72,7 +72,10 @@ def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
     m.frames.append(module_frame(scope, file))
     m.frame.base_depth = m.store.depth
     mentioned = _mentioned(file.source.tree)
+    followed = m.project.followed(file.source)
     for name in m.names_in(scope):
+        if followed is not None and name not in followed:
+            continue
         values = m.read((scope, name))
         only = values.only if values is not None else None
         # Imported functions are read where they stand.

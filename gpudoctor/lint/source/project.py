@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
@@ -55,12 +55,15 @@ class Sources:
     def __init__(self) -> None:
         self._read: dict[str, SourceFile | Unreadable] = {}
         self._shown: dict[str, SourceFile | Unreadable] = {}
+        self.size = 0
+        """Characters that were read."""
 
     def read(self, path: str) -> SourceFile | Unreadable:
         """The file at a path without links."""
         if path not in self._read:
             source = self._read[path] = read_source(Path(path))
             self._shown[source.shown] = source
+            self.size += len(source.text) if isinstance(source, SourceFile) else 0
         found = self._read[path]
         note(CONTENT, path, found.digest)
         return found
@@ -82,7 +85,8 @@ class Project:
     """What an entry script can import from its own project. Libraries are no part of it.
 
     No module outside of `root` and the entry's folder is ever read. `unreadable` lists files that were asked for in
-    vain, `limits` what was left unread because there was too much of it, each once.
+    vain, `limits` what was left unread because there was too much of it, each once. Where the start turns out to be
+    no entry, `followed` tells which of its functions and classes are worth following; None means all.
     """
 
     def __init__(self, start: Path, sources: Sources | None = None) -> None:
@@ -92,6 +96,7 @@ class Project:
         self.root = Path(root)
         self.unreadable: list[Unreadable] = []
         self.limits: list[str] = []
+        self.followed: Callable[[SourceFile], frozenset[str] | None] = lambda file: None
         self._root = root
         self._sources = sources or Sources()
         self._roots = search_roots(self._entry_folder, root)

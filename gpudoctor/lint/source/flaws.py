@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 # Bases that are no modules whatever project they are from.
 _NO_MODULE = re.compile(
-    r"(?:object|ABC|Generic|Protocol|NamedTuple|TypedDict|Function|TestCase|Dataset|Thread|\w*(?:Enum|Flag)"
-    r"|str|int|float|dict|list|tuple|set|type|Dict|List|\w*(?:Config|Error|Exception|Warning|Output|Tokenizer))$"
+    r"(?:object|ABC|Generic|Protocol|NamedTuple|TypedDict|Function|TestCase|Thread|\w*(?:Enum|Flag)"
+    r"|str|int|float|dict|list|tuple|set|type|Dict|List|\w*(?:Config|Error|Exception|Warning|Output|Tokenizer|Dataset"
+    r"|Processor|ProcessorMixin|ConfigMixin|Backend|Callback|Criteria|Cache|Distribution|Kernel|Pickler|Tracer|Mode"
+    r"|Variable|Buffer|Handler|Manager|Quantizer))$"
 )
 # What gives no layer, called by its bare name.
 _PLAIN_CALLS = frozenset(
@@ -32,13 +34,12 @@ _KEPT = re.compile(rf"self\.\w+(?:: [^=\n]{{1,80}})? {_DISPLAY}")
 _MADE = re.compile(_DISPLAY)
 
 
-def holds_flaws(tree: ast.Module, text: str) -> bool:
-    """Some class in the file may be one of modules, and one that registers not all its layers, or does so too early."""
+def flawed_classes(tree: ast.Module, text: str) -> Iterator[str]:
+    """Classes that may be modules, and that register not all their layers, or do so too early."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    if not classes:
-        return False
-    kept, made = _Lines(_KEPT, text), _Lines(_MADE, text)
-    return any(_may_be_flawed(each, kept, made) for each in classes)
+    if classes:
+        kept, made = _Lines(_KEPT, text), _Lines(_MADE, text)
+        yield from (each.name for each in classes if _may_be_flawed(each, kept, made))
 
 
 class _Lines:

@@ -2,7 +2,7 @@
 
 Most files of a large project define layers and compute. To execute every function of them on paper takes a hundred
 times as long as to see that they neither wrap, shard, load, train nor talk to other ranks. What is looked for here is
-wider than any rule: where something comes close, the file is executed.
+wider than any rule: where something comes close, the functions and classes in which it stands are executed.
 
 In such a file it is never known who else is there, so that all rules about what is missing are silent. What is left
 are wrappers, ranks and what they exchange, loaders, gradients, clocks, dropped moves and classes of layers. To save,
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flaws import holds_flaws
+from gpudoctor.lint.source.flaws import flawed_classes
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
@@ -79,23 +79,45 @@ _GPU = r"cuda|\.to\(|device|gpu|prepare"
 
 def says_nothing(file: SourceFile) -> bool:
     """Nothing in this file comes close to what rules are about. Only for files without an entry."""
+    return telling_names(file) == frozenset()
+
+
+def telling_names(file: SourceFile) -> frozenset[str] | None:
+    """The functions and classes of a file without an entry that come close; None where all of it has to be executed."""
     text = file.text
     # A comment of ours may be of use, or of none.
     if "gpudoctor:" in text:
-        return False
+        return None
+    # Whoever keeps layers has a name for them.
+    found = set(flawed_classes(file.tree, text)) if _LAYERS.search(text) else set()
     spots = {*_words_in(text), *_dropped_moves_in(text)}
     if spots:
         imported = _imported_in(node for node in file.tree.body if not isinstance(node, _DEFINITIONS))
         # `from torch.distributed import send as give` makes a word of `give`.
         for name in (name for name, path in imported.items() if _is_telling(path)):
             if name == "*":
-                return False
+                return None
             spots.update(_positions(name, text))
-        names = _names_in(_statements_at(file.tree.body, _lines_at(sorted(spots), text)), imported)
-        if any(map(_is_telling, names)) or (_any(_CLOCK, names) and re.search(_GPU, text)):
-            return False
-    # Whoever keeps layers has a name for them.
-    return not (_LAYERS.search(text) and holds_flaws(file.tree, text))
+        lines = _lines_at(sorted(spots), text)
+        gpu = bool(re.search(_GPU, text))
+        for statement in _standing_on(lines, file.tree.body):
+            names = _names_in(_parts_on(lines, statement), imported)
+            if any(map(_is_telling, names)) or (gpu and _any(_CLOCK, names)):
+                if not isinstance(statement, _DEFINITIONS):
+                    return None
+                found.add(statement.name)
+    return frozenset(_with_users(found, file))
+
+
+def _with_users(found: set[str], file: SourceFile) -> set[str]:
+    """Who calls what is telling, or derives from it, tells something, too."""
+    names, todo = set(found), list(found)
+    while todo:
+        lines = _lines_at(list(_positions(todo.pop(), file.text)), file.text)
+        users = {each.name for each in _standing_on(lines, file.tree.body) if isinstance(each, _DEFINITIONS)}
+        todo += users - names
+        names |= users
+    return names
 
 
 def _any(pattern: str, names: set[str]) -> bool:
@@ -157,19 +179,25 @@ def _lines_at(offsets: list[int], text: str) -> list[int]:
     return lines
 
 
-def _statements_at(body: list[ast.stmt], lines: list[int]) -> Iterator[ast.AST]:
-    """The statements that stand on some of the lines: of classes the methods. Imports too, wherever they stand."""
+def _standing_on(lines: list[int], body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that stand on some of the lines, and all that define nothing."""
     for statement in body:
         if isinstance(statement, _DEFINITIONS):
             first = min([statement.lineno, *(each.lineno for each in statement.decorator_list)])
             here = bisect_left(lines, first)
             if here == len(lines) or lines[here] > (statement.end_lineno or first):
                 continue
-        if isinstance(statement, ast.ClassDef):
-            yield from (*statement.bases, *statement.keywords, *statement.decorator_list)
-            yield from _statements_at(statement.body, lines)
-        else:
-            yield statement
+        yield statement
+
+
+def _parts_on(lines: list[int], statement: ast.stmt) -> Iterator[ast.AST]:
+    """The statement, or of a class the methods that stand on some of the lines."""
+    if isinstance(statement, ast.ClassDef):
+        yield from (*statement.bases, *statement.keywords, *statement.decorator_list)
+        for inner in _standing_on(lines, statement.body):
+            yield from _parts_on(lines, inner)
+    else:
+        yield statement
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,56 @@
+"""A glance at a file: whether it starts something, and whether it says anything, without executing it on paper."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gpudoctor.lint.entries import Start, start_of
+from gpudoctor.lint.source.dismiss import says_nothing
+from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+
+
+class Glance(NamedTuple):
+    """What was seen of a file: `path` without links, and `shown` to users.
+
+    `quiet` says that it has no entry and is about nothing that a built-in rule is about, `commented` that comments in
+    it speak to us.
+    """
+
+    path: Path
+    shown: str
+    start: Start
+    quiet: bool
+    commented: bool
+
+
+_COMMENT = re.compile(r"gpudoctor|noqa[^\n]*GPU", re.IGNORECASE)
+
+
+def glance(source: SourceFile) -> Glance:
+    """Look at a file that was read."""
+    start = start_of(source.tree, source.path.name)
+    quiet = start is Start.NEVER and says_nothing(source)
+    return Glance(source.path, source.shown, start, quiet, bool(_COMMENT.search(source.text)))
+
+
+def glance_at_all(paths: Sequence[str]) -> list[Glance | Unreadable]:
+    """Look at many files, one after the other: no more than one tree is kept at a time."""
+    was_enabled = gc.isenabled()
+    # Trees hold no cycles: the collector would look at them again and again for nothing.
+    gc.disable()
+    try:
+        return [_glance_at(path) for path in paths]
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _glance_at(path: str) -> Glance | Unreadable:
+    # A link that leads nowhere is known by its own name.
+    source = read_source(Path(os.path.realpath(path) if os.path.exists(path) else path))
+    return glance(source) if isinstance(source, SourceFile) else source
