@@ -79,6 +79,8 @@ class GpuProcess:
     name: Field[str] = NOT_ASKED
     ours: bool = False
     """Whether it belongs to the program that asks."""
+    graphics: bool = False
+    """Whether it draws on a display, and computes nothing."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ class Surroundings:
     """None where nobody has looked for GPUs."""
     interfaces: tuple[str, ...] = ()
     cpus: int | None = None
+    adapters: tuple[str, ...] = ()
+    """InfiniBand and RoCE adapters that are up."""
+    peer_access: bool = False
+    """Whether some GPUs can read each other's memory."""
 
     def number(self, name: str) -> int | None:
         value = self.environment.get(name, "").strip()
@@ -111,7 +115,8 @@ def _local_rank(value: str, here: Surroundings) -> Look:
         return "none", f"{value!r} is no number", ""
     effect = f"this rank should take GPU {rank} of those that it sees"
     seen = here.visibility
-    if seen is not None and seen.devices and rank >= len(seen.devices):
+    # A launcher that gives each rank its own GPU leaves it LOCAL_RANK all the same.
+    if seen is not None and len(seen.devices) > 1 and rank >= len(seen.devices):
         there = _count(len(seen.devices), "GPU")
         return effect, f"it sees {there}: torch.cuda.set_device({rank}) raises `invalid device ordinal`", ""
     return _fine(effect)
@@ -139,13 +144,13 @@ def _port(value: str, here: Surroundings) -> Look:
     return "none", f"{value!r} is no port", _set("MASTER_PORT", "29500")
 
 
-def _off(effect: str, doubt: str) -> Looker:
-    """A switch that takes something away."""
+def _off(effect: str, doubt: str, matters: Callable[[Surroundings], object] = lambda here: True) -> Looker:
+    """A switch that takes something away, which `matters` where it is there."""
 
     def look(value: str, here: Surroundings) -> Look:
         if value.strip().lower() in ("", "0", "false", "no", "off"):
             return _fine("nothing: switched off, as by default")
-        return effect, doubt, ""
+        return (effect, doubt, "") if matters(here) else _fine(effect)
 
     return look
 
@@ -225,7 +230,7 @@ def _capabilities(value: str, here: Surroundings) -> Look:
 
 
 def _renamed(new: str) -> Looker:
-    return lambda value, here: (f"old name of {new}", f"newer torch reads {new}", f"export {new}={value}")
+    return lambda value, here: _fine(f"old name of {new}, which torch still reads, with a warning")
 
 
 def _count(number: int, what: str) -> str:
@@ -249,13 +254,16 @@ LOOKS: dict[str, Looker] = {
     "MASTER_PORT": _port,
     "NCCL_P2P_DISABLE": _off(
         "GPUs of one node exchange data through the machine's memory",
-        "several times slower where they could reach each other directly",
+        "several times slower than directly, as GPUs of this machine could",
+        lambda here: here.peer_access,
     ),
     "NCCL_SHM_DISABLE": _off(
         "ranks of one node talk over the network", "where GPUs cannot reach each other directly, much slower"
     ),
     "NCCL_IB_DISABLE": _off(
-        "NCCL leaves InfiniBand and RoCE alone and uses TCP", "nodes with such adapters talk many times slower"
+        "NCCL leaves InfiniBand and RoCE alone and uses TCP",
+        "this machine has such adapters, and nodes talk many times slower without",
+        lambda here: here.adapters,
     ),
     "NCCL_SOCKET_IFNAME": _interfaces("NCCL", exact=False),
     "GLOO_SOCKET_IFNAME": _interfaces("gloo", exact=True),

@@ -28,6 +28,9 @@ _REASONS: dict[int, tuple[Absence, str]] = {
 }
 
 
+_INVALID_ARGUMENT = 2
+
+
 class Nvml:
     """pynvml, with a `Field` for each answer."""
 
@@ -57,6 +60,9 @@ class Nvml:
         if answer.value is None:
             return answer
         value = answer.value[0]
+        # A driver does not know the numbers of fields that came after it.
+        if value.nvmlReturn == _INVALID_ARGUMENT:
+            return absent("the driver is too old to know this field", Absence.OLD_DRIVER)
         if value.nvmlReturn != 0:
             return self._reason(self.pynvml.NVMLError(value.nvmlReturn))
         kinds = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")

@@ -92,11 +92,19 @@ def put_together(answers: Mapping[str, Answers], environment: Mapping[str, str],
     devices = every(TorchDevice)
     where = visibility(gpus, devices, environment)
     around, network = last(System, System()), last(Network, Network())
-    here = Surroundings(environment, where, tuple(each.name for each in network.interfaces), _usable_cpus(around))
+    pairs = every(GpuPair)
+    here = Surroundings(
+        environment,
+        where,
+        interfaces=tuple(each.name for each in network.interfaces),
+        cpus=_usable_cpus(around),
+        adapters=tuple(port.device for port in network.rdma if port.state == "ACTIVE"),
+        peer_access=any(pair.p2p_read.value == "ok" for pair in pairs),
+    )
     return Inventory(
         driver=driver,
         gpus=gpus,
-        pairs=every(GpuPair),
+        pairs=pairs,
         torch=_torch(last(TorchView, TorchView()), trouble.get("torch", "")),
         torch_devices=devices,
         visibility=where,

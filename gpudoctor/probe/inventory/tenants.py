@@ -26,13 +26,17 @@ class _ProcessV1(ctypes.Structure):
 
 
 def processes(nvml: Nvml, handle: Any) -> Field[tuple[GpuProcess, ...]]:
-    """The processes that compute on a GPU, by their memory."""
+    """The processes that compute or draw on a GPU, by their memory."""
     answer = first(
         lambda: nvml.ask("DeviceGetComputeRunningProcesses_v3", handle),
         lambda: nvml.ask("DeviceGetComputeRunningProcesses_v2", handle),
         lambda: nvml.call(lambda: _processes_v1(nvml, handle)),
     )
-    return answer.then(_described)
+    drawing = first(
+        lambda: nvml.ask("DeviceGetGraphicsRunningProcesses_v3", handle),
+        lambda: nvml.ask("DeviceGetGraphicsRunningProcesses_v2", handle),
+    )
+    return answer.then(lambda found: _described(found, drawing.or_else([])))
 
 
 def _processes_v1(nvml: Nvml, handle: Any) -> list[Any]:
@@ -46,8 +50,12 @@ def _processes_v1(nvml: Nvml, handle: Any) -> list[Any]:
     return list(found[: min(count.value, _MOST)])
 
 
-def _described(found: list[Any]) -> tuple[GpuProcess, ...]:
-    entries = [GpuProcess(each.pid, _memory(each.usedGpuMemory), _name(each.pid), _ours(each.pid)) for each in found]
+def _described(computing: list[Any], drawing: list[Any]) -> tuple[GpuProcess, ...]:
+    entries = [
+        GpuProcess(each.pid, _memory(each.usedGpuMemory), _name(each.pid), _ours(each.pid), graphics=graphics)
+        for found, graphics in ((computing, False), (drawing, True))
+        for each in found
+    ]
     return tuple(sorted(entries, key=lambda each: -each.memory.or_else(0)))
 
 

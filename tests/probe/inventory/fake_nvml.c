@@ -326,25 +326,29 @@ int nvmlDeviceGetCpuAffinity(Handle handle, u32 size, u64 *out) {
     return 0;
 }
 
-/* One process: `pid`, holding `used`. */
-static int processes(int gpu, u32 *n, void *out, size_t size) {
-    u32 there = text(gpu, "pid", NULL) ? 1 : 0, room = *n;
+/* One process: `pid`, holding `used`; and one that draws, `drawing_pid`. */
+static int processes(int gpu, const char *who, u32 *n, void *out, size_t size) {
+    u32 there = text(gpu, who, NULL) ? 1 : 0, room = *n;
     *n = there;
     if (there > room) return TOO_SMALL;
     if (there) {
         memset(out, 0, size);
-        *(u32 *)out = (u32)number(gpu, "pid", 0);
+        *(u32 *)out = (u32)number(gpu, who, 0);
         *(u64 *)((char *)out + 8) = MIB * number(gpu, "used", 4);
     }
     return 0;
 }
 int nvmlDeviceGetComputeRunningProcesses(Handle handle, u32 *n, void *out) {
     TRY(index_of(handle), "DeviceGetComputeRunningProcesses");
-    return processes(index_of(handle), n, out, 16);
+    return processes(index_of(handle), "pid", n, out, 16);
 }
 #ifndef OLD_DRIVER
 int nvmlDeviceGetComputeRunningProcesses_v3(Handle handle, u32 *n, void *out) {
     TRY(index_of(handle), "DeviceGetComputeRunningProcesses_v3");
-    return processes(index_of(handle), n, out, 24);
+    return processes(index_of(handle), "pid", n, out, 24);
+}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(Handle handle, u32 *n, void *out) {
+    TRY(index_of(handle), "DeviceGetGraphicsRunningProcesses_v3");
+    return processes(index_of(handle), "drawing_pid", n, out, 24);
 }
 #endif

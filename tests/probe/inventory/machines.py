@@ -114,7 +114,12 @@ MACHINES = {
     "forbidden": f"gpus 2\n{H100}\n" + failing(_FORBIDDEN, 4),
     "strangers": "gpus 2\ngpu.0.pid 4194303\ngpu.0.used 600\ngpu.1.used 12000",
     "mixed": "gpus 3\ngpu.name NVIDIA RTX A6000\ngpu.2.name NVIDIA GeForce RTX 3090",
-    "narrow": "gpus 2\ngpu.lanes_max 16\ngpu.1.lanes 4\ngpu.1.busy 97\ngpu.0.lanes 4\ngpu.pcie_max 4\ngpu.pcie 1",
+    "narrow": "gpus 2\ngpu.lanes_max 16\ngpu.1.lanes 4\ngpu.1.busy 97\ngpu.1.used 20000\n"
+    "gpu.0.lanes 4\ngpu.pcie_max 4\ngpu.pcie 1",
+    "woken-up": "gpus 2\ngpu.busy 100\ngpu.pcie 1\ngpu.lanes 4",
+    "desktop": "gpus 1\ngpu.drawing_pid 4194303\ngpu.used 1500\ngpu.busy 20",
+    "one-bridge": f"gpus 3\n{H100}\ngpu.0.nvlink_peer 1\ngpu.1.nvlink_peer 0\ngpu.2.nvlinks_up 0",
+    "switch-lost": f"gpus 3\n{H100}\ngpu.2.nvlinks_up 0",
     "link-down": f"gpus 4\n{H100}\ngpu.3.nvlinks_up 16",
     "reset-needed": "gpus 1\ngpu.recovery 1",
     "prohibited": "gpus 1\ngpu.compute_mode 2",

@@ -17,7 +17,9 @@ TWO = Visibility(tuple(Visible(index, gpu=known(index)) for index in range(2)))
 
 
 def look(name: str, value: str, **others: str) -> Variable:
-    here = Surroundings({name: value, **others}, TWO, interfaces=("eth0", "lo", "ib0"), cpus=16)
+    here = Surroundings(
+        {name: value, **others}, TWO, ("eth0", "lo", "ib0"), cpus=16, adapters=("mlx5_0",), peer_access=True
+    )
     return next(each for each in variables(here) if each.name == name)
 
 
@@ -124,7 +126,8 @@ def test_without_gpus_no_value_is_doubted() -> None:
         ("NCCL_DEBUG", "loud", {}, "none", "no level"),
         ("TORCH_DISTRIBUTED_DEBUG", "DETAIL", {}, "compared across ranks", "three times"),
         ("TORCH_DISTRIBUTED_DEBUG", "1", {}, "none", "will raise"),
-        ("NCCL_ASYNC_ERROR_HANDLING", "1", {}, "old name", "TORCH_NCCL_ASYNC_ERROR_HANDLING"),
+        ("NCCL_ASYNC_ERROR_HANDLING", "1", {}, "old name of TORCH_NCCL_ASYNC_ERROR_HANDLING", ""),
+        ("NCCL_IB_DISABLE", "1", {}, "uses TCP", "has such adapters"),
         ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", {}, "does not end", "for ever"),
         ("NVIDIA_TF32_OVERRIDE", "0", {}, "no library", "slower"),
         ("NVIDIA_DRIVER_CAPABILITIES", "compute", {}, "container", "no NVML"),
@@ -165,6 +168,16 @@ def test_what_variables_do(name: str, value: str, others: dict[str, str], effect
 )
 def test_misspelt_names(wrong: str, right: str) -> None:
     assert meant(wrong) == right
+
+
+def test_what_is_switched_off_must_be_there_to_matter() -> None:
+    here = Surroundings({"NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": "1"}, TWO)
+    assert [each.doubt for each in variables(here)] == ["", ""]
+
+
+def test_a_rank_with_a_gpu_of_its_own_may_have_any_local_rank() -> None:
+    one = Visibility((Visible(0, gpu=known(5)),), "5")
+    assert variables(Surroundings({"LOCAL_RANK": "5"}, one))[0].doubt == ""
 
 
 def test_a_misspelt_name_does_nothing() -> None:

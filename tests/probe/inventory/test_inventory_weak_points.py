@@ -72,7 +72,9 @@ def found(inventory: Inventory) -> dict[str, WeakPoint]:
     return {point.name: point for point in points}
 
 
-@pytest.mark.parametrize("machine", ["eight-h100", "one-gpu", "bridged", "consumer", "newer-binding"])
+@pytest.mark.parametrize(
+    "machine", ["eight-h100", "one-gpu", "bridged", "one-bridge", "consumer", "newer-binding", "woken-up"]
+)
 def test_healthy_machines_have_no_weak_points(fleet: Fleet, machine: str) -> None:
     inventory = replace(fleet[machine], system=SYSTEM, torch=replace(TORCH, architectures=known(("sm_80", "sm_90"))))
     inventory = replace(inventory, system=replace(SYSTEM, nvidia_pci=absent("")))
@@ -100,7 +102,7 @@ def test_a_machine_without_gpus_is_none_of_our_concern() -> None:
         ("old-driver", "gpu-in-use", Severity.WARNING, "computes on GPU 1"),
         ("bad-rows", "row-remapping-pending", Severity.WARNING, "GPU 0"),
         ("bad-rows", "row-remapping-failed", Severity.ERROR, "GPU 1"),
-        ("slowed", "slowed-down", Severity.WARNING, "345 of 1980 MHz"),
+        ("slowed", "slowed-down", Severity.WARNING, "GPU 2 is slowed down ("),
         ("mismatch", "driver-mismatch", Severity.ERROR, "different versions"),
         ("no-permission", "driver-forbidden", Severity.ERROR, "permissions"),
         ("one-lost", "gpu-lost", Severity.ERROR, "GPU 2 is lost"),
@@ -109,6 +111,9 @@ def test_a_machine_without_gpus_is_none_of_our_concern() -> None:
         ("mixed", "mixed-models", Severity.PERF, "2 x NVIDIA RTX A6000, 1 x NVIDIA GeForce RTX 3090"),
         ("narrow", "link-narrow", Severity.WARNING, "GPU 1 is on 4 of 16 PCIe lanes"),
         ("narrow", "link-slow", Severity.WARNING, "PCIe 1 instead of 4"),
+        ("switch-lost", "nvlink-down", Severity.ERROR, "GPU 2 has 0 NVLinks up"),
+        ("desktop", "gpu-draws", Severity.INFO, "GPU 0 is used by a display"),
+        ("narrow", "gpu-in-use", Severity.WARNING, "GPU 1"),
         ("link-down", "nvlink-down", Severity.WARNING, "GPU 3 has 16 NVLinks up"),
         ("reset-needed", "recovery-needed", Severity.ERROR, "reset"),
         ("prohibited", "compute-mode", Severity.ERROR, "prohibited"),
@@ -279,7 +284,9 @@ class TestSurroundings:
     def test_memlock_matters_with_rdma_only(self) -> None:
         system = replace(SYSTEM, memlock=known(Limit(8 * 2**20, 8 * 2**20)))
         assert not found(replace(HEALTHY, system=system))
-        network = Network(rdma=(RdmaPort("mlx5_0", 1, "ACTIVE", "200 Gb/sec"),))
+        roce = Network(rdma=(RdmaPort("mlx5_0", 1, "ACTIVE", "25 Gb/sec", "Ethernet"),))
+        assert found(replace(HEALTHY, system=system, network=roce))["memlock-limited"].severity is Severity.INFO
+        network = Network(rdma=(RdmaPort("mlx5_0", 1, "ACTIVE", "200 Gb/sec", "InfiniBand"),))
         assert (
             found(replace(HEALTHY, system=system, network=network))["memlock-limited"].remedy == "ulimit -l unlimited"
         )

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.probe.inventory.weak.point import WeakPoint, named, visible_gpus
+from gpudoctor.probe.inventory.weak.point import WeakPoint, named, visible_gpus, works
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu, GpuPair, Inventory, PcieLink
 
-_UNDER_LOAD = 50
-"""Percent of utilisation from which the current state of a link counts: at rest it is turned down to save power."""
 _FAR = "SYS"
 
 
@@ -65,7 +63,7 @@ def _slot(gpu: Gpu) -> Iterator[WeakPoint]:
 
 
 def _loaded(gpu: Gpu) -> Iterator[WeakPoint]:
-    if gpu.utilization.or_else(0) >= _UNDER_LOAD:
+    if works(gpu):
         yield from link_under_load(gpu.index, gpu.pcie)
 
 
@@ -102,14 +100,22 @@ def link_under_load(gpu: int, link: PcieLink) -> Iterator[WeakPoint]:
 
 
 def _nvlinks(inventory: Inventory) -> Iterator[WeakPoint]:
-    """Links that are down where the GPU's twins have them up. All down is normal: cards without a bridge."""
+    """Links that are down where the GPU's twins have them up.
+
+    All down is normal for cards that lie beside others with a bridge; only switches join every GPU.
+    """
     best: Counter[str] = Counter()
+    addresses = {gpu.pci.or_else("") for gpu in inventory.gpus}
+    switched = False
     for gpu in inventory.gpus:
         if gpu.nvlink.value is not None:
             best[gpu.name.or_else("")] = max(best[gpu.name.or_else("")], gpu.nvlink.value.active)
+            switched = switched or any(peer not in addresses for peer in gpu.nvlink.value.peers)
     for gpu in inventory.gpus:
         link = gpu.nvlink.value
         expected = best[gpu.name.or_else("")]
+        if link is not None and link.active == 0 and not switched:
+            continue
         if link is not None and link.active < expected:
             yield WeakPoint(
                 "nvlink-down",

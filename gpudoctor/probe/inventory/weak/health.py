@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory.field import Absence, Field
 from gpudoctor.probe.inventory.slowdown import BY_NAME, REASONS
-from gpudoctor.probe.inventory.weak.point import WeakPoint, gib
+from gpudoctor.probe.inventory.weak.point import WeakPoint, works
 from gpudoctor.record import fields
 
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ _MEMORY_GUIDE = "NVIDIA's GPU memory error management guide"
 _NEAR_LIMIT = 3
 """Degrees below the temperature at which clocks fall."""
 _LOWERED = 0.95
-_TAKEN = 2**30
-"""Bytes. A driver at rest holds less, displays too."""
-_BUSY = 10
-"""Percent of the last moment."""
-
 _RECOVERY = {
     "reset": "sudo nvidia-smi --gpu-reset -i {ids}   (after all programs on it have ended)",
     "bus-reset": "sudo nvidia-smi --gpu-reset -i {ids}   (after all programs on it have ended)",
@@ -161,7 +156,8 @@ def _slowed(gpu: Gpu) -> Iterator[WeakPoint]:
     reasons = gpu.slowed_by.or_else(())
     harmful = [reason for reason in REASONS if reason.name in reasons and reason.harm == "warn"]
     if harmful:
-        clock, best = gpu.clock_sm.value, gpu.clock_sm_max.value
+        # At rest clocks are low in any case.
+        clock, best = (gpu.clock_sm.value, gpu.clock_sm_max.value) if works(gpu) else (None, None)
         speed = f" to {clock} of {best} MHz" if clock and best else ""
         yield WeakPoint(
             "slowed-down",
@@ -209,46 +205,6 @@ def _power(gpu: Gpu) -> Iterator[WeakPoint]:
             source="the GPU's own default",
             gpus=(gpu.index,),
         )
-
-
-def _others(gpu: Gpu) -> Iterator[WeakPoint]:
-    """Other processes, or what they leave to see where the driver does not show them."""
-    processes = [each for each in gpu.processes.or_else(()) if not each.ours]
-    memory = gpu.memory.value
-    taken = memory.used if memory is not None else 0
-    if processes:
-        first = processes[0]
-        who = f"{first.name.or_else('a process')} (PID {first.pid})" + (
-            f" and {len(processes) - 1} more" if processes[1:] else ""
-        )
-        what, remedy = f"{who} compute{'' if processes[1:] else 's'} on {{gpus}}", "nvidia-smi -i {ids}"
-    elif taken > _TAKEN and not _cut_up(gpu):
-        # Containers do not see the processes of others.
-        what, remedy = (
-            "{gpus} {is} in use by something that cannot be seen from here",
-            "nvidia-smi -i {ids}",
-        )
-    elif gpu.utilization.or_else(0) >= _BUSY:
-        what, remedy = f"{{gpus}} {{is}} {gpu.utilization} % busy", "nvidia-smi -i {ids}"
-    else:
-        return
-    held = f"{gib(taken)} of {gib(memory.total)} taken" if memory is not None else "memory taken"
-    yield WeakPoint(
-        "gpu-in-use",
-        Severity.WARNING,
-        f"{what} ({held})",
-        "figures taken now are not this machine's own, and less memory is free",
-        f"{remedy}   (on the host), then end it or leave this GPU out with CUDA_VISIBLE_DEVICES",
-        figure=taken / 2**30,
-        unit="GiB",
-        expectation=f"below {_TAKEN / 2**30:.0f} GiB, no other process",
-        source="NVML",
-        gpus=(gpu.index,),
-    )
-
-
-def _cut_up(gpu: Gpu) -> bool:
-    return bool(gpu.mig.or_else(False))
 
 
 def _mode(gpu: Gpu) -> Iterator[WeakPoint]:
@@ -318,7 +274,6 @@ _LOOKS: tuple[Callable[[Gpu], Iterator[WeakPoint]], ...] = (
     _slowed,
     _hot,
     _power,
-    _others,
     _mode,
     _mig,
     _persistence,

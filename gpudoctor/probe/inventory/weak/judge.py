@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.inventory.weak import connections, health, software, surroundings, xids
+from gpudoctor.probe.inventory.weak import connections, health, software, surroundings, tenancy, xids
 from gpudoctor.probe.inventory.weak.point import WeakPoint, merged
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Inventory
 
-_PARTS = (software, health, xids, connections, surroundings)
+_PARTS = (software, health, xids, tenancy, connections, surroundings)
 
 
 def weak_points(inventory: Inventory) -> tuple[WeakPoint, ...]:

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu, Inventory
 
 
+CONTEXT = 200 * 2**20
+"""Bytes that a program takes before it has allocated anything."""
+_LOADED = 50
+
+
 @dataclass(frozen=True)
 class WeakPoint:
     """One thing that is wrong, or will be in the way.
@@ -65,6 +70,13 @@ def _filled(point: WeakPoint) -> WeakPoint:
         return text
 
     return replace(point, what=fill(point.what), why=fill(point.why), remedy=fill(point.remedy))
+
+
+def works(gpu: Gpu) -> bool:
+    """Whether somebody computes on it, so that clocks and links are turned up. The load alone is no sign: a GPU that
+    the driver has just woken up says that it is 100 % busy."""
+    used = gpu.memory.get().used if gpu.memory.known else 0
+    return gpu.utilization.or_else(0) >= _LOADED and used >= CONTEXT
 
 
 def visible_gpus(inventory: Inventory) -> tuple[Gpu, ...]:

@@ -102,10 +102,12 @@ def _memlock(inventory: Inventory) -> Iterator[WeakPoint]:
     active = [port for port in inventory.network.rdma if port.state == "ACTIVE"]
     if limit is None or limit.soft is None or not active:
         return
+    # Any Mellanox card shows itself here; on one node NCCL has no use for it.
+    grave = any(port.layer == "InfiniBand" for port in active)
     docker = inventory.system.container.or_else("") in ("docker", "podman")
     yield WeakPoint(
         "memlock-limited",
-        Severity.WARNING,
+        Severity.WARNING if grave else Severity.INFO,
         f"only {gib(limit.soft)} of memory may be locked, and there is RDMA ({active[0].device})",
         "NCCL cannot register its buffers with the adapter: `ibv_reg_mr failed`, or TCP instead of InfiniBand",
         "docker run --ulimit memlock=-1 ..." if docker else "ulimit -l unlimited",
