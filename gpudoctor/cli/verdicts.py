@@ -67,8 +67,8 @@ def _table(steps: Sequence[StepResult], style: Style) -> Iterator[str]:
     for row in rows:
         yield f"  {_setup(row):<34}{_figures(row)}"
     yield from _epochs(row for row in steps if row.seconds_per_epoch is not None)
-    if rows and not rows[0].meaningful:
-        yield style.paint(f"  times {rows[0].note}", "dim")
+    for note in dict.fromkeys(row.note for row in rows if row.note):
+        yield style.paint(f"  times {note}", "dim")
 
 
 def _epochs(rows: Iterable[StepResult]) -> Iterator[str]:

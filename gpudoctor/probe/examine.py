@@ -117,7 +117,7 @@ def plan_for(machine: Machine, wishes: Wishes) -> Plan:
 
 def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller) -> Report:
     """The report with what ranks on this machine found out."""
-    with inventory.Sampler(_uuids(report.machine)) as sampler:
+    with inventory.Sampler(report.machine[0].used_by(plan.world.size)) as sampler:
         rounds = _Rounds(plan, wishes, tell)
         # What is known until then is worth a report.
         with contextlib.suppress(KeyboardInterrupt):
@@ -126,10 +126,6 @@ def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller) -> Rep
     report = replace(report, checks=(*report.checks, *loaded))
     found = concluded(report, plan, rounds.states, rounds.broken, sampler.samples)
     return replace(found, interrupted=not rounds.over)
-
-
-def _uuids(machines: tuple[Machine, ...]) -> list[str]:
-    return [gpu.uuid for machine in machines for gpu in machine.gpus]
 
 
 class _Rounds:
@@ -295,7 +291,7 @@ def _epochs(plan: Plan, facts: Facts) -> tuple[StepResult, ...]:
 def _ceiling(plan: Plan, facts: Facts) -> float | None:
     """TFLOP/s that the slowest device reaches in a large matrix product."""
     rates = [done.get("devices-alike", {}).get("tflops") for done in facts.values()]
-    known = [max(rate.values()) for rate in rates if isinstance(rate, dict)]
+    known = [max(rate.values()) for rate in rates if isinstance(rate, dict) and rate]
     return min(known, default=None)
 
 

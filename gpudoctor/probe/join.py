@@ -135,7 +135,10 @@ def take_part(
     if text is None:
         return None
     plan = plans.read(text)
-    with scratch() as folder, inventory.Sampler([gpu.uuid for gpu in machine.gpus]) as sampler:
+    with (
+        scratch() as folder,
+        inventory.Sampler(machine.used_by(plan.world.nodes.count(plan.world.nodes[place.rank]))) as sampler,
+    ):
         if place.local_rank == 0:
             board.put(f"folder/{place.node}", str(folder))
         state = _watched(board, place, plan, folder, worker, timeout, watcher)

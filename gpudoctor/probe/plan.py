@@ -19,21 +19,26 @@ DEFAULT_STRATEGIES = ("single", "data_parallel", "ddp")
 
 @dataclass(frozen=True)
 class Pace:
-    """How long the measured part takes: steps before the clock starts, blocks, and seconds a block should take."""
+    """How long the measured part takes: steps before the clock starts, blocks, and seconds a block should take.
+
+    `use_seconds` is for how long the devices are kept at work where their utilisation is to be seen: the driver looks
+    back for up to a second, and is asked four times a second.
+    """
 
     warm_up: int
     blocks: int
     block_seconds: float
     largest_message: int
     """Bytes of the largest message of the bandwidth sweep."""
+    use_seconds: float
 
 
 PACES = {
-    "quick": Pace(5, 5, 0.1, 1 << 26),
-    "normal": Pace(10, 8, 0.15, 1 << 28),
-    "thorough": Pace(20, 15, 0.4, 1 << 30),
+    "quick": Pace(5, 5, 0.1, 1 << 26, 2.5),
+    "normal": Pace(10, 8, 0.15, 1 << 28, 5.0),
+    "thorough": Pace(20, 15, 0.4, 1 << 30, 10.0),
 }
-ON_CPU = Pace(1, 3, 0.02, 1 << 20)
+ON_CPU = Pace(1, 3, 0.02, 1 << 20, 0.0)
 """Speed is not judged there: enough to see that every path works."""
 
 
@@ -60,10 +65,9 @@ class World:
         """Whether speed says anything: every rank has a GPU of its own."""
         return self.device == "cuda" and not self.shared
 
-    @property
-    def devices(self) -> int:
-        """How many devices train: on a CPU, ranks stand in for them."""
-        return 1 if self.shared else self.size
+    def meaningful_for(self, strategy: str) -> bool:
+        """Whether the speed of a strategy says anything: a single rank has a shared GPU to itself."""
+        return self.meaningful or (self.device == "cuda" and strategy == "single")
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,12 @@ class Plan:
 
     @property
     def pace(self) -> Pace:
-        """How long to measure here."""
+        """How long to measure what all ranks do together."""
         return PACES[self.pace_name] if self.world.meaningful else ON_CPU
+
+    def pace_of(self, strategy: str) -> Pace:
+        """How long to measure a strategy: one rank alone has a shared GPU to itself."""
+        return PACES[self.pace_name] if self.world.meaningful_for(strategy) else ON_CPU
 
 
 def written(plan: Plan) -> str:

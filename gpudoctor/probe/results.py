@@ -99,8 +99,16 @@ class Machine:
     @property
     def visible(self) -> int:
         """How many GPUs torch may use here."""
+        return len(self._visible)
+
+    def used_by(self, ranks: int) -> list[str]:
+        """The UUIDs of the GPUs that so many ranks use: those that are hidden from torch or left over idle rightly."""
+        return self._visible[:ranks]
+
+    @property
+    def _visible(self) -> list[str]:
         fact = self.torch.get("visible_gpus")
-        return len(fact.value) if fact is not None and isinstance(fact.value, list) else 0
+        return fact.value if fact is not None and isinstance(fact.value, list) else []
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def _all(plan: Plan) -> Iterator[Stage]:
     for each in EXAMINATIONS:
         yield Stage(each.name, each.asks, each.work, each.seconds)
     for trial in trials_of(plan):
-        yield Stage(trial.name, trial.asks, trial.work, trial.seconds(plan.pace))
+        yield Stage(trial.name, trial.asks, trial.work, trial.seconds(plan.pace_of(trial.strategy)))
     for epoch in epochs_of(plan):
         yield Stage(epoch.name, epoch.asks, epoch.work, epoch.seconds)
     yield Stage(SWEEP.name, SWEEP.asks, SWEEP.work, SWEEP.seconds)

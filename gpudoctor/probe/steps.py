@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Samples = Mapping[str, Sequence[tuple[float, float]]]
 """Utilisation by GPU: pairs of `time.time()` and percent."""
 
+_LOOKS_BACK = 1.0
+_ENOUGH = 4
+"""Samples of utilisation below which nothing is said."""
+
 CPU_NOTE = "on a CPU: shows that it works, says nothing of speed"
 SHARED_NOTE = "several ranks share one GPU: shows that it works, says nothing of speed"
 
@@ -45,8 +49,8 @@ def step_result(trial: Trial, ranks: Mapping[int, Mapping[str, Any]], world: Wor
         first_loss=max(facts["first_loss"] for facts in parts),
         last_loss=worst(facts["last_loss"] for facts in parts),
         utilisation=_utilisation(samples, first["began"], first["ended"]),
-        meaningful=world.meaningful,
-        note=SHARED_NOTE if world.shared else CPU_NOTE if world.device == "cpu" else "",
+        meaningful=world.meaningful_for(trial.strategy),
+        note="" if world.meaningful_for(trial.strategy) else SHARED_NOTE if world.shared else CPU_NOTE,
     )
 
 
@@ -64,7 +68,9 @@ def _utilisation(samples: Samples, began: float, ended: float) -> tuple[Utilisat
     found = []
     for uuid, every in samples.items():
         during = tuple((at - began, percent) for at, percent in every if began <= at <= ended)
-        mean = sum(percent for _, percent in during) / len(during) if during else None
+        # The driver looks back for up to a second: what it says before that is about the time before.
+        settled = [percent for at, percent in during if at >= _LOOKS_BACK]
+        mean = sum(settled) / len(settled) if len(settled) >= _ENOUGH else None
         found.append(Utilisation(uuid, mean, during))
     return tuple(found)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.probe.plan import Pace, Plan, world_sizes
 from gpudoctor.probe.strategies import BY_NAME, Strategy
 from gpudoctor.probe.workloads import cifar10, linear, transformer
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.probe.context import Context, Facts
@@ -29,6 +29,8 @@ class Trial:
     strategy: str
     size: int
     scaling: str = "weak"
+    shows_use: bool = False
+    """Whether the utilisation of the devices is read from this one, so that it must last."""
 
     @property
     def name(self) -> str:
@@ -44,7 +46,7 @@ class Trial:
 
     def seconds(self, pace: Pace) -> float:
         """After that it counts as hung: twenty times what is planned, and half a minute for the first kernels."""
-        return 30.0 + 20 * 2 * pace.blocks * pace.block_seconds
+        return 30.0 + 20 * (2 * pace.blocks * pace.block_seconds + pace.use_seconds)
 
     def work(self, ctx: Context) -> Facts:
         """Train and time it on the ranks that take part; the others hand over nothing."""
@@ -58,16 +60,25 @@ class Trial:
 
 def trials_of(plan: Plan) -> Iterator[Trial]:
     """What is trained under this plan, the single device first: it is what the others are held against."""
+    found = list(_trials(plan))
+    # The heaviest workload on the most devices that are not shared.
+    good = [trial for trial in found if plan.world.meaningful_for(trial.strategy) and trial.scaling == "weak"]
+    widest = max(good, key=lambda trial: (trial.strategy != "data_parallel", trial.size), default=None)
+    heaviest = [trial for trial in good if widest and (trial.strategy, trial.size) == (widest.strategy, widest.size)]
+    for trial in found:
+        yield replace(trial, shows_use=bool(heaviest) and trial == heaviest[-1])
+
+
+def _trials(plan: Plan) -> Iterator[Trial]:
     world = plan.world
-    largest = world.size
     for workload in plan.workloads:
         if "single" in plan.strategies:
             yield Trial(workload, "single", 1)
         for strategy in plan.strategies:
-            sizes = _sizes(strategy, workload, plan, largest)
+            sizes = _sizes(strategy, workload, plan, world.size)
             yield from (Trial(workload, strategy, size) for size in sizes)
-        if "ddp" in plan.strategies and world.meaningful and largest > 1 and workload != "linear":
-            yield Trial(workload, "ddp", largest, "strong")
+        if "ddp" in plan.strategies and world.meaningful and world.size > 1 and workload != "linear":
+            yield Trial(workload, "ddp", world.size, "strong")
 
 
 def _sizes(strategy: str, workload: str, plan: Plan, largest: int) -> tuple[int, ...]:
@@ -127,9 +138,14 @@ def _measured(trial: Trial, strategy: Strategy, workload: Workload, group: Any, 
     ctx.mark("warm-up")
     first_loss = _loss(workload, model, inputs, labels, ctx)
     count = _steps_a_block(trial, steps, ctx)
-    ctx.mark(f"{ctx.plan.pace.blocks} blocks of {count} steps")
+    pace = ctx.plan.pace_of(trial.strategy)
+    ctx.mark(f"{pace.blocks} blocks of {count} steps")
     began = time.time()
-    seconds = _blocks(steps, count, ctx)
+    seconds = _blocks(steps, count, pace, ctx)
+    if trial.shows_use:
+        # As many on each rank: the first one has told the length of a block.
+        steps(count * round(pace.use_seconds / pace.block_seconds))
+        ctx.synchronize()
     facts: Facts = {
         "seconds": seconds,
         "steps": count,
@@ -145,7 +161,7 @@ def _measured(trial: Trial, strategy: Strategy, workload: Workload, group: Any, 
     if trial.strategy == "ddp" and trial.size > 1 and ctx.plan.world.meaningful:
         ctx.mark("the same without communication")
         with model.no_sync():
-            facts["seconds_without_communication"] = _blocks(steps, count, ctx)
+            facts["seconds_without_communication"] = _blocks(steps, count, pace, ctx)
     return facts
 
 
@@ -196,7 +212,7 @@ def _flops(workload: Workload, model: Any, inputs: Any, labels: Any, ctx: Contex
 
 def _steps_a_block(trial: Trial, steps: Any, ctx: Context) -> int:
     """How many steps fill a block, as the first rank sees it after the warm-up; the same on all ranks."""
-    pace = ctx.plan.pace
+    pace = ctx.plan.pace_of(trial.strategy)
     steps(pace.warm_up)
     began = ctx.clock()
     steps(max(1, pace.warm_up // 2))
@@ -207,9 +223,9 @@ def _steps_a_block(trial: Trial, steps: Any, ctx: Context) -> int:
     return int(ctx.store.get(key))
 
 
-def _blocks(steps: Any, count: int, ctx: Context) -> list[float]:
+def _blocks(steps: Any, count: int, pace: Pace, ctx: Context) -> list[float]:
     seconds = []
-    for _ in range(ctx.plan.pace.blocks):
+    for _ in range(pace.blocks):
         began = ctx.clock()
         steps(count)
         seconds.append(ctx.clock() - began)

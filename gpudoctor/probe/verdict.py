@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe.inventory.speeds import nvlink_speed
-from gpudoctor.probe.results import Bandwidth, Check, Link, Machine, StepResult, Verdict
+from gpudoctor.probe.results import Bandwidth, Check, Link, Machine, StepResult, Utilisation, Verdict
 from gpudoctor.probe.steps import efficiency_range, noisy
 from gpudoctor.record import dataclass
 
@@ -191,11 +191,14 @@ def gpus_busy(world: World, steps: Sequence[StepResult]) -> Check:
     name = "gpus-busy"
     if world.device == "cpu":
         return Check(name, Verdict.SKIPPED, reason="there is no GPU")
-    row, _ = _widest(steps, "weak")
-    row = row or next((each for each in reversed(steps) if each.strategy == "single"), None)
-    seen = [each for each in row.utilisation if each.mean is not None] if row else []
+    row = max(
+        (each for each in steps if _told(each)), key=lambda each: (each.world_size, len(_told(each))), default=None
+    )
+    seen = _told(row) if row else []
     if row is None or not seen:
         return Check(name, Verdict.INCONCLUSIVE, reason="no utilisation was sampled: NVML is missing or too slow")
+    # One rank alone uses one GPU: the others idle rightly.
+    seen = sorted(seen, key=lambda each: -(each.mean or 0.0))[: row.world_size]
     least = min(seen, key=lambda each: each.mean or 0.0)
     share = least.mean or 0.0
     enough = share >= BUSY and (world.shared or len(seen) >= row.world_size)
@@ -214,6 +217,11 @@ def gpus_busy(world: World, steps: Sequence[StepResult]) -> Check:
         if enough
         else "see `nvidia-smi dmon`: a GPU that idles in the reference step waits for the others or is not used",
     )
+
+
+def _told(row: StepResult) -> list[Utilisation]:
+    """The GPUs of which enough was seen during this trial."""
+    return [each for each in row.utilisation if each.mean is not None] if row.meaningful else []
 
 
 def bus_bandwidth(world: World, machines: Sequence[Machine], rows: Iterable[Bandwidth]) -> Check:

@@ -249,7 +249,7 @@ def of_this_machine(what: str) -> Recording:
     """What the ranks hand over here, and the verdicts that come of it, to be read before they are kept."""
     stock = inventory.take_stock()
     plan = plan_for(stock, Wishes())
-    with inventory.Sampler([gpu.uuid for gpu in stock.gpus]) as sampler:
+    with inventory.Sampler(stock.used_by(plan.world.size)) as sampler:
         found = run_round(plan)
     report = concluded(Report((stock,)), plan, found.states, {}, sampler.samples)
     # The name of a machine, its addresses and its variables are nobody's business.
