@@ -18,7 +18,7 @@ from tests.tools.make_recordings import FOLDER, healthy, made_up, no_gpu, one_gp
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from gpudoctor.probe.page import page_of
+from gpudoctor.probe.page import page_of, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,6 +149,21 @@ def test_a_gpu_without_samples_is_no_bug() -> None:
     report = healthy()
     steps = tuple(replace(row, utilisation=(Utilisation("GPU-x", None),)) for row in report.steps)
     assert "Utilisation was not sampled: NVML is missing" in page_of(replace(report, steps=steps))
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ([str(cpu) for cpu in range(192)], "0-191"),
+        (["0", "1", "2", "5", "7", "8"], "0-2, 5, 7-8"),
+        (["[0, 1, 2, 3]", "[4, 5, 6, 7]"], "0-3; 4-7"),
+        (["0", "1"], "0, 1"),
+        (["nccl", "gloo", "2"], "nccl, gloo, 2"),
+        ([], ""),
+    ],
+)
+def test_long_lists_of_numbers_are_short(found: list[str], shown: str) -> None:
+    assert words.value(Fact(found)) == shown
 
 
 def test_hostile_names_stay_text() -> None:

@@ -37,6 +37,7 @@ _SHOWN = (
 
 
 _BYTES = ("memory_total", "memory_free", "memory_used", "memory_limit", "shm_total", "shm_free", "memlock")
+_UNITS = {"temperature": "°C", "power_limit": "W", "clock_sm": "MHz", "clock_sm_max": "MHz"}
 _ELSEWHERE = ("host", "wsl", "trouble", "nvml_indices", "visible_gpus", "not_finished")
 
 
@@ -241,4 +242,5 @@ def _told_fact(name: str, fact: Fact) -> str:
     """A field that is known, with what its number counts."""
     if name in _BYTES and not isinstance(fact.value, (str, list)):
         return words.size(fact.value)
-    return words.value(fact) or "none"
+    unit = _UNITS.get(name, "")
+    return f"{words.value(fact)}\N{NO-BREAK SPACE}{unit}" if unit else words.value(fact) or "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from gpudoctor.probe.results import Direction, Fact, Interval, Report, StepResult, Verdict
 
@@ -103,7 +104,30 @@ def value(fact: Fact | None) -> str:
         return ""
     if isinstance(fact.value, bool):
         return "yes" if fact.value else "no"
-    return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)
+    if isinstance(fact.value, float):
+        return number(fact.value)
+    if isinstance(fact.value, list):
+        return ranges(fact.value) or ", ".join(fact.value)
+    return str(fact.value)
+
+
+def ranges(found: Sequence[str]) -> str:
+    """Numbers, or lists of numbers, with a dash for those that follow each other; empty where they are something else.
+
+    A server has two hundred CPUs, and their numbers would fill the page.
+    """
+    if any(text.startswith("[") for text in found):
+        parts = [ranges(text.strip("[]").split(", ")) for text in found]
+        return "; ".join(parts) if all(parts) else ""
+    if len(found) < 3 or not all(text.isdecimal() for text in found):
+        return ""
+    runs: list[list[int]] = []
+    for each in sorted(map(int, found)):
+        if runs and each == runs[-1][1] + 1:
+            runs[-1][1] = each
+        else:
+            runs.append([each, each])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def workload(name: str) -> str:
