@@ -25,7 +25,7 @@ def machine(inventory: own.Inventory) -> Machine:
     host = inventory.system.host.or_else("this machine")
     return Machine(
         host=host,
-        gpus=tuple(Gpu(gpu.index, _key(gpu), dict(_gpu(gpu))) for gpu in inventory.gpus),
+        gpus=tuple(_gpus(inventory)),
         links=tuple(_links(inventory)),
         system=dict(_system(inventory)),
         torch=dict(_torch(inventory)),
@@ -90,6 +90,18 @@ def fact(field: Field[Any]) -> Fact:
     if isinstance(value, list):
         return Fact([str(each) for each in value])
     return Fact(value if isinstance(value, (str, int, float, bool)) else str(value))
+
+
+def _gpus(inventory: own.Inventory) -> Iterator[Gpu]:
+    """Those that the driver tells; where it tells nothing (AMD, WSL, some containers), those that torch sees."""
+    for gpu in inventory.gpus:
+        yield Gpu(gpu.index, _key(gpu), dict(_gpu(gpu)))
+    if inventory.gpus:
+        return
+    for device in inventory.torch_devices:
+        unknown = fact(inventory.driver.count)
+        facts = {"name": Fact(device.name), "capability": Fact(device.capability), "memory_total": Fact(device.memory)}
+        yield Gpu(device.index, device.uuid.or_else(f"cuda:{device.index}"), {**facts, "utilization": unknown})
 
 
 def _key(gpu: own.Gpu) -> str:

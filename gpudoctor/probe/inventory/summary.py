@@ -90,7 +90,7 @@ def _software(inventory: Inventory) -> Iterator[tuple[str, str]]:
 def _gpus(inventory: Inventory) -> Iterator[tuple[str, str]]:
     if not inventory.gpus:
         others = inventory.torch_devices
-        seen = f"torch sees {len(others)} x {others[0].name}, NVML none" if others else "none"
+        seen = f"{len(others)} x {others[0].name}, as torch sees them" if others else "none"
         yield "GPUs", seen
         return
     kinds = Counter((gpu.name.or_else("?"), _size(gpu)) for gpu in inventory.gpus)

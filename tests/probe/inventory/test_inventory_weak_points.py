@@ -240,6 +240,21 @@ class TestDriver:
         point = found(replace(HEALTHY, driver=Driver(none, none, none), gpus=()))["nvml-missing"]
         assert "NVIDIA_DRIVER_CAPABILITIES" in point.remedy
 
+    def test_amd_has_no_nvml(self) -> None:
+        none = absent("libnvidia-ml.so.1 is not there", Absence.NO_DRIVER)
+        rocm = replace(TORCH, cuda=absent("ROCm"), rocm=known("6.3"), architectures=known(("gfx942",)))
+        system = replace(SYSTEM, nvidia_pci=known(()))
+        devices = (TorchDevice(0, "AMD Instinct MI300X", memory=192 << 30),)
+        where = Visibility((Visible(0, known("GPU-amd")),))
+        inventory = Inventory(
+            Driver(none, none, none), torch=rocm, torch_devices=devices, system=system, visibility=where
+        )
+        assert not found(inventory)
+        machine = contract.machine(inventory)
+        assert [gpu.facts["name"].value for gpu in machine.gpus] == ["AMD Instinct MI300X"]
+        assert "libnvidia-ml" in machine.gpus[0].facts["utilization"].because
+        assert machine.visible == 1
+
     def test_a_gpu_fewer_than_the_machine_has(self) -> None:
         system = replace(SYSTEM, nvidia_pci=known(("0000:10:00.0", "0000:20:00.0")))
         one = replace(HEALTHY.gpus[0], pci=known("00000000:10:00.0"))

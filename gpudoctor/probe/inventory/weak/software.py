@@ -37,7 +37,8 @@ def has_gpu(inventory: Inventory) -> bool:
 
 def _driver(inventory: Inventory) -> Iterator[WeakPoint]:
     driver, system = inventory.driver.version, inventory.system
-    if driver.known:
+    # AMD's GPUs have no NVML, and need none.
+    if driver.known or inventory.torch.rocm.known:
         return
     if driver.absence is Absence.MISMATCH:
         module = system.nvidia_module.or_else("another version")
