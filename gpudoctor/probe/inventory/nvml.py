@@ -12,7 +12,7 @@ from typing import Any
 from gpudoctor.probe.inventory import links, tenants
 from gpudoctor.probe.inventory.facts import Driver, Gpu, GpuPair, Memory, MigInstance, RemappedRows
 from gpudoctor.probe.inventory.field import Absence, Field, absent
-from gpudoctor.probe.inventory.nvml_calls import Nvml, first
+from gpudoctor.probe.inventory.nvml_calls import Nvml, first, load
 from gpudoctor.probe.inventory.slowdown import in_words
 
 _COMPUTE_MODES = {0: "default", 1: "exclusive-thread", 2: "prohibited", 3: "exclusive-process"}
@@ -29,7 +29,7 @@ def read() -> Iterator[str | Driver | Gpu | GpuPair]:
     """The driver, each GPU, each pair of GPUs, and before each of them what it will be."""
     yield "the driver"
     try:
-        import pynvml
+        pynvml = load()
     except ImportError:
         missing = absent("nvidia-ml-py is not installed (pip install nvidia-ml-py)", Absence.NOT_INSTALLED)
         yield Driver(missing, missing, missing)

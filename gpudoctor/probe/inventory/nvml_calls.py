@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,15 @@ _REASONS: dict[int, tuple[Absence, str]] = {
 _INVALID_ARGUMENT = 2
 
 
+def load() -> Any:
+    """pynvml, of the package nvidia-ml-py. Raises ImportError where that is not installed."""
+    with warnings.catch_warnings():
+        # The package that is called pynvml itself warns that it is the wrong one, and works.
+        warnings.simplefilter("ignore")
+        import pynvml
+    return pynvml
+
+
 class Nvml:
     """pynvml, with a `Field` for each answer."""
 
@@ -47,7 +57,9 @@ class Nvml:
     def call(self, question: Callable[[], Any]) -> Field[Any]:
         """The answer, or the reason in words."""
         try:
-            return known(question())
+            answer = question()
+            # nvidia-ml-py before 11.5 hands out names as bytes.
+            return known(answer.decode(errors="replace") if isinstance(answer, bytes) else answer)
         except self.pynvml.NVMLError as error:
             return self._reason(error)
         except (AttributeError, TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudoctor.probe.inventory.errand import Answers, Errand
 from gpudoctor.probe.inventory.facts import Glance, Moment
-from gpudoctor.probe.inventory.nvml_calls import Nvml, first
+from gpudoctor.probe.inventory.nvml_calls import Nvml, first, load
 from gpudoctor.probe.inventory.plain import from_plain
 from gpudoctor.probe.inventory.slowdown import in_words
 
@@ -24,8 +24,7 @@ _READY_WITHIN = 3.0
 def read() -> Iterator[str | Glance]:
     """Every GPU, four times a second, until this process is ended."""
     yield "NVML"
-    import pynvml
-
+    pynvml = load()
     nvml = Nvml(pynvml)
     pynvml.nvmlInit()
     handles = [handle for index in range(pynvml.nvmlDeviceGetCount()) if (handle := _handle(nvml, index)) is not None]

@@ -18,7 +18,10 @@ def read() -> Iterator[str | TorchView | TorchDevice]:
     """Torch without its GPUs, then with them, then each of them; before each, what it will be."""
     yield "import torch"
     try:
-        import torch
+        with warnings.catch_warnings():
+            # It is not for us to fail where somebody has made warnings errors.
+            warnings.simplefilter("ignore")
+            import torch
     except (ImportError, OSError) as error:
         yield _missing(error)
         return

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 
 import pytest
 
 from gpudoctor.probe.inventory import Limits
 from gpudoctor.probe.inventory.facts import Inventory, RemappedRows
 from gpudoctor.probe.inventory.field import Absence
+from gpudoctor.probe.inventory.nvml_calls import Nvml
 from gpudoctor.record import fields
 
 Take = Callable[..., Inventory]
@@ -184,3 +186,23 @@ def test_the_program_that_asks_is_known_for_itself(take: Take) -> None:
     assert mine.ours
     assert not strange.ours
     assert not strange.name.known
+
+
+def test_older_bindings_answer_in_bytes_and_lack_functions() -> None:
+    class OldError(Exception):
+        value = 3
+
+    old = SimpleNamespace(NVMLError=OldError, nvmlDeviceGetName=lambda handle: b"Tesla V100")
+    nvml = Nvml(old)
+    assert nvml.ask("DeviceGetName", 1).value == "Tesla V100"
+    missing = nvml.ask("DeviceGetGpuMaxPcieLinkGeneration", 1)
+    assert missing.absence is Absence.NOT_INSTALLED
+    assert "nvmlDeviceGetGpuMaxPcieLinkGeneration" in missing.why_not
+
+
+def test_answers_that_the_binding_cannot_read() -> None:
+    def garbled(handle: object) -> str:
+        return b"\xff\xfe".decode()
+
+    nvml = Nvml(SimpleNamespace(NVMLError=KeyError, nvmlDeviceGetName=garbled))
+    assert "cannot read the answer" in nvml.ask("DeviceGetName", 1).why_not
