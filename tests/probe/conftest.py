@@ -54,8 +54,10 @@ def probe(repository: Path, *arguments: str, **environment: str) -> subprocess.C
 def run_with(monkeypatch: pytest.MonkeyPatch, repository: Path) -> Iterator[Callable[..., Report]]:
     """Examine with faults on rank 1 in a stage; `only` names the stages to do."""
 
-    def run(*injected: faults.Fault, stage: str = "", timeout: float = 60.0, only: tuple[str, ...] = ()) -> Report:
-        return examined(monkeypatch, repository, injected, stage, timeout, only or (stage,))
+    def run(
+        *injected: faults.Fault, stage: str = "", timeout: float = 60.0, only: tuple[str, ...] = (), **rest: Any
+    ) -> Report:
+        return examined(monkeypatch, repository, injected, stage, timeout, only or (stage,), **rest)
 
     return run
 
@@ -67,6 +69,7 @@ def examined(
     stage: str,
     timeout: float,
     only: tuple[str, ...],
+    **rest: Any,
 ) -> Report:
     """An examination in this process, whose rank 1 has these faults."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -76,7 +79,7 @@ def examined(
     monkeypatch.setattr(inventory, "take_stock", lambda: machine)
     for name, value in faults.variables(*injected, stage=stage).items():
         monkeypatch.setenv(name, value)
-    return examine(Wishes(timeout=timeout, only=only, worker=faults.WORKER))
+    return examine(Wishes(timeout=timeout, only=only, worker=faults.WORKER, **rest))
 
 
 def named(report: Report, name: str) -> Check:

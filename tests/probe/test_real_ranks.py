@@ -144,3 +144,9 @@ def test_out_of_memory_is_no_verdict_on_the_machine(run_with: Callable[..., Repo
 def test_a_slow_rank_is_waited_for(run_with: Callable[..., Report]) -> None:
     report = run_with(Fault.SLOW, stage="identical-parameters")
     assert named(report, "identical-parameters").verdict is Verdict.PASS
+
+
+def test_fully_sharded_training_works(run_with: Callable[..., Report]) -> None:
+    report = run_with(Fault.SLOW, stage="none", only=("step-transformer-fsdp2-2",), strategies=("fsdp2",))
+    assert named(report, "training-works").verdict is Verdict.PASS
+    assert [(step.strategy, step.world_size) for step in report.steps] == [("fsdp2", 2)]

@@ -39,6 +39,31 @@ def test_a_rank_that_dies_on_another_node_is_named(repository: Path) -> None:
     assert checks["shards"]["verdict"] == "inconclusive"
 
 
+def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
+    faulty = variables(Fault.HANGS, stage="collectives")
+    first, second = _nodes(repository, "tests.probe.given_rank", "collectives", **faulty)
+    check = _checks(first.stdout or second.stdout)["collectives"]
+    assert check["verdict"] == "fail"
+    assert "rank 1 on " in check["reason"]
+    assert "hangs at: all_reduce of 1 float32 (faults.py:" in check["reason"]
+
+
+def test_an_address_where_nobody_answers(repository: Path) -> None:
+    given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+    path = os.pathsep.join([str(repository), str(repository / "rules")])
+    code = "import gpudoctor.probe.join as join; join.START_SECONDS = 1.0; from gpudoctor.cli import main; "
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{code} raise SystemExit(main(['probe']))"],
+        env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "no store of torch answers there" in ended.stderr
+
+
 def _checks(text: str) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in json.loads(text)["checks"]}
 
