@@ -91,6 +91,7 @@ def test_wheel_holds_the_two_packages_alone(built: Built) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "gpudoctor/probe/page/templates/page.html.j2" in names
 
 
 def test_sdist_can_run_the_tests(built: Built) -> None:

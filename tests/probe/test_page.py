@@ -133,7 +133,8 @@ def test_drawings_follow_the_page(pages: dict[str, str]) -> None:
         (no_gpu(), "Bandwidth was not judged: there is no GPU"),
         (no_gpu(), "Utilisation was not sampled: there is no GPU"),
         (no_gpu(), "not available: libnvidia-ml.so.1 is not there"),
-        (one_gpu(), "Speed was not judged: the ranks share one GPU"),
+        (one_gpu(), "Scaling was not judged: the ranks share one GPU"),
+        (replace(healthy(), steps=healthy().steps[:1]), "Nothing was trained on more than one device"),
         (one_gpu(), "Bandwidth was not judged: the ranks share one GPU"),
         (replace(one_gpu(), steps=()), "Utilisation was not sampled: nothing was trained"),
         (Report(machine=()), "Nothing was trained"),
@@ -143,6 +144,18 @@ def test_drawings_follow_the_page(pages: dict[str, str]) -> None:
 )
 def test_what_is_not_there_is_said(report: Report, why: str) -> None:
     assert why in Reader(page_of(report)).text
+
+
+def test_an_epoch_of_the_real_files_is_in_the_table(pages: dict[str, str]) -> None:
+    text = " ".join(Reader(pages["probe_healthy_8_gpus.json"]).text.split())
+    assert "CIFAR-10 CNN, an epoch of the real files" in text
+    assert "DDP on 8 GPUs 4.1 s 5.6 70 %" in text
+
+
+def test_a_rank_that_has_the_shared_gpu_to_itself_is_judged(pages: dict[str, str]) -> None:
+    text = " ".join(Reader(pages["probe_one_gpu.json"]).text.split())
+    assert "1 GPU 13.7 min 1 100 %" in text
+    assert "DDP, 2 ranks on one GPU not judged not judged not judged" in text
 
 
 def test_a_gpu_without_samples_is_no_bug() -> None:

@@ -17,6 +17,7 @@ from gpudoctor.probe.verdict import expected_bandwidth
 from gpudoctor.record import dataclass
 
 EPOCH = 50_000
+_NOT_JUDGED = "not judged"
 _URGENT = (Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.SKIPPED)
 _SHOWN = (
     "name",
@@ -87,7 +88,8 @@ def page_of(report: Report) -> str:
         changes=_changes(report),
         speechless=speechless,
         workloads=_by_workload(report.steps),
-        scaling=[] if speechless else list(scaling_charts(report)),
+        scaling=list(scaling_charts(report)),
+        no_scaling=words.why_no_scaling(report),
         bandwidth=sweep_chart(report),
         expected=expected_bandwidth(report.machine),
         sweep=_sweep(report.bandwidth),
@@ -125,7 +127,14 @@ def _environment() -> Environment:
         epoch=_epoch,
         signed=lambda share: f"{share:+.0%}",
     )
-    environment.globals.update(measured=words.measured, extras_of=_extras, link_between=_link, hidden_facts=_ELSEWHERE)
+    environment.globals.update(
+        measured=words.measured,
+        gain=_gain,
+        of_linear=_of_linear,
+        extras_of=_extras,
+        link_between=_link,
+        hidden_facts=_ELSEWHERE,
+    )
     return environment
 
 
@@ -198,10 +207,30 @@ def _by_workload(steps: Sequence[StepResult]) -> dict[str, list[StepResult]]:
 
 def _epoch(row: StepResult) -> str:
     """The articles' time: for as many samples as CIFAR-10 has, so that set-ups with several batches compare."""
+    if not row.meaningful:
+        return _NOT_JUDGED
     if row.seconds_per_epoch is not None:
         return words.duration(row.seconds_per_epoch)
     rate = row.samples_per_second
     return words.duration(EPOCH / rate.mean) if rate is not None and rate.mean > 0 else words.NONE
+
+
+def _speedup(row: StepResult, rows: Sequence[StepResult]) -> float | None:
+    """Of an epoch it follows from the times, which is all that was measured there."""
+    if row.speedup is not None or not row.seconds_per_epoch:
+        return row.speedup
+    alone = next((each.seconds_per_epoch for each in rows if each.strategy == "single"), None)
+    return alone / row.seconds_per_epoch if alone else None
+
+
+def _gain(row: StepResult, rows: Sequence[StepResult]) -> str:
+    return words.number(_speedup(row, rows)) if row.meaningful else _NOT_JUDGED
+
+
+def _of_linear(row: StepResult, rows: Sequence[StepResult]) -> str:
+    gain = _speedup(row, rows)
+    share = gain / row.world_size if row.efficiency is None and gain is not None else row.efficiency
+    return words.percent(share) if row.meaningful else _NOT_JUDGED
 
 
 def _extras(rows: Sequence[StepResult]) -> list[Extra]:

@@ -22,7 +22,12 @@ DIRECTIONS = {
     Direction.NEW: "new",
     Direction.GONE: "gone",
 }
-WORKLOADS = {"linear": "linear net", "cifar10": "CIFAR-10 CNN", "transformer": "transformer"}
+WORKLOADS = {
+    "linear": "linear net",
+    "cifar10": "CIFAR-10 CNN",
+    "cifar10-files": "CIFAR-10 CNN, an epoch of the real files",
+    "transformer": "transformer",
+}
 STRATEGIES = {"single": "one device", "data_parallel": "DataParallel", "ddp": "DDP", "fsdp2": "FSDP2"}
 NONE = "\N{EN DASH}"
 _KEPT = "\n\N{NO-BREAK SPACE}"
@@ -157,4 +162,18 @@ def why_no_speed(report: Report) -> str:
         return "nothing was trained" + (f": {report.notes[0]}" if report.notes else "")
     if any(row.meaningful for row in report.steps):
         return ""
-    return f"speed was not judged: {'there is no GPU' if report.device == 'cpu' else 'the ranks share one GPU'}"
+    return f"speed was not judged: {_why_meaningless(report)}"
+
+
+def why_no_scaling(report: Report) -> str:
+    """Why there is no curve of speed over devices."""
+    several = [row for row in report.steps if row.strategy != "single" and row.world_size > 1]
+    if not several:
+        return why_no_speed(report) or "nothing was trained on more than one device"
+    if not any(row.meaningful for row in several):
+        return f"scaling was not judged: {_why_meaningless(report)}"
+    return "scaling was not measured: there is no figure of one device without any wrapper to hold against"
+
+
+def _why_meaningless(report: Report) -> str:
+    return "there is no GPU" if report.device == "cpu" else "the ranks share one GPU"
