@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from operator import or_
 
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.tensors import agreed, combined, is_reduced, note_printed, report
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Truth, Unknown, Value, Values
@@ -16,6 +18,9 @@ from gpudoctor.lint.values.event import HostSync, Iterate, LeaveLoop, RankTextUs
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
+
+FIELD = re.compile(r"\{(\w+(?:\.\w+)+)")
+"""A field of a format that asks for an attribute."""
 
 
 def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
@@ -251,12 +256,29 @@ def _open(call: Call) -> Values:
 @MODELS.method(Const, "format")
 @MODELS.method(Text, "format")
 def _format(call: Call) -> Values:
-    given = (*call.args, *call.keywords.values())
+    given = _fields(call)
     values = [value for each in given for value in agreed(call.do, each)]
     for each in given:
         note_printed(call.do, each, call.place)
     receiver = call.receiver.parts if isinstance(call.receiver, Text) else (call.receiver,)
     return one(Text((*(part for part in receiver if part is not None), *values)))
+
+
+def _fields(call: Call) -> list[Values]:
+    """What the text shows: of `"{meter.avg}".format(meter=meter)` the attribute, else the arguments as they are."""
+    receiver = call.receiver
+    text = receiver.value if isinstance(receiver, Const) and isinstance(receiver.value, str) else ""
+    shown: dict[str, list[Values]] = {}
+    for name, _, path in (field.partition(".") for field in FIELD.findall(text)):
+        values = call.keywords.get(name)
+        for attribute in path.split(".") if values is not None else ():
+            here = values.given(call.do.path).bindings if values is not None else ()
+            found = [call.do.attribute(each.value, attribute, call.node).under(each.when) for each in here]
+            values = union(found) if found else None
+        if values is not None:
+            shown.setdefault(name, []).append(values)
+    rest = [values for name, values in call.keywords.items() if name not in shown]
+    return [*call.args, *rest, *(each for values in shown.values() for each in values)]
 
 
 @MODELS.method(Const, "join")

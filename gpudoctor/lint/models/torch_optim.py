@@ -112,7 +112,9 @@ def _init(call: Call) -> Values:
     given = call.arg(0, "params")
     modules, complete = owners(call.do, list(given or ()))
     complete = complete and (given is not None or not call.open_ended)
-    call.do.set_fact(bare, AS_MADE, one(replace(bare, modules=modules, complete=complete)))
+    made = replace(bare, modules=modules, complete=complete)
+    call.do.set_fact(bare, AS_MADE, one(made))
+    call.emit(MakeOptimizer, optimizer=made)
     return one(NONE)
 
 
