@@ -22,6 +22,7 @@ from gpudoctor.lint.entries import Start
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.glance import Glance
 from gpudoctor.lint.source.file import Unreadable, shown_path
+from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.looks import CONTENT, Asked, answer_to, digest_of
 
 if TYPE_CHECKING:
@@ -175,9 +176,9 @@ def cache_folder() -> str:
 
 
 def _text_key(path: str, digest: str) -> str:
-    """Where a file starts something depends on its text, and on whether its name is one of Python's own."""
-    name = os.path.basename(path)
-    return digest + (name if name.startswith("__") else "")
+    """What a file starts depends on its text, on whether its name is one of Python's own, and on being in a package."""
+    folder, name = os.path.split(path)
+    return digest + (name if name.startswith("__") else "") + ("." if is_package(folder) else "")
 
 
 def _remove(path: str) -> None:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from gpudoctor.lint.entries import Start, start_of
 from gpudoctor.lint.source.dismiss import says_nothing
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.layout import is_package
+from gpudoctor.lint.source.registering import only_registers
 
 
 class Glance(NamedTuple):
@@ -34,6 +36,8 @@ _COMMENT = re.compile(r"gpudoctor|noqa[^\n]*GPU", re.IGNORECASE)
 def glance(source: SourceFile) -> Glance:
     """Look at a file that was read."""
     start = start_of(source.tree, source.path.name)
+    if start is Start.WHEN_RUN and is_package(str(source.path.parent)) and only_registers(source.tree):
+        start = Start.NEVER
     quiet = start is Start.NEVER and says_nothing(source)
     return Glance(source.path, source.shown, start, quiet, bool(_COMMENT.search(source.text)))
 

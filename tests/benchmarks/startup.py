@@ -79,11 +79,15 @@ def _commands(script: Path, torchfix: Path) -> dict[str, list[str]]:
 
 
 def measure(
-    commands: dict[str, list[str]], rounds: int, folder: Path, before_round: Callable[[], object] = lambda: None
+    commands: dict[str, list[str]],
+    rounds: int,
+    folder: Path,
+    before_round: Callable[[], object] = lambda: None,
+    warm_up: bool = True,
 ) -> Seconds:
-    """What each command took in each round, after one round that warms the disk and is not counted."""
+    """What each command took in each round, after one that warms the disk and is not counted."""
     seconds: Seconds = {name: [] for name in commands}
-    for number in range(rounds + 1):
+    for number in range(0 if warm_up else 1, rounds + 1):
         before_round()
         for name, command in commands.items():
             took = _run(command, folder)

@@ -12,7 +12,9 @@ from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
 from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.lint.source.registering import only_registers
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import (
     ArgumentDeclared,
@@ -123,7 +125,7 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     m.main_scope = scope
     commands = () if is_entry(entry.source.tree) else m.project.started_in(entry)
     # What a package does when it is imported, such as setting up a logger, makes no program of it.
-    whole = bool(commands) or (is_entry(entry.source.tree) and not entry.is_package)
+    whole = bool(commands) or (is_entry(entry.source.tree) and not _is_only_imported(entry))
     if not whole:
         m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
     try:
@@ -140,6 +142,10 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     except MemoryError:
         _note(m, entry, "more memory than there is")
     return whole
+
+
+def _is_only_imported(entry: ModuleFile) -> bool:
+    return entry.is_package or (is_package(str(entry.source.path.parent)) and only_registers(entry.source.tree))
 
 
 def _note(m: Interpreter, entry: ModuleFile, why: str) -> None:

@@ -56,7 +56,7 @@ _TELLING = r"""(?x)
     | spawn | start_processes | \bProcess\( | [Hh]orovod | ^hvd\b | mpi4py | launcher
     | DataLoader | Sampler | set_epoch | (?:\.|_|^)backward\( | autograd\.grad\( | \btorch\.load\(
     | deepspeed | DeepSpeed | [Aa]ccelerator | PartialState | [Ll]ightning | Fabric | Trainer
-    | ^(?:ray|ignite|composer|colossalai|fairscale|mmengine|mmcv|detectron2|megatron)\b
+    | ^(?:ray|ignite|composer|colossalai|fairscale|mmengine|mmcv|detectron2|megatron)\.
 """
 # What only looks so: shapes, matrices, images, tokenizers, questions that are answered without a process group.
 _INNOCENT = r"""(?x)

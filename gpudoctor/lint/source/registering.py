@@ -1,0 +1,41 @@
+"""Modules of a package that do something when they are imported, and are no programs for it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+# `main()`, `trainer.fit(model)`, `run_training()`: what a program without a main guard ends with.
+_STARTS = re.compile(r"(?i)main|run|train|fit|launch|start|cli|app|eval|test|infer|demo|work|go$|step|backward|call")
+
+
+def only_registers(tree: ast.Module) -> bool:
+    """All that the top level does are calls such as `register(...)` or `table.update(...)`, and none starts anything.
+
+    Asked of modules inside packages: in a script of its own, `dist.barrier()` at the top is what it does.
+    """
+    todo: list[ast.stmt] = list(tree.body)
+    found = False
+    # Without recursion: a chain of `elif` is as deep as it is long.
+    while todo:
+        statement = todo.pop()
+        if isinstance(statement, (ast.For, ast.While, ast.With, ast.AsyncFor, ast.AsyncWith)):
+            return False
+        if isinstance(statement, ast.If):
+            if any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)):
+                return False
+            todo += (*statement.body, *statement.orelse)
+        elif isinstance(statement, ast.Try):
+            todo += (*statement.body, *statement.orelse, *statement.finalbody)
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            found = True
+            if _STARTS.search(_called(statement.value.func)):
+                return False
+    return found
+
+
+def _called(function: ast.expr) -> str:
+    """The last name of what is called."""
+    if isinstance(function, ast.Name):
+        return function.id
+    return function.attr if isinstance(function, ast.Attribute) else ""
