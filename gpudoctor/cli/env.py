@@ -14,7 +14,7 @@ from gpudoctor.cli.output import write_out
 if TYPE_CHECKING:
     import argparse
 
-    from gpudoctor.probe.inventory.facts import Variable
+    from gpudoctor.probe.inventory.facts import Inventory, System, Variable
 
 _PACKAGES = ("torch", "torchvision", "accelerate", "lightning", "pytorch-lightning", "transformers", "deepspeed", "ray")
 
@@ -26,19 +26,38 @@ class Env(Command):
         parser.add_argument(
             "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
         )
+        parser.add_argument(
+            "--gpus",
+            action="store_true",
+            help="ask the driver and torch, too, which takes seconds: GPUs, links, weak points",
+        )
 
     def run(self, options: argparse.Namespace) -> int:
-        facts = _facts()
-        write_out(_document(facts) if options.output_format == "json" else _table(facts))
+        inventory = _inventory() if options.gpus else None
+        facts = _facts(inventory)
+        if options.output_format == "json":
+            write_out(_document(facts, inventory))
+        else:
+            write_out(_table(facts, inventory))
         return 0
 
 
-def _facts() -> dict[str, Any]:
+def _inventory() -> Inventory:
+    """The machine without the name of the host, which is nobody's business: this is pasted into public reports."""
+    from gpudoctor.probe.inventory.field import absent
+    from gpudoctor.probe.inventory.take import take_inventory
+    from gpudoctor.record import replace
+
+    found = take_inventory()
+    return replace(found, system=replace(found.system, host=absent("it was left out")))
+
+
+def _facts(inventory: Inventory | None) -> dict[str, Any]:
     from gpudoctor.probe.inventory.plain import to_plain
     from gpudoctor.probe.inventory.system import system
 
-    machine = system()
-    variables = _variables(len(machine.cpus_usable.or_else(())) or None)
+    machine = system() if inventory is None else inventory.system
+    variables = _variables(machine) if inventory is None else inventory.environment
     return {
         "gpudoctor": __version__,
         "python": platform.python_version(),
@@ -50,18 +69,18 @@ def _facts() -> dict[str, Any]:
         "driver": machine.nvidia_module.value,
         "environment": {each.name: each.value for each in variables},
         "variables": [to_plain(each) for each in variables],
-        # The name of the host is nobody's business: this is pasted into public reports.
         "system": {name: value for name, value in to_plain(machine).items() if name != "host"},
     }
 
 
-def _variables(cpus: int | None) -> tuple[Variable, ...]:
+def _variables(machine: System) -> tuple[Variable, ...]:
     import socket
 
     from gpudoctor.probe.inventory.environment import variables
     from gpudoctor.probe.inventory.meanings import Surroundings
 
     interfaces = tuple(name for _, name in socket.if_nameindex())
+    cpus = len(machine.cpus_usable.or_else(())) or None
     return variables(Surroundings(os.environ, interfaces=interfaces, cpus=cpus))
 
 
@@ -78,14 +97,19 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
-def _table(facts: dict[str, Any]) -> str:
+def _table(facts: dict[str, Any], inventory: Inventory | None) -> str:
     rows = [(name, str(facts[name])) for name in ("gpudoctor", "python", "executable", "platform")]
     rows += [(name, version) for name, version in facts["packages"].items() if version]
     if not facts["packages"]["torch"]:
         rows.append(("torch", "not installed here"))
-    rows += [("machine", _machine(facts["system"])), ("GPUs", _gpus(facts))]
+    if inventory is None:
+        rows += [("machine", _machine(facts["system"])), ("GPUs", _gpus(facts))]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
+    if inventory is not None:
+        from gpudoctor.probe.inventory.summary import summary
+
+        lines += ["", *summary(inventory), ""]
     variables = facts["variables"]
     lines.append("environment" if variables else "environment: none of the variables of a launcher is set")
     for each in variables:
@@ -107,12 +131,18 @@ def _machine(system: dict[str, Any]) -> str:
 
 def _gpus(facts: dict[str, Any]) -> str:
     if facts["gpus"] is None:
-        return "not examined: `env` asks neither torch nor the driver"
+        return "not examined: `gpudoctor env --gpus` asks the driver and torch"
     counts = {model: facts["gpus"].count(model) for model in facts["gpus"]}
     return ", ".join(f"{count} x {model}" for model, count in counts.items()) + f", driver {facts['driver']}"
 
 
-def _document(facts: dict[str, Any]) -> str:
+def _document(facts: dict[str, Any], inventory: Inventory | None) -> str:
     import json
 
-    return json.dumps({"version": 1, **facts}, indent=2) + "\n"
+    document = {"version": 1, **facts}
+    if inventory is not None:
+        from gpudoctor.probe.inventory.plain import to_plain
+        from gpudoctor.probe.inventory.weak.judge import weak_points
+
+        document |= {"inventory": to_plain(inventory), "weak_points": to_plain(weak_points(inventory))}
+    return json.dumps(document, indent=2) + "\n"

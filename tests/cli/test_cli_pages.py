@@ -26,6 +26,9 @@ from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Way
 from gpudoctor.lint.values.module import Module, WrapperKind
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.probe.inventory import take
+from gpudoctor.probe.inventory.facts import Inventory
+from gpudoctor.probe.inventory.plain import from_plain
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style
 
@@ -156,6 +159,23 @@ def test_env_doubts_values_and_names(capsys: pytest.CaptureFixture[str], monkeyp
     text = capsys.readouterr().out
     assert "! '0' stands there twice: CUDA then shows no GPU at all\n" in text
     assert "! nothing reads this name: NCCL_P2P_DISABLE is meant" in text
+
+
+def test_env_asks_the_driver_and_torch_where_told_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Path(__file__).parents[2] / "fixtures" / "recordings" / "inventories" / "two-h100-cpu-torch.json"
+    machine = from_plain(Inventory, json.loads(recording.read_text())["inventory"])
+    monkeypatch.setattr(take, "take_inventory", lambda: machine)
+    assert cli.main(["env", "--gpus"]) == 0
+    text = capsys.readouterr().out
+    assert "GPUs       2 x NVIDIA H100 80GB HBM3, 79.6 GiB, capability 9.0\n" in text
+    assert "was built for the CPU, on a machine with 2 x NVIDIA H100" in " ".join(text.split())
+    assert cli.main(["env", "--gpus", "--output-format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [point["name"] for point in document["weak_points"]] == ["cpu-only-torch"]
+    assert document["inventory"]["gpus"][0]["name"] == "NVIDIA H100 80GB HBM3"
+    assert "node-1" not in json.dumps(document), "the host's name stays at home"
 
 
 def test_env_loads_neither_torch_nor_a_driver() -> None:

@@ -27,7 +27,7 @@ OPTIONS = {
     "plan": "--color --help --launch --output-format",
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
-    "env": "--help --output-format",
+    "env": "--gpus --help --output-format",
     "completion": "--help",
 }
 

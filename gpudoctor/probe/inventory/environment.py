@@ -49,8 +49,14 @@ def _variable(name: str, value: str, here: Surroundings) -> Variable:
         doubt = f"nothing reads this name: {right} is meant"
         return Variable(name, shown, "nothing", doubt, f"unset {name}; export {right}={shown}")
     if name in LOOKS:
-        return Variable(name, shown, *LOOKS[name](value, here))
+        effect, doubt, remedy = LOOKS[name](value, here)
+        return Variable(name, shown, effect, doubt, remedy or (_remedy(name) if doubt else ""))
     return Variable(name, shown, EFFECTS.get(name) or _by_family(name))
+
+
+def _remedy(name: str) -> str:
+    """Without the variable the default holds, except for what only a launcher can tell."""
+    return "start with torchrun" if name in ("RANK", "LOCAL_RANK") else f"unset {name}"
 
 
 def meant(name: str) -> str:

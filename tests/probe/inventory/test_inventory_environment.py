@@ -141,7 +141,7 @@ def test_what_variables_do(name: str, value: str, others: dict[str, str], effect
     found = look(name, value, **others)
     assert effect in found.effect
     assert doubt in found.doubt
-    assert bool(doubt) == bool(found.doubt)
+    assert bool(doubt) == bool(found.doubt) == bool(found.remedy)
 
 
 @pytest.mark.parametrize(
