@@ -157,7 +157,7 @@ def test_env_doubts_values_and_names(capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setenv("NCCL_P2P_DISABLED", "1")
     assert cli.main(["env"]) == 0
     text = capsys.readouterr().out
-    assert "! '0' stands there twice: CUDA then shows no GPU at all\n" in text
+    assert "! '0' stands there twice: CUDA then shows no GPU at all: unset CUDA_VISIBLE_DEVICES\n" in text
     assert "! nothing reads this name: NCCL_P2P_DISABLE is meant" in text
 
 
