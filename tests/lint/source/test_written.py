@@ -25,6 +25,21 @@ x["it's"]
 -1 ** 2
 a ** -b
 a - (b - c)
+a - b - c
+a * (b + c) + -d * e
+a + b * c % d
+-(a + b)
+a | b + c
+(a | b) + c
+(-a) ** 2
+- -a
+[1, (2,), *c][0].d
+a += b, c
+a **= 2
+a[0] -= -1
+(a + b) > -c * d
+(not a) == b
+2.0 .real
 a < b < c
 not a
 a @ b
@@ -47,12 +62,12 @@ def assert_alike(node: ast.AST) -> None:
 @pytest.mark.parametrize("line", SPECIAL.strip().splitlines())
 def test_special_forms(line: str) -> None:
     for node in ast.walk(ast.parse(line)):
-        if isinstance(node, ast.expr):
+        if isinstance(node, (ast.expr, ast.AugAssign)):
             assert_alike(node)
 
 
 def test_real_programs() -> None:
     for path in sorted((FIXTURES / "programs").rglob("*.py"))[:20]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.expr):
+            if isinstance(node, (ast.expr, ast.AugAssign)):
                 assert_alike(node)
