@@ -99,7 +99,7 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
 def _verdicts(old: Report, new: Report) -> Iterator[_Pair]:
     before, after = _by_name(old), _by_name(new)
     for key, checks in after.items():
-        for one, other in zip(before.get(key, []), checks, strict=False):
+        for one, other in _matched(before.get(key, []), checks)[0]:
             yield _Pair(
                 _what(other, new),
                 one.verdict.value,
@@ -107,6 +107,20 @@ def _verdicts(old: Report, new: Report) -> Iterator[_Pair]:
                 beyond=other.reason if one.verdict is not other.verdict else "",
                 direction=_turned(one.verdict, other.verdict),
             )
+
+
+def _matched(old: list[Check], new: list[Check]) -> tuple[list[tuple[Check, Check]], list[Check], list[Check]]:
+    """Checks of one name as pairs, and what is left of the old and of the new ones.
+
+    There may be several: each GPU can have the same weak point, and the reason tells which one it is.
+    """
+    said = [check.reason for check in old]
+    known = [check for check in new if check.reason in said]
+    gone = [check for check in old if check.reason not in [check.reason for check in known]]
+    fresh = [check for check in new if check.reason not in said]
+    pairs = [(old[said.index(check.reason)], check) for check in known]
+    count = min(len(gone), len(fresh))
+    return [*pairs, *zip(gone, fresh, strict=False)], gone[count:], fresh[count:]
 
 
 def _by_name(report: Report) -> dict[tuple[str, str], list[Check]]:
@@ -128,12 +142,12 @@ def _turned(before: Verdict, after: Verdict) -> Direction | None:
 def _new_and_gone(old: Report, new: Report) -> Iterator[Change]:
     before, after = _by_name(old), _by_name(new)
     for key in sorted(before.keys() | after.keys()):
-        one, other = before.get(key, []), after.get(key, [])
-        for check in other[len(one) :]:
+        _, gone, fresh = _matched(before.get(key, []), after.get(key, []))
+        for check in fresh:
             # A weak point is told only where there is one: to be new is to have got worse.
             direction = Direction.WORSE if _weak(check, new) else Direction.NEW
             yield Change(_what(check, new), direction, None, check.verdict.value, because=check.reason)
-        for check in one[len(other) :]:
+        for check in gone:
             direction = Direction.BETTER if _weak(check, old) else Direction.GONE
             yield Change(_what(check, old), direction, check.verdict.value, None, because=check.reason)
 

@@ -12,7 +12,7 @@ from gpudoctor.errors import UsageError
 from gpudoctor.probe.compare import compare
 from gpudoctor.probe.document import document, rendered
 from gpudoctor.probe.reading import read_report
-from gpudoctor.probe.results import Bandwidth, Check, Direction, Fact, Interval, Report, StepResult, Verdict
+from gpudoctor.probe.results import Bandwidth, Check, Direction, Fact, Interval, Machine, Report, StepResult, Verdict
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from tests.tools.make_recordings import FOLDER, NOTE, healthy, made_up, no_gpu, slow_gpu
@@ -126,6 +126,18 @@ def test_verdicts_that_were_not_judged_are_neither_better_nor_worse() -> None:
     for (before, after), direction in ways.items():
         (change,) = compare(report(before), report(after)).changes
         assert change.direction is direction
+
+
+def test_of_several_weak_points_the_new_one_is_told() -> None:
+    def report(*gpus: int) -> Report:
+        weak = tuple(Check("slowed-down", Verdict.WARN, reason=f"GPU {gpu} is slowed down") for gpu in gpus)
+        return Report(machine=(Machine("host", weak=weak),), checks=weak)
+
+    (change,) = compare(report(5), report(2, 5)).changes
+    assert (change.direction, change.because) == (Direction.WORSE, "GPU 2 is slowed down")
+    (change,) = compare(report(2, 5), report(5)).changes
+    assert (change.direction, change.because) == (Direction.BETTER, "GPU 2 is slowed down")
+    assert not compare(report(2), report(5)).of(Direction.NEW)
 
 
 def test_another_machine_is_said_plainly() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -79,6 +80,11 @@ def pages() -> dict[str, str]:
 NAMES = ["compared", *made_up()]
 
 
+def sizes_of_text(page: str) -> set[float]:
+    """The sizes of text in drawings, in units that are pixels on a phone."""
+    return {float(size) for size in re.findall(r'<text style="font[^"]*?([\d.]+)px', page)}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_html_and_complete_in_itself(pages: dict[str, str], name: str) -> None:
     page = pages[name]
@@ -122,8 +128,7 @@ def test_drawings_follow_the_page(pages: dict[str, str]) -> None:
     page = pages["probe_healthy_8_gpus.json"]
     assert "var(--series-1)" in page
     assert "#00fe" not in page
-    sizes = {float(size) for size in re.findall(r"font: (?:\w+ )?([\d.]+)px", page)}
-    assert min(sizes) >= 14
+    assert sizes_of_text(page) == {14.0}
 
 
 @pytest.mark.parametrize(
@@ -227,12 +232,20 @@ def test_the_command_writes_it(tmp_path: Path, repository: Path) -> None:
         "--html",
         str(tmp_path / "page.html"),
     ]
-    run = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False, timeout=120)
+    # Neither what a user has set for his own drawings nor a home that cannot be written may show.
+    settings = tmp_path / "matplotlibrc"
+    settings.write_text("text.usetex: True\nfont.size: 40\n")
+    surroundings = {**os.environ, "MATPLOTLIBRC": str(settings), "HOME": str(tmp_path / "none" / "home")}
+    run = subprocess.run(
+        command, env=surroundings, cwd=repository, capture_output=True, text=True, check=False, timeout=120
+    )
     assert run.returncode == 1, run.stderr
     assert run.stderr == ""
     assert "ddp-efficiency: pass -> fail" in run.stdout
-    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
-    assert "worse" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert {each.name for each in tmp_path.iterdir()} <= {"page.html", "matplotlibrc", "none"}
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "worse" in page
+    assert sizes_of_text(page) == {14.0}
 
 
 def test_libraries_are_loaded_for_a_page_only() -> None:

@@ -7,13 +7,14 @@ import io
 import logging
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
-
-import matplotlib
-from matplotlib.figure import Figure
 
 from gpudoctor.probe.page.words import clean
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Each stands for a variable of the page's style sheet, which a drawing cannot name itself.
 INK, FAINT, PAPER = "#00fe01", "#00fe02", "#00fe03"
@@ -34,6 +35,8 @@ TEXT = 14
 _SETTINGS = {
     "svg.fonttype": "none",
     "text.parse_math": False,
+    # Which it measures text by; the page then sets its own.
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": TEXT,
     "axes.titlesize": TEXT,
     "axes.labelsize": TEXT,
@@ -74,8 +77,11 @@ class Chart:
 @contextlib.contextmanager
 def canvas(height: int) -> Iterator[Figure]:
     """An empty drawing of that height, made with our settings whatever the user's own say."""
-    # Its font cache is built at the first use, which it would announce on standard error.
+    # When it is loaded for the first time it builds a cache, of which it would tell on standard error.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
@@ -84,6 +90,8 @@ def canvas(height: int) -> Iterator[Figure]:
 
 def as_svg(figure: Figure, key: str, told: str) -> str:
     """The drawing as an element of the page. `key` is its own on the page, `told` what is read out instead of it."""
+    import matplotlib
+
     with matplotlib.rc_context({"svg.hashsalt": key}):
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True)
