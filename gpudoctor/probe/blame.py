@@ -31,6 +31,21 @@ def verdict_of(stage: str, states: Mapping[int, RankState], *, backend: str, lim
     return _hung(stage, states, backend, limit)
 
 
+def stuck(states: Mapping[int, RankState]) -> bool:
+    """Whether all ranks are alive and stand in the same place: the connection between them is to blame, and no rank."""
+    alive = all(state.process == "running" and not state.error for state in states.values())
+    return alive and not _lagging(states)
+
+
+def _lagging(states: Mapping[int, RankState]) -> list[RankState]:
+    """Who keeps the others waiting."""
+    furthest = max(state.progress for state in states.values())
+    behind = [state for state in states.values() if state.progress < furthest]
+    # Who is in a collective waits for somebody, also where all ranks have said the same last.
+    waiting = [state for state in states.values() if "distributed_c10d.py" in innermost(state.stack)]
+    return behind or [state for state in states.values() if waiting and state.stack and state not in waiting]
+
+
 def _raised_before(raised: list[RankState], dead: list[RankState]) -> bool:
     return any(not _is_consequence(state) for state in raised) and all(state.exit_code in (None, -15) for state in dead)
 
@@ -131,15 +146,11 @@ def _remedy_for(text: str) -> str:
 
 
 def _hung(stage: str, states: Mapping[int, RankState], backend: str, limit: float) -> Check:
-    furthest = max(state.progress for state in states.values())
-    # Who is in a collective waits for somebody, also where all ranks have said the same last.
-    waiting = [state for state in states.values() if "distributed_c10d.py" in innermost(state.stack)]
-    behind = [state for state in states.values() if state.progress < furthest]
-    behind = behind or [state for state in states.values() if waiting and state.stack and state not in waiting]
+    behind = _lagging(states)
     if not behind:
         return _all_wait(stage, list(states.values()), backend, limit)
     last = min(behind, key=lambda state: state.progress)
-    ahead = next(state for state in states.values() if state is not last and state.progress == furthest)
+    ahead = max((state for state in states.values() if state is not last), key=lambda state: state.progress)
     if not last.pid:
         reason = f"rank {last.rank} never started, and the others waited {limit:.0f} s for it"
         return Check(stage, Verdict.FAIL, reason=reason, remedy="see that every node starts its ranks", node=last.host)

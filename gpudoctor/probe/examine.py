@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe import epochs, inventory, verdict
-from gpudoctor.probe.blame import verdict_of
+from gpudoctor.probe.blame import stuck, verdict_of
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.base import Examination, Seen
 from gpudoctor.probe.join import take_part
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from gpudoctor.probe.place import Place
 
 _MOST_ROUNDS = 4
+EXPERIMENTS: dict[str, dict[str, str]] = {
+    "nccl": {
+        "NCCL_P2P_DISABLE": "copies between GPUs hang: switch off ACS (BIOS) or the IOMMU (`iommu=off`)",
+        "NCCL_SHM_DISABLE": "shared memory is too small or broken: `docker run --shm-size=8g`, or `--ipc=host`",
+    }
+}
+"""What is switched off, by backend, where all ranks hang in a collective; with what its success means."""
 INSTALL = "pip install torch nvidia-ml-py psutil"
 
 
@@ -156,8 +163,22 @@ class _Rounds:
         found = run_round(plan, timeout=self._wishes.timeout, worker=self._wishes.worker, watcher=self._watch)
         if found.broken:
             world = self._plan.world
-            self.broken[found.broken] = verdict_of(found.broken, found.states, backend=world.backend, limit=found.limit)
+            check = verdict_of(found.broken, found.states, backend=world.backend, limit=found.limit)
+            self.broken[found.broken] = check
+            if stuck(found.states):
+                self.broken[found.broken] = self._experimented(check, found.broken)
         return found.broken
+
+    def _experimented(self, check: Check, stage: str) -> Check:
+        """Try the stage again without a transport, one after the other: the one that it works without is broken."""
+        for name, why in EXPERIMENTS.get(self._plan.world.backend, {}).items():
+            self._tell(News(f"trying {stage} again with {name}=1"))
+            plan = replace(self._plan, only=(stage,))
+            found = run_round(plan, timeout=self._wishes.timeout, worker=self._wishes.worker, given={name: "1"})
+            if not found.broken:
+                remedy = f"{why}; until then, `export {name}=1` works, and costs bandwidth"
+                return replace(check, reason=f"{check.reason}; it works with {name}=1", remedy=remedy)
+        return check
 
     def _watch(self, states: Mapping[int, RankState]) -> None:
         for rank, state in states.items():

@@ -64,17 +64,22 @@ def scratch() -> Iterator[Path]:
 
 
 def run_round(
-    plan: plans.Plan, *, timeout: float | None = None, worker: str = WORKER, watcher: Watcher = lambda states: None
+    plan: plans.Plan,
+    *,
+    timeout: float | None = None,
+    worker: str = WORKER,
+    watcher: Watcher = lambda states: None,
+    given: Mapping[str, str] | None = None,
 ) -> Round:
     """Start the ranks of `plan` on this node, wait until all is done or something broke, and end them all.
 
-    `timeout` replaces the limit of every stage but the start, in seconds.
+    `timeout` replaces the limit of every stage but the start, in seconds; `given` is added to the environment.
     """
     with scratch() as folder:
         (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
         adopt_orphans()
         strangers = set(children(os.getpid()))
-        launcher = _launcher(plan, folder, worker)
+        launcher = _launcher(plan, folder, worker, given or {})
         journal = Journal(folder, tuple(range(plan.world.size)))
         try:
             return _watched(plan, launcher, journal, folder, timeout, watcher)
@@ -88,7 +93,7 @@ def run_round(
             launcher.poll()
 
 
-def _launcher(plan: plans.Plan, folder: Path, worker: str) -> subprocess.Popen[bytes]:
+def _launcher(plan: plans.Plan, folder: Path, worker: str, given: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "gpudoctor.probe.agent", "--standalone", f"--nproc-per-node={plan.world.size}"]
     command += ["--max-restarts=0", "--monitor-interval=0.1", "--redirects=3", f"--log-dir={folder / 'logs'}"]
     with (folder / "launcher.log").open("wb") as output:
@@ -97,7 +102,7 @@ def _launcher(plan: plans.Plan, folder: Path, worker: str) -> subprocess.Popen[b
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=_environment(),
+            env={**_environment(), **given},
             # Ctrl-C reaches the parent alone, which ends the ranks in order.
             start_new_session=True,
         )

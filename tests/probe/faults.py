@@ -33,6 +33,7 @@ class Fault(enum.Enum):
     OUT_OF_MEMORY = "out of memory"
     MISMATCHED_SHAPES = "mismatched shapes"
     NEVER_STARTS = "never starts"
+    STUCK = "stuck"
     WRONG_SUM = "wrong sum"
     WRONG_PRODUCT = "wrong product"
     DAMAGED_MESSAGE = "damaged message"
@@ -53,7 +54,9 @@ def variables(*faults: Fault, stage: str = "", rank: int = 1) -> dict[str, str]:
 
 def main() -> int:
     """Be a rank, with the fault where it is mine."""
-    if os.environ["RANK"] == os.environ["GPUDOCTOR_TEST_RANK"]:
+    if os.environ["GPUDOCTOR_TEST_FAULT"] == Fault.STUCK.value:
+        _stuck()
+    elif os.environ["RANK"] == os.environ["GPUDOCTOR_TEST_RANK"]:
         for name in os.environ["GPUDOCTOR_TEST_FAULT"].split(","):
             _inject(Fault(name), os.environ["GPUDOCTOR_TEST_STAGE"])
     return ranks.main(Path(sys.argv[1]))
@@ -111,6 +114,15 @@ _AT_A_STAGE: dict[Fault, Callable[[], None]] = {
     Fault.OUT_OF_MEMORY: _run_out_of_memory,
     Fault.MISMATCHED_SHAPES: _mismatch,
 }
+
+
+def _stuck() -> None:
+    """All ranks hang in their first all_reduce, unless a variable says that the broken transport is not used."""
+    if "GPUDOCTOR_TEST_WITHOUT" in os.environ:
+        return
+    import torch.distributed as dist
+
+    dist.all_reduce = lambda *args, **options: time.sleep(600)
 
 
 def _wrong_sum() -> None:

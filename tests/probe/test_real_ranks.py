@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from probe.conftest import examined, named
 
+from gpudoctor.probe import examine
 from gpudoctor.probe.results import Verdict
 from gpudoctor.ranks.processes import children, descendants
 from tests.probe.faults import Fault
@@ -150,3 +151,14 @@ def test_fully_sharded_training_works(run_with: Callable[..., Report]) -> None:
     report = run_with(Fault.SLOW, stage="none", only=("step-transformer-fsdp2-2",), strategies=("fsdp2",))
     assert named(report, "training-works").verdict is Verdict.PASS
     assert [(step.strategy, step.world_size) for step in report.steps] == [("fsdp2", 2)]
+
+
+def test_a_transport_that_hangs_is_found_by_leaving_it_out(
+    run_with: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examine, "EXPERIMENTS", {"gloo": {"GPUDOCTOR_TEST_WITHOUT": "it is broken"}})
+    check = named(run_with(Fault.STUCK, stage=STAGE, timeout=4.0), STAGE)
+    assert check.verdict is Verdict.FAIL
+    assert "all ranks hang at: all_reduce of 1 float32" in check.reason
+    assert check.reason.endswith("it works with GPUDOCTOR_TEST_WITHOUT=1")
+    assert check.remedy.startswith("it is broken; until then, `export GPUDOCTOR_TEST_WITHOUT=1` works")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WHOLE, PARTS = "data-parallel-gradients", "data-parallel-primitives"
 
 
+@reference.exact_arithmetic
 def work_whole(ctx: Context) -> Facts:
     """The first rank of each node trains with DataParallel on all GPUs that it sees."""
     from torch import nn
@@ -25,6 +26,7 @@ def work_whole(ctx: Context) -> Facts:
     return _compare(ctx, lambda model, devices: nn.DataParallel(model, device_ids=devices))
 
 
+@reference.exact_arithmetic
 def work_parts(ctx: Context) -> Facts:
     """The same with the primitives, put together by hand."""
     return _compare(ctx, lambda model, devices: lambda inputs: _composed(model, inputs, devices))
@@ -47,7 +49,6 @@ def _compare(ctx: Context, parallel: Any) -> Facts:
     count = torch.cuda.device_count()
     if ctx.local_rank != 0 or count < 2:
         return {"gpus": count}
-    reference.exact_arithmetic()
     model = reference.network(seed=2).to(ctx.device)
     inputs, labels = (each.to(ctx.device) for each in reference.batch(0, 0, samples=reference.BATCH * count))
     ctx.mark(f"forward and backward on {count} GPUs")

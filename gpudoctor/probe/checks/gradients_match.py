@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 NAME = "gradients-match"
 
 
+@reference.exact_arithmetic
 def work(ctx: Context) -> Facts:
     """One backward pass of DDP on this rank's batch, and one of the bare model on the batches of all ranks."""
     import torch
 
-    reference.exact_arithmetic()
     model = reference.wrapped(ctx, reference.network(seed=1))
     inputs, labels = reference.batch(ctx.rank, 0)
     ctx.mark("backward of DDP")

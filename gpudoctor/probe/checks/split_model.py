@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 NAME = "cpu-gpu-split"
 
 
+@reference.exact_arithmetic
 def work(ctx: Context) -> Facts:
     """First layer on the CPU, the rest on this rank's GPU, the activation moved between; against all on the CPU."""
     import torch
 
     if ctx.device.type != "cuda":
         raise NotHereError("there is no GPU")
-    reference.exact_arithmetic()
     inputs, labels = reference.batch(ctx.rank, 0)
     model = reference.network(seed=5)
     first, rest = model[0], model[1:].to(ctx.device)

@@ -16,6 +16,7 @@ NAME = "sync-batchnorm"
 _CHANNELS, _SAMPLES, _SIDE = 8, 4, 6
 
 
+@reference.exact_arithmetic
 def work(ctx: Context) -> Facts:
     """One forward pass on this rank's batch, against BatchNorm on the batches of all ranks."""
     import torch
@@ -23,7 +24,6 @@ def work(ctx: Context) -> Facts:
 
     if ctx.device.type != "cuda":
         raise NotHereError("SyncBatchNorm works on GPUs only")
-    reference.exact_arithmetic()
     batches = [_batch(rank) for rank in range(ctx.size)]
     layer = nn.SyncBatchNorm(_CHANNELS).to(ctx.device)
     ctx.mark("forward of SyncBatchNorm")

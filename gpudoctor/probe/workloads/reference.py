@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context
+    from gpudoctor.probe.context import Context, Facts
 
 FEATURES, CLASSES, BATCH = 64, 10, 8
 LONGEST_SUM = 128
@@ -46,13 +48,23 @@ def wrapped(ctx: Context, model: Any) -> Any:
     return DistributedDataParallel(model.to(ctx.device), device_ids=ids)
 
 
-def exact_arithmetic() -> None:
-    """Single precision without TF32, which has 10 bits of mantissa only, and the same kernels each time."""
-    import torch
+def exact_arithmetic(work: Callable[[Context], Facts]) -> Callable[[Context], Facts]:
+    """Do some work in single precision without TF32, which has 10 bits of mantissa only, and with the same kernels."""
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.deterministic = True
+    @functools.wraps(work)
+    def exactly(ctx: Context) -> Facts:
+        import torch
+
+        cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+        before = cudnn.allow_tf32, cudnn.deterministic, matmul.allow_tf32
+        cudnn.allow_tf32, cudnn.deterministic, matmul.allow_tf32 = False, True, False
+        try:
+            return work(ctx)
+        finally:
+            # What is timed later is timed with what users get.
+            cudnn.allow_tf32, cudnn.deterministic, matmul.allow_tf32 = before
+
+    return exactly
 
 
 def tolerance(terms: int, dtype: Any) -> float:
