@@ -29,8 +29,8 @@ MARKERS = ("o", "s", "^", "D", "v")
 DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 """Lines differ in their marks and dashes as well, for those who do not see the colours."""
 
-WIDTH = 356
-"""Units of a drawing, which are pixels on a phone: as wide as its screen, so that text keeps its size."""
+WIDTH = 336
+"""Units of a drawing, which are pixels on a phone: no wider than a small screen, so that text keeps its size."""
 TEXT = 14
 _SETTINGS = {
     "svg.fonttype": "none",

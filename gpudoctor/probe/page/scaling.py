@@ -39,7 +39,7 @@ def _curves(report: Report, workload: str) -> dict[str, list[Point]]:
             continue
         point = _point(row, alone)
         if point is not None:
-            kept = ", same total batch" if row.scaling == "strong" else ""
+            kept = ", strong" if row.scaling == "strong" else ""
             found.setdefault(f"{words.strategy(row.strategy)}{kept}", []).append(point)
     return {name: sorted(points) for name, points in found.items()}
 
