@@ -45,7 +45,8 @@ Put the loop under `with torch.no_grad():`, or the function under the decorator 
 ## Silent when
 
 A gradient of what the model returned is taken later, in any way; a tensor goes to code that could not be read;
-`set_grad_enabled` decides; all parameters are frozen; a framework runs the loop. The mode only counts for a model that
+`set_grad_enabled` decides; all parameters are frozen; a framework other than
+Accelerate is in charge. The mode only counts for a model that
 this program trains and that has running statistics.
 
 ## Sources
@@ -79,8 +80,8 @@ class EvaluationBuildsGraph(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # Frameworks switch gradients off around the user's validation.
-        if not program.whole or program.managed_by or program.cut_short:
+        # Frameworks switch gradients off around the user's validation; Accelerate leaves the loop to the user.
+        if not program.whole or program.managed_by - {"accelerate"} or program.cut_short:
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):
