@@ -80,7 +80,10 @@ def member_named_by(do: Interpreter, module: Value, name: Value | None, call: Ca
         found = do.bound_in(module, usual.value)
         if found is not None:
             return found
-    choices: list[Value] = [each for each in do.defined_in(module) if isinstance(each, Class)]
+    start, _, end = _pattern(name) if name is not None else ("", None, "")
+    named = [each for each in do.defined_in(module) if _name(each).startswith(start) and _name(each).endswith(end)]
+    # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class.
+    choices: list[Value] = [each for each in named if start or end or isinstance(each, Class)]
     # With something to fall back on, another module may be the one that has it.
     other = call.arg(2, "default")
     choices += list(other or ())

@@ -22,6 +22,19 @@ FUNCTIONS = {
         reveal(build(3, **options))  #: (3, 4, 'big')
         reveal(build(*[5], **dict(width=6)))  #: (5, 6, 'net')
         """,
+    "a function whose name a setting ends": """
+        import argparse
+        import tools
+        args = argparse.ArgumentParser().parse_args()
+        reveal(getattr(tools, f"init_{args.launcher}")())  #: 1 if init_slurm is chosen | 2 if not (init_slurm is chosen)
+        # file: tools.py
+        def init_slurm():
+            return 1
+        def init_torchrun():
+            return 2
+        def other():
+            return 3
+        """,
     "settings that are spread": """
         import yaml
         def build(depth, width=2, *, name="net"):
