@@ -26,7 +26,8 @@ FUNCTIONS = {
         import argparse
         import tools
         args = argparse.ArgumentParser().parse_args()
-        reveal(getattr(tools, f"init_{args.launcher}")())  #: 1 if init_slurm is chosen | 2 if not (init_slurm is chosen)
+        found = getattr(tools, f"init_{args.launcher}")()
+        reveal(found)  #: 1 if init_slurm is chosen | 2 if not (init_slurm is chosen)
         # file: tools.py
         def init_slurm():
             return 1
