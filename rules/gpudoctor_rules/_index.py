@@ -386,7 +386,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.evaluation_builds_graph",
         summary="Validation builds graphs for a backward that never comes, or runs in training mode.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"), size=7347,
+        needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"), size=7425,
     ),
     RuleCard(
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",
