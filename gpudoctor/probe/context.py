@@ -63,6 +63,13 @@ class Context:
         self.store.wait(keys, PATIENCE)
         return [json.loads(self.store.get(key)) for key in keys]
 
+    @property
+    def has_bfloat16(self) -> bool:
+        """Whether this device computes in bfloat16 by itself; torch also says so of older GPUs, which emulate it."""
+        import torch
+
+        return self.device.type == "cuda" and bool(torch.cuda.get_device_capability(self.device)[0] >= 8)
+
     def synchronize(self) -> None:
         """Wait until the device has done its work."""
         if self.device.type == "cuda":

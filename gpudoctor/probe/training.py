@@ -186,7 +186,7 @@ def _precision(workload: Workload, ctx: Context) -> Any:
     """bfloat16 for workloads that want it on GPUs that have it, and float32 everywhere else."""
     import torch
 
-    if workload.autocast and ctx.device.type == "cuda" and torch.cuda.is_bf16_supported():
+    if workload.autocast and ctx.has_bfloat16:
         return torch.autocast("cuda", dtype=torch.bfloat16)
     return contextlib.nullcontext()
 

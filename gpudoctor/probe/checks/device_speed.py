@@ -20,7 +20,7 @@ def work(ctx: Context) -> Facts:
     if ctx.plan.world.shared and ctx.rank:
         # The first rank has it to itself meanwhile.
         return {"tflops": {}}
-    dtypes = ["float32", *(["bfloat16"] if torch.cuda.is_bf16_supported() else [])]
+    dtypes = ["float32", *(["bfloat16"] if ctx.has_bfloat16 else [])]
     return {"tflops": {name: _tflops(ctx, getattr(torch, name)) for name in dtypes}}
 
 
