@@ -167,7 +167,7 @@ def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
 
 _kept = Sources()
 """Files that this process has read for earlier parts: the middle of a large project is imported by all of it."""
-_MOST_KEPT = 3_000_000
+_MOST_KEPT = 1_000_000
 """Characters of them, whose trees take about 30 times as many bytes."""
 
 
