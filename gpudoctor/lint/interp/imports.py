@@ -69,6 +69,8 @@ def _asked(m: Interpreter, value: Value, node: ast.AST) -> Values:
         return one(value)
     found = m.imported.get(value)
     if found is None:
+        # Modules that have a name from each other: whoever asks first is asked in the end.
+        m.imported[value] = m.unknown(node, f"`{value.name}` is imported in a circle", Dependence.UNREAD)
         # A name may come through several modules.
         found = m.imported[value] = resolved(m, _member(m, value.module, value.name, node), node)
     return found
@@ -142,11 +144,20 @@ def _import_star(m: Interpreter, origin: Value) -> None:
     waiting = m.pending.get(origin.scope)
     names = names_bound(waiting.source.tree.body) if waiting is not None else None
     if names is None:
-        begin(m, origin)
-    for name in m.names_in(origin.scope) if names is None else names:
+        _bind_all(m, origin)
+        return
+    for name, made in names.items():
+        # What the module imports itself may come from here.
+        if made or not m.is_bound(name):
+            m.bind(name, one(Imported(origin, name)))
+
+
+def _bind_all(m: Interpreter, origin: ProjectModule) -> None:
+    begin(m, origin)
+    for name in m.names_in(origin.scope):
         # Python's rule where there is no `__all__`.
         if not name.startswith("_"):
-            values = m.read((origin.scope, name)) if names is None else one(Imported(origin, name))
+            values = m.read((origin.scope, name))
             if values is not None:
                 m.bind(name, values)
 

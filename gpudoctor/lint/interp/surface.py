@@ -6,20 +6,37 @@ import ast
 from collections.abc import Iterator, Sequence
 
 
-def names_bound(body: Sequence[ast.stmt]) -> tuple[str, ...] | None:
-    """The names in order, or None where only executing would tell: a star import brings what it likes."""
-    names: dict[str, None] = {}
+def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
+    """The names that a star import brings, in order, and of each whether the module makes it or imports it itself.
+
+    None where only executing would tell: a star import in the module brings what it likes.
+    """
+    names: dict[str, bool] = {}
+    exported: list[str] | None = None
     for statement in _statements(body):
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names[statement.name] = None
+            names[statement.name] = True
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             for alias in statement.names:
                 if alias.name == "*":
                     return None
-                names[alias.asname or alias.name.partition(".")[0]] = None
+                names.setdefault(alias.asname or alias.name.partition(".")[0], False)
         else:
-            names.update(dict.fromkeys(_stored(statement)))
-    return tuple(names)
+            names.update(dict.fromkeys(_stored(statement), True))
+            exported = _exported(statement) or exported
+    if exported is not None:
+        return {name: made for name, made in names.items() if name in exported}
+    # Python's rule where there is no `__all__`.
+    return {name: made for name, made in names.items() if not name.startswith("_")}
+
+
+def _exported(statement: ast.stmt) -> list[str] | None:
+    """What `__all__ = ["a", "b"]` lists."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, (ast.List, ast.Tuple)):
+        return None
+    if not any(isinstance(target, ast.Name) and target.id == "__all__" for target in statement.targets):
+        return None
+    return [str(each.value) for each in statement.value.elts if isinstance(each, ast.Constant)]
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

@@ -164,6 +164,32 @@ def test_decorators_are_followed_one_call_deep(paper):
     )
 
 
+def test_modules_that_import_from_each_other(paper):
+    found = paper(
+        """
+        from kit import *
+        def place():
+            reveal(shared)  #: 1
+            reveal(one)  #: unknown
+        # file: kit/__init__.py
+        from kit.values import shared
+        from kit.names import *
+        from kit.first import one
+        # file: kit/values.py
+        shared = 1
+        # file: kit/names.py
+        from kit import shared
+        __all__ = ["shared", "own"]
+        own = hidden = 2
+        # file: kit/first.py
+        from kit.second import one
+        # file: kit/second.py
+        from kit.first import one
+        """
+    )
+    assert not found.program.cut_short
+
+
 def test_a_package_that_sets_up_a_logger_is_no_program(tmp_path):
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "heavy.py").write_text("class Heavy:\n    pass\n")
