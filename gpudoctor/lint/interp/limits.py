@@ -11,7 +11,7 @@ SHORT_FUNCTION = 40
 MAX_STATEMENTS = 25_000
 """Statements that one program may execute in one world. Real training scripts with many models in their project take
 up to 20,000, and that is 2 to 6 seconds."""
-MAX_LIBRARY_STATEMENTS = 5_000
+MAX_LIBRARY_STATEMENTS = 2_000
 """The same for a file that only defines things. Nearly all take under 1,000; more is spent in what it imports."""
 MAX_EVALUATIONS = 1_000_000
 """Expressions, each part of one counted too, that it may evaluate."""
