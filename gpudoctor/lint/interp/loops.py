@@ -19,6 +19,7 @@ from gpudoctor.lint.values.event import Iterate, Loop
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.flow.store import Layer
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 
@@ -90,10 +91,7 @@ def _run(
             for loader in loaders if index == first else ():
                 m.emit(Iterate, at=m.place(node.iter), loader=loader, loop=event)  # type: ignore[union-attr]
             begun = m.clock
-            with m.store.layer() as inner:
-                bind()
-                m.execute(node.body)
-                live = [] if m.dead else [Exit(inner, m.path)]
+            inner, live = _round(m, node, bind)
             m.open_loops.pop()
             if loop.breaks:
                 before_round = m.store.written_since(outer_depth - 1)
@@ -114,6 +112,16 @@ def _run(
         if not m.dead:
             ends.append(Exit(outer, base))
     _join_ends(m, base, ends)
+
+
+def _round(
+    m: Interpreter, node: ast.For | ast.AsyncFor | ast.While, bind: Callable[[], None]
+) -> tuple[Layer[Value], list[Exit]]:
+    """Follow the body once: what it wrote, and its end where it is reached."""
+    with m.store.layer() as written:
+        bind()
+        m.execute(node.body)
+        return written, [] if m.dead else [Exit(written, m.path)]
 
 
 def _is_repeated(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> bool:
