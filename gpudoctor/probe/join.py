@@ -34,7 +34,7 @@ from gpudoctor.probe.launch import (
 from gpudoctor.probe.rank import PLAN, SHARED_FOLDER
 from gpudoctor.probe.results import Machine
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.processes import adopt_orphans, children
+from gpudoctor.ranks.processes import adopting_orphans, children
 from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
@@ -212,23 +212,23 @@ def _watched(
     """Run the worker of this rank to its end, or until something breaks on any rank."""
     shared = board.get(f"folder/{place.node}", START_SECONDS) or str(folder)
     (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
-    adopt_orphans()
-    strangers = set(children(os.getpid()))
-    process = _started(place, folder, shared, worker)
-    journal = Journal(folder, (place.rank,))
-    try:
-        _wait(board, plan, process, journal, timeout, watcher)
-        states = journal.read()
-        state = states[place.rank]
-        state.host = state.host or platform.node()
-        if not state.over:
-            add_stacks(states)
-            read_output(state, folder / "errors")
-        state.exit_code = process.poll()
-        return state
-    finally:
-        end_all([process.pid] if process.poll() is None else [], strangers)
-        process.poll()
+    with adopting_orphans():
+        strangers = set(children(os.getpid()))
+        process = _started(place, folder, shared, worker)
+        journal = Journal(folder, (place.rank,))
+        try:
+            _wait(board, plan, process, journal, timeout, watcher)
+            states = journal.read()
+            state = states[place.rank]
+            state.host = state.host or platform.node()
+            if not state.over:
+                add_stacks(states)
+                read_output(state, folder / "errors")
+            state.exit_code = process.poll()
+            return state
+        finally:
+            end_all([process.pid] if process.poll() is None else [], strangers)
+            process.poll()
 
 
 def _started(place: Place, folder: Path, shared: str, worker: str) -> subprocess.Popen[bytes]:

@@ -17,7 +17,7 @@ from gpudoctor.probe import plan as plans
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank import PLAN, SHOW_STACKS
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.processes import PROC, adopt_orphans, children
+from gpudoctor.ranks.processes import PROC, adopting_orphans, children
 from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
@@ -75,9 +75,8 @@ def run_round(
 
     `timeout` replaces the limit of every stage but the start, in seconds; `given` is added to the environment.
     """
-    with scratch() as folder:
+    with scratch() as folder, adopting_orphans():
         (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
-        adopt_orphans()
         strangers = set(children(os.getpid()))
         launcher = _launcher(plan, folder, worker, given or {})
         journal = Journal(folder, tuple(range(plan.world.size)))

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ON_LINUX = sys.platform.startswith("linux")
@@ -19,12 +19,27 @@ PROC = Path("/proc")
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of every descendant whose own parent dies, so that none is lost from sight."""
     if ON_LINUX:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Adopt orphans for a while: later ones are not ours to reap, and would stay behind as zombies."""
+    before = ctypes.c_int(0)
+    if ON_LINUX:
+        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    adopt_orphans()
+    try:
+        yield
+    finally:
+        if ON_LINUX:
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
 
 
 def die_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from gpudoctor.ranks.processes import ON_LINUX, Stillness, children, descendants
+from gpudoctor.ranks.processes import ON_LINUX, Stillness, adopting_orphans, children, descendants
 from gpudoctor.ranks.supervise import Ending, Exit, Limits, supervise
 
 needs_proc = pytest.mark.skipif(not ON_LINUX, reason="standing still is read from /proc")
@@ -118,3 +119,16 @@ def test_children_of_a_process() -> None:
         child.kill()
         child.wait()
     assert child.pid not in children(os.getpid())
+
+
+@needs_proc
+def test_orphans_are_adopted_for_a_while_only() -> None:
+    def is_reaper() -> int:
+        answer = ctypes.c_int(-1)
+        ctypes.CDLL(None).prctl(37, ctypes.byref(answer), 0, 0, 0)
+        return answer.value
+
+    before = is_reaper()
+    with adopting_orphans():
+        assert is_reaper() == 1
+    assert is_reaper() == before
