@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory.field import Absence, Field
 from gpudoctor.probe.inventory.slowdown import BY_NAME, REASONS
-from gpudoctor.probe.inventory.weak.point import WeakPoint, works
+from gpudoctor.probe.inventory.weak.point import WeakPoint, slowed_down, works
 from gpudoctor.record import fields
 
 if TYPE_CHECKING:
@@ -158,19 +158,7 @@ def _slowed(gpu: Gpu) -> Iterator[WeakPoint]:
     if harmful:
         # At rest clocks are low in any case.
         clock, best = (gpu.clock_sm.value, gpu.clock_sm_max.value) if works(gpu) else (None, None)
-        speed = f" to {clock} of {best} MHz" if clock and best else ""
-        yield WeakPoint(
-            "slowed-down",
-            Severity.WARNING,
-            f"{{gpus}} {{is}} slowed down{speed} ({', '.join(BY_NAME[each.name].means for each in harmful)})",
-            "with several GPUs all of them wait for the slowest",
-            "look after cooling and power; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {ids}",
-            figure=float(clock) if clock else None,
-            unit="MHz",
-            expectation=f"{best} MHz" if best else "",
-            source="NVML, clock event reasons; those that Azure's node health checks warn of",
-            gpus=(gpu.index,),
-        )
+        yield slowed_down(gpu, clock, best, f" ({', '.join(BY_NAME[each.name].means for each in harmful)})")
 
 
 def _hot(gpu: Gpu) -> Iterator[WeakPoint]:

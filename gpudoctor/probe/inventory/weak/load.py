@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory.facts import Moment, PcieLink
 from gpudoctor.probe.inventory.field import NOT_ASKED, Field, known
 from gpudoctor.probe.inventory.slowdown import BY_NAME
 from gpudoctor.probe.inventory.weak.connections import link_under_load
-from gpudoctor.probe.inventory.weak.point import WeakPoint, merged
+from gpudoctor.probe.inventory.weak.point import WeakPoint, merged, slowed_down
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu
@@ -64,17 +63,5 @@ def _slowed(gpu: Gpu, loaded: Sequence[Moment]) -> Iterator[WeakPoint]:
         return
     clock, best = (round(median(clocks)) if clocks else None), gpu.clock_sm_max.value
     hottest = max((each.temperature.or_else(0) for each in loaded), default=0)
-    speed = f" to {clock} of {best} MHz" if clock and best else ""
-    yield WeakPoint(
-        "slowed-down",
-        Severity.WARNING,
-        f"{{gpus}} {{is}} slowed down{speed} while training, at {hottest} °C"
-        f" ({', '.join(BY_NAME[name].means for name in often)})",
-        "with several GPUs all of them wait for the slowest",
-        "look after cooling and power; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {ids}",
-        figure=float(clock) if clock else None,
-        unit="MHz",
-        expectation=f"{best} MHz" if best else "",
-        source="NVML, clock event reasons; those that Azure's node health checks warn of",
-        gpus=(gpu.index,),
-    )
+    means = ", ".join(BY_NAME[name].means for name in often)
+    yield slowed_down(gpu, clock, best, f" while training, at {hottest} °C ({means})")

@@ -106,3 +106,20 @@ def gib(amount: float) -> str:
     if amount < 2**30:
         return f"{amount / 2**20:.0f} MiB"
     return f"{amount / 2**30:.1f} GiB" if amount < 100 * 2**30 else f"{amount / 2**30:.0f} GiB"
+
+
+def slowed_down(gpu: Gpu, clock: int | None, best: int | None, how: str) -> WeakPoint:
+    """A GPU whose clocks are held down; in MHz where they are known, `how` ends the sentence."""
+    speed = f" to {clock} of {best} MHz" if clock and best else ""
+    return WeakPoint(
+        "slowed-down",
+        Severity.WARNING,
+        f"{{gpus}} {{is}} slowed down{speed}{how}",
+        "with several GPUs all of them wait for the slowest",
+        "look after cooling and power; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {ids}",
+        figure=float(clock) if clock else None,
+        unit="MHz",
+        expectation=f"{best} MHz" if best else "",
+        source="NVML, clock event reasons; those that Azure's node health checks warn of",
+        gpus=(gpu.index,),
+    )
