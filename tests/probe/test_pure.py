@@ -22,6 +22,7 @@ from gpudoctor.probe.plan import Plan, World, world_sizes
 from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.probe.training import trials_of
+from gpudoctor.probe.workloads import reference
 from gpudoctor.probe.workloads.transformer import SHARE, SIZES, size_for
 
 if TYPE_CHECKING:
@@ -305,3 +306,12 @@ class TestDocument:
             read_document(str(tmp_path / "x.json"))
         with pytest.raises(UsageError, match="cannot be read"):
             read_document(str(tmp_path / "none.json"))
+
+
+def test_a_gradient_that_is_no_number_is_farther_than_any() -> None:
+    """`max` of a number and NaN is the number, where that stands first."""
+    torch = pytest.importorskip("torch")
+    good, bad = torch.ones(2), torch.tensor([1.0, math.nan])
+    assert reference.farthest([good, good], [good, good]) == 0.0
+    assert math.isnan(reference.farthest([good, bad], [good, good]))
+    assert math.isnan(reference.farthest([bad, good], [good, good]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.measure import worst
 from gpudoctor.probe.plan import World
 from gpudoctor.probe.results import Check, Verdict
 from gpudoctor.record import dataclass
@@ -48,6 +49,17 @@ def failed(name: str, reason: str, remedy: str, **rest: object) -> Check:
 def skipped(name: str, reason: str) -> Check:
     """A check that does not apply here, and why."""
     return Check(name, Verdict.SKIPPED, reason=reason)
+
+
+def errors_of(ranks: Mapping[int, Facts], source: str) -> tuple[list[int], dict[str, object]]:
+    """The ranks whose `error` is not within what is `allowed`, NaN among them, and the figures for the check."""
+    bad = [rank for rank, facts in sorted(ranks.items()) if not facts["error"] <= facts["allowed"]]
+    return bad, {
+        "figure": float(worst(facts["error"] for facts in ranks.values())),
+        "unit": "relative error",
+        "expectation": f"<= {min(facts['allowed'] for facts in ranks.values()):.1e}",
+        "source": source,
+    }
 
 
 def ranks_in_words(ranks: list[int]) -> str:

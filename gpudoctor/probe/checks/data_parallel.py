@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, skipped
+from gpudoctor.probe.checks.base import Examination, Seen, errors_of, failed, passed, skipped
 from gpudoctor.probe.context import Context, Facts, NotHereError
-from gpudoctor.probe.measure import worst
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:
@@ -75,14 +74,7 @@ def _judge(name: str, what: str, seen: Seen) -> Check:
     done = {rank: facts for rank, facts in sorted(seen.ranks.items()) if "error" in facts}
     if not done:
         return skipped(name, "no process sees two GPUs")
-    bad = [rank for rank, facts in done.items() if not facts["error"] <= facts["allowed"]]
-    largest = worst(facts["error"] for facts in done.values())
-    rest = {
-        "figure": float(largest),
-        "unit": "relative error",
-        "expectation": f"<= {min(facts['allowed'] for facts in done.values()):.1e}",
-        "source": "16 eps sqrt(n) of float32, n the terms of the longest sum",
-    }
+    bad, rest = errors_of(done, "16 eps sqrt(n) of float32, n the terms of the longest sum")
     if bad:
         return failed(
             name,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, ranks_in_words
+from gpudoctor.probe.checks.base import Examination, Seen, errors_of, failed, passed, ranks_in_words
 from gpudoctor.probe.context import Context, Facts, NotHereError
-from gpudoctor.probe.measure import worst
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:
@@ -38,14 +37,7 @@ def work(ctx: Context) -> Facts:
 
 def judge(seen: Seen) -> Check:
     """Within what float32 allows on two devices."""
-    bad = [rank for rank, facts in sorted(seen.ranks.items()) if not facts["error"] <= facts["allowed"]]
-    largest = worst(facts["error"] for facts in seen.ranks.values())
-    rest = {
-        "figure": float(largest),
-        "unit": "relative error",
-        "expectation": f"<= {min(facts['allowed'] for facts in seen.ranks.values()):.1e}",
-        "source": "32 eps sqrt(n) of float32, n the terms of the longest sum",
-    }
+    bad, rest = errors_of(seen.ranks, "32 eps sqrt(n) of float32, n the terms of the longest sum")
     if bad:
         return failed(
             NAME,

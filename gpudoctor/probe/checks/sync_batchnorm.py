@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, ranks_in_words
+from gpudoctor.probe.checks.base import Examination, Seen, errors_of, failed, passed, ranks_in_words
 from gpudoctor.probe.context import Context, Facts, NotHereError
-from gpudoctor.probe.measure import worst
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:
@@ -46,14 +45,7 @@ def _batch(rank: int) -> Any:
 
 def judge(seen: Seen) -> Check:
     """Output and running statistics of every rank within what float32 allows; NaN never is."""
-    bad = [rank for rank, facts in sorted(seen.ranks.items()) if not facts["error"] <= facts["allowed"]]
-    largest = worst(facts["error"] for facts in seen.ranks.values())
-    rest = {
-        "figure": float(largest),
-        "unit": "relative error",
-        "expectation": f"<= {min(facts['allowed'] for facts in seen.ranks.values()):.1e}",
-        "source": "16 eps sqrt(n) of float32, n the samples behind one mean",
-    }
+    bad, rest = errors_of(seen.ranks, "16 eps sqrt(n) of float32, n the samples behind one mean")
     if bad:
         return failed(
             NAME,

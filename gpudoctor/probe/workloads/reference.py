@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.probe.measure import worst
+
 if TYPE_CHECKING:
     from gpudoctor.probe.context import Context, Facts
 
@@ -78,9 +80,13 @@ def tolerance(terms: int, dtype: Any) -> float:
 
 
 def farthest(got: list[Any], expected: list[Any]) -> float:
-    """The largest difference of two lists of tensors, relative to the largest element of the expected one of a pair."""
-    worst = 0.0
-    for one, other in zip(got, expected, strict=True):
-        scale = float(other.abs().max()) or 1.0
-        worst = max(worst, float((one.detach() - other.detach()).abs().max()) / scale)
-    return worst
+    """The largest difference of two lists of tensors, relative to the largest element of the expected one of a pair.
+
+    NaN where an element of either is.
+    """
+    return worst(map(_distance, got, expected)) if got else 0.0
+
+
+def _distance(one: Any, other: Any) -> float:
+    scale = float(other.abs().max()) or 1.0
+    return float((one.detach() - other.detach()).abs().max()) / scale
