@@ -11,13 +11,11 @@ from gpudoctor.probe.inventory.facts import Moment, PcieLink
 from gpudoctor.probe.inventory.field import NOT_ASKED, Field, known
 from gpudoctor.probe.inventory.slowdown import BY_NAME
 from gpudoctor.probe.inventory.weak.connections import link_under_load
-from gpudoctor.probe.inventory.weak.point import WeakPoint, merged, slowed_down
+from gpudoctor.probe.inventory.weak.point import UNDER_LOAD, WeakPoint, merged, slowed_down
 
 if TYPE_CHECKING:
     from gpudoctor.probe.inventory.facts import Gpu
 
-UNDER_LOAD = 50
-"""Percent of utilisation from which a GPU counts as working."""
 _FEWEST = 4
 """Moments under load: fewer tell nothing of the driver's averages."""
 _OFTEN = 0.25

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 CONTEXT = 200 * 2**20
 """Bytes that a program takes before it has allocated anything."""
-_LOADED = 50
+UNDER_LOAD = 50
+"""Percent of utilisation from which a GPU counts as working."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def works(gpu: Gpu) -> bool:
     """Whether somebody computes on it, so that clocks and links are turned up. The load alone is no sign: a GPU that
     the driver has just woken up says that it is 100 % busy."""
     used = gpu.memory.get().used if gpu.memory.known else 0
-    return gpu.utilization.or_else(0) >= _LOADED and used >= CONTEXT
+    return gpu.utilization.or_else(0) >= UNDER_LOAD and used >= CONTEXT
 
 
 def visible_gpus(inventory: Inventory) -> tuple[Gpu, ...]:
