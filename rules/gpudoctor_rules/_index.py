@@ -335,7 +335,14 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
-        shows_in_run=True, size=6691,
+        shows_in_run=True, size=6311,
+    ),
+    RuleCard(
+        code="GPU702", name="no-sync-misplaced", severity=Severity.ERROR, family="gradient",
+        module="gpudoctor_rules.gradient.no_sync_misplaced",
+        summary="The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it.",
+        shows_in_run=True,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=10382,
     ),
     RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",

@@ -53,7 +53,7 @@ def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
     if only is None:
         # Which manager it is does not change what the block does, only what is open meanwhile.
         entered = here.mapped(lambda each: each.owner or each if isinstance(each, Context) else each)
-        _inside(m, "", inside, entered if here.bindings else NONE_SET)
+        _inside(m, _perhaps(here), inside, entered if here.bindings else NONE_SET)
         return
     if isinstance(only, Generator) and _is_manager(only):
         _enter_generator(m, only, inside, node)
@@ -72,6 +72,12 @@ def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
         m.set_fact(TORCH, "default device", before)
     else:
         _enter_object(m, only, inside, node)
+
+
+def _perhaps(managers: Values) -> str:
+    """How the log calls a context that is open on some paths only: `no_sync?`."""
+    names = (context_name(each.name) for each in managers if isinstance(each, Context))
+    return "no_sync?" if "no_sync" in names else ""
 
 
 def open_in_stack(m: Interpreter, manager: Values, node: ast.AST) -> Values:

@@ -45,7 +45,7 @@ class Way:
     evaluating: bool = False
     """Under `no_grad` or `inference_mode`."""
     contexts: tuple[str, ...] = ()
-    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`."""
+    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`; `no_sync?` where a test decides it."""
     frames: tuple[Hashable, ...] = ()
     """Identities of the open function calls, outermost first."""
     reached: tuple[Condition, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
@@ -64,6 +64,13 @@ def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) ->
         # Clearing a part leaves the gradients of the rest.
         return all(program.within(each) <= program.within(target) for each in optimizer.modules)
     return target == optimizer
+
+
+def averaging_wrapper(program: Program, backward: Backward) -> Wrapper | None:
+    """The wrapper in the graph of the loss that averages gradients."""
+    wrappers = (call.module for call in program.calls_in_graph(backward) if isinstance(call.module, Wrapper))
+    # A sharded model keeps whole gradients under `no_sync`, which many cannot afford.
+    return next((each for each in wrappers if each.has(WrapperKind.DDP) and not each.has(WrapperKind.FSDP)), None)
 
 
 def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:

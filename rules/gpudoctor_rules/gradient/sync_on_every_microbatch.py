@@ -81,9 +81,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.module import Wrapper, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, is_step, steps_less_often
+from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -111,7 +112,7 @@ class SyncOnEveryMicrobatch(Rule):
                 yield self._finding(program, backward, step)
 
     def _finding(self, program: Program, backward: Backward, step: OptimizerStep) -> Finding:
-        wrapper = _wrapper(program, backward)
+        wrapper = averaging_wrapper(program, backward)
         if wrapper is None or backward.managed:
             remedy = "Put the batch under `with accelerator.accumulate(model):`, and give the number of batches to "
             remedy += "`Accelerator(gradient_accumulation_steps=...)`."
@@ -131,7 +132,7 @@ class SyncOnEveryMicrobatch(Rule):
 
 def _reduces(program: Program, backward: Backward) -> bool:
     """Its gradients are sent to the other ranks, and nothing in the program says when that happens."""
-    wrapper = _wrapper(program, backward)
+    wrapper = averaging_wrapper(program, backward)
     if wrapper is None and backward.managed != "accelerate":
         return False
     return not any(
@@ -140,16 +141,9 @@ def _reduces(program: Program, backward: Backward) -> bool:
     )
 
 
-def _wrapper(program: Program, backward: Backward) -> Wrapper | None:
-    """The wrapper in the graph of the loss that averages gradients."""
-    wrappers = (call.module for call in program.calls_in_graph(backward) if isinstance(call.module, Wrapper))
-    # A sharded model keeps whole gradients under `no_sync`, which many cannot afford.
-    return next((each for each in wrappers if each.has(WrapperKind.DDP) and not each.has(WrapperKind.FSDP)), None)
-
-
 def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool:
     return (
         is_step(program, step)
         and steps_less_often(program, backward, step)
-        and adds_up(program, backward, step, _wrapper(program, backward))
+        and adds_up(program, backward, step, averaging_wrapper(program, backward))
     )

@@ -178,3 +178,19 @@ def test_a_logger_of_the_project_gets_nothing_that_could_be_lost(paper):
         """,
     )
     assert not any(event.values for event in found.events(Escape))
+
+
+def test_a_context_that_a_test_decides_is_told_as_such(paper):
+    found = paper(
+        """
+        import contextlib
+        import torch.nn as nn
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.data import DataLoader
+        model = DistributedDataParallel(nn.Linear(2, 2))
+        for i, batch in enumerate(DataLoader(range(8))):
+            with model.no_sync() if (i + 1) % 4 else contextlib.nullcontext():
+                model(batch)
+        """
+    )
+    assert {call.way.contexts for call in found.events(Forward)} == {("no_sync?",)}

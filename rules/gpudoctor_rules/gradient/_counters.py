@@ -1,0 +1,98 @@
+"""Tests of counters, computed: whether two of them come out right in the same round of a loop."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Const, Unknown, Value
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition, Literal
+
+FACTOR = 4
+"""Stands for a number of micro-batches that the user chooses."""
+LENGTH = 2 * FACTOR + 2
+"""Stands for the length of a loader, of which the factor is no divisor."""
+
+Number = int | float
+_ARITHMETIC: dict[Hashable, Callable[[Number, Number], Number]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+}
+_TESTS: dict[Hashable, Callable[[Number, Number], bool]] = {"==": operator.eq, "<": operator.lt, ">": operator.gt}
+
+
+class _NotComputed(Exception):
+    """Something in a test has no number that could stand for it."""
+
+
+def meet(one: Condition, other: Condition) -> bool:
+    """In some round both hold, as far as they ask for anything; False, too, where that cannot be computed."""
+    literals = list(chain(one, other))
+    counters, settings = set[Value](), set[Value]()
+    for leaf in chain.from_iterable(_leaves(literal.atom.key) for literal in literals):
+        (counters if leaf.depends & Dependence.BATCH_INDEX else settings).add(leaf)
+    # Of two counters or two settings it is not known how they go together.
+    if len(counters) > 1 or len(settings) > 1:
+        return False
+    # Not 0: some count from 1.
+    rounds = ({**dict.fromkeys(counters, at), **dict.fromkeys(settings, FACTOR)} for at in range(1, LENGTH))
+    try:
+        return any(all(_holds(literal, numbers) for literal in literals) for numbers in rounds)
+    except (_NotComputed, ZeroDivisionError):
+        return False
+
+
+def _leaves(key: Hashable) -> Iterator[Unknown]:
+    """What the test asks, down to what is not made of anything else."""
+    for part in key if isinstance(key, (tuple, frozenset)) else ():
+        if isinstance(part, Unknown):
+            inside = part.key
+            if isinstance(inside, tuple) and inside[:1] and inside[0] in _ARITHMETIC:
+                yield from _leaves(inside)
+            elif not _is_length(part):
+                yield part
+        elif hasattr(part, "atom"):
+            yield from _leaves(part.atom.key)
+
+
+def _is_length(value: Unknown) -> bool:
+    return isinstance(value.key, tuple) and value.key[:1] == ("len",)
+
+
+def _holds(literal: Literal, numbers: dict[Value, int]) -> bool:
+    key = literal.atom.key
+    if not isinstance(key, tuple):
+        raise _NotComputed
+    kind, *parts = key
+    if kind in ("and", "or"):
+        answers = [_holds(part, numbers) for part in parts[0]]
+        answer = all(answers) if kind == "and" else any(answers)
+    elif kind == "true":
+        answer = bool(_number(parts[0], numbers))
+    elif kind in _TESTS:
+        answer = _TESTS[kind](_number(parts[0], numbers), _number(parts[1], numbers))
+    else:
+        raise _NotComputed
+    return answer is literal.holds
+
+
+def _number(value: object, numbers: dict[Value, int]) -> Number:
+    if isinstance(value, Const) and isinstance(value.value, (int, float)):
+        return value.value
+    if not isinstance(value, Unknown):
+        raise _NotComputed
+    if value in numbers:
+        return numbers[value]
+    if _is_length(value):
+        return LENGTH
+    if isinstance(value.key, tuple) and value.key[:1] and value.key[0] in _ARITHMETIC:
+        return _ARITHMETIC[value.key[0]](_number(value.key[1], numbers), _number(value.key[2], numbers))
+    raise _NotComputed

@@ -1,0 +1,223 @@
+"""The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it.
+
+## What goes wrong
+
+`DistributedDataParallel` decides in the forward whether the backward will average the gradients over all ranks (the
+processes, one for each GPU). Two mistakes follow, and neither raises an error. A step whose last forward ran under
+`no_sync()` uses gradients that only this rank has seen: from then on every rank trains a model of its own, and the one
+that is saved has learnt from one shard. And `no_sync()` around the backward alone does nothing: the gradients travel
+after each batch, as if it were not there.
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from contextlib import nullcontext
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    for i, (x, y) in enumerate(loader):
+        with nullcontext() if i % 4 == 0 else model.no_sync():
+            loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
+            loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Good
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from contextlib import nullcontext
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    for i, (x, y) in enumerate(loader):
+        with nullcontext() if (i + 1) % 4 == 0 else model.no_sync():
+            loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
+            loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Fix
+
+Ask the same question for both: `last = (i + 1) % 4 == 0 or i + 1 == len(loader)`, then `no_sync()` where it is not
+`last` and the step where it is. Put forward and backward under the same `with`. No automatic fix.
+
+## Silent when
+
+It cannot be computed in which rounds the two tests come out right; the program reduces gradients itself before the
+step, or sets `require_backward_grad_sync`; the wrapper is FSDP's, whose `no_sync` works in another way; the optimizer
+steps nothing of this model. A `no_sync()` around the backward alone is told as `perf`: the result is right.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html,
+modelscope/FunASR#3472, speechbrain/speechbrain#1802, huggingface/accelerate#1726.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Backward, Collective, Event, Forward, GradientSync, OptimizerStep
+from gpudoctor.lint.values.module import Wrapper, core_of
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._counters import meet
+from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+
+SURE, PERHAPS = "no_sync", "no_sync?"
+
+
+class NoSyncMisplaced(Rule):
+    """The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it."""
+
+    code = "GPU702"
+    name = "no-sync-misplaced"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # Who switches by the attribute as well reduces where we do not see it.
+        if not program.world.several_processes or any(e.call != "no_sync" for e in program.events(GradientSync)):
+            return
+        told: set[Location] = set()
+        for backward in program.events(Backward) if program.has(GradientSync) else ():
+            wrapper = averaging_wrapper(program, backward)
+            opened = _opened(program, backward, wrapper) if wrapper is not None else None
+            if wrapper is None or opened is None or opened.location in told or not backward.complete:
+                continue
+            found = self._without_forward(program, backward, opened) or self._before_step(program, backward, opened)
+            if found is not None:
+                told.add(opened.location)
+                yield found
+
+    def _without_forward(self, program: Program, backward: Backward, opened: GradientSync) -> Finding | None:
+        calls = _calls(program, backward)
+        # Open at the forward on some path: then the test that decides it is judged.
+        if SURE not in backward.way.contexts or any(_under(call) for call in calls):
+            return None
+        return self.found(
+            opened.location,
+            "`no_sync()` does nothing here: the forward ran outside of it, so this backward averages the gradients "
+            "over all ranks.",
+            remedy=f"Put the forward, `{calls[0].module.label}(...)`, under the same `with`."  # type: ignore[attr-defined]
+            if calls[0].way.frames == backward.way.frames
+            else "Put the forward under the same `with`.",
+            because=[("the forward", calls[0].location), ("the backward", backward.location)],
+            severity=Severity.PERF,
+        )
+
+    def _before_step(self, program: Program, backward: Backward, opened: GradientSync) -> Finding | None:
+        when = _unsynced(program, backward, opened)
+        step = next((e for e in program.events(OptimizerStep) if _uses(program, e, backward, when)), None)
+        if when is None or step is None:
+            return None
+        always = step.when.without(backward.when).literals == frozenset() and not when.without(backward.when)
+        often = "" if always else "there are rounds in which "
+        return self.found(
+            opened.location,
+            f"{often}{name_of(step.optimizer, 'the optimizer')} steps right after a batch under `no_sync()`: its "
+            "gradients were averaged over no other rank, so the ranks' models drift apart.",
+            remedy="Run the last batch before each step, forward and backward, outside of `no_sync()`.",
+            because=[("the backward", backward.location), ("the step", step.location)],
+        )
+
+
+def _opened(program: Program, backward: Backward, wrapper: Wrapper) -> GradientSync | None:
+    """The `no_sync()` of this wrapper that is open at the backward, or at its forward."""
+    events = [backward, *_calls(program, backward)]
+    if not any(_under(event) for event in events):
+        return None
+    frames = next(event.way.frames for event in events if _under(event))
+    near = [
+        each
+        for each in program.events(GradientSync)
+        if core_of(each.target) == wrapper.core
+        and each.order < backward.order
+        # The `with` may stand around a call of a helper.
+        and frames[: len(each.way.frames)] == each.way.frames
+    ]
+    return near[-1] if near else None
+
+
+def _under(event: Event) -> bool:
+    return SURE in event.way.contexts or PERHAPS in event.way.contexts
+
+
+def _calls(program: Program, backward: Backward) -> list[Forward]:
+    return [call for call in program.calls_in_graph(backward) if isinstance(call.module, Wrapper)]
+
+
+def _unsynced(program: Program, backward: Backward, opened: GradientSync) -> Condition | None:
+    """When this backward leaves the gradients to the rank: its forwards all ran under `no_sync()`. None: never."""
+    calls = _calls(program, backward)
+    if not all(_under(call) for call in calls):
+        return None
+    sure = all(SURE in call.way.contexts for call in calls)
+    return backward.when if sure else backward.when.both(opened.when)
+
+
+def _uses(program: Program, step: OptimizerStep, backward: Backward, when: Condition | None) -> bool:
+    """The step uses what this backward left, with no reduction in between."""
+    if when is None or step.order < backward.order or not isinstance(step.optimizer, Optimizer):
+        return False
+    if not feeds(program, backward, step.optimizer) or when.excludes(step.when):
+        return False
+    if not _soon(step, backward, when) or any(_reduces(e, backward, step) for e in program.events(Collective)):
+        return False
+    if any(_synced(program, each, backward, step, when) for each in program.events(Backward)):
+        return False
+    shared = when.shared(step.when)
+    return meet(when.without(shared), step.when.without(shared))
+
+
+def _soon(step: OptimizerStep, backward: Backward, when: Condition) -> bool:
+    """In the same round, or behind a loop that runs all its batches so."""
+    if same_round(step, backward):
+        return True
+    around = [(loop.identity, loop.pass_) for loop in backward.loops[: len(step.loops)]]
+    outside = [(loop.identity, loop.pass_) for loop in step.loops]
+    # A test inside that loop spares some batch of it: the last one, mostly.
+    return bool(outside) and around == outside and not when.without(step.when)
+
+
+def _reduces(event: Collective, backward: Backward, step: OptimizerStep) -> bool:
+    return backward.order < event.order < step.order and event.call != "barrier"
+
+
+def _synced(program: Program, other: Backward, backward: Backward, step: OptimizerStep, when: Condition) -> bool:
+    """A later backward of the same model averages all that has been summed up."""
+    if not backward.order < other.order < step.order or other.when.excludes(when):
+        return False
+    calls = _calls(program, other)
+    return not calls or not all(SURE in call.way.contexts for call in calls)
