@@ -342,7 +342,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.no_sync_misplaced",
         summary="The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it.",
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=10382,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=10515,
     ),
     RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
