@@ -28,7 +28,7 @@ GRADIENT_FREE = frozenset(
 ANOMALY = ("set_detect_anomaly", "detect_anomaly")
 NAMED = frozenset(
     {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
-    | {"lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
+    | {"suppress", "lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
 )
 
 EXPECTS_AN_ERROR = "pytest.raises"

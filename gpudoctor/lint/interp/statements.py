@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Layer
     from gpudoctor.lint.interp.interpreter import Interpreter
 
+FILE_ERRORS = frozenset(
+    {"OSError", "IOError", "EnvironmentError", "FileExistsError", "FileNotFoundError", "Exception", "BaseException"}
+)
 IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
@@ -219,7 +222,10 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
     handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
     sides: list[Exit] = []
     with m.store.layer() as layer:
+        caught, inner = any(map(_takes_files, handlers)), len(m.contexts)
+        m.contexts += ["caught"] if caught else []
         run_block(m, node.body)
+        del m.contexts[inner : inner + caught]
         raised = m.dead
         if not m.dead:
             run_block(m, node.orelse)
@@ -265,6 +271,12 @@ def _cannot_happen(handler: ast.ExceptHandler) -> bool:
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {kind.id for kind in kinds if isinstance(kind, ast.Name)}
     return bool(names) and names <= IMPORT_ERRORS
+
+
+def _takes_files(handler: ast.ExceptHandler) -> bool:
+    """It catches what the file system says: `FileExistsError`, `OSError`, or everything."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in FILE_ERRORS) for kind in kinds)
 
 
 def _with(m: Interpreter, node: ast.With | ast.AsyncWith) -> None:

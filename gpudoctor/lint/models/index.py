@@ -31,6 +31,7 @@ BY_WORD = {
     "wandb": ("loggers",),
     **dict.fromkeys(("PIL", "cv2", "imread", "audio", "h5py", "read_image", "soundfile", "librosa"), ("files",)),
     **dict.fromkeys(("download", "urlretrieve", "lock"), ("downloads",)),
+    **dict.fromkeys(("mkdir", "makedirs", "rmtree", "rmdir", "removedirs"), ("folders",)),
     **dict.fromkeys(
         ("accelerate", "lightning", "deepspeed", "detectron2", "mmengine", "mmcv", "composer", "colossalai", "fastai"),
         ("frameworks",),

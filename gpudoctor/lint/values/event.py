@@ -475,6 +475,17 @@ class ReadFile(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFolder(Event):
+    """A folder is made, or removed with all that is in it (`removes`). `tolerated` where it is no error that another
+    process has done so before."""
+
+    call: str
+    path: Values | None
+    tolerated: bool = False
+    removes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Download(Event):
     """Files are fetched to `path`, without a lock, where they are not there yet. `call` is the data set or function."""
 

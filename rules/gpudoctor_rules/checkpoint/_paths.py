@@ -24,10 +24,10 @@ def _agreed(value: Value) -> bool:
     return isinstance(value, Unknown) and not value.depends & _TOLD_APART
 
 
-def shown(paths: Values | None) -> str:
+def shown(paths: Values | None, otherwise: str = "the same path") -> str:
     """The path for a message."""
     only = paths.only if paths is not None else None
     if isinstance(only, Const) and isinstance(only.value, str):
         return f"`{only.value}`"
     label = only.label if isinstance(only, Unknown) else ""
-    return f"`{label}`" if label else "the same path"
+    return f"`{label}`" if label else otherwise

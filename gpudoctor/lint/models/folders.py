@@ -1,0 +1,39 @@
+"""Folders that are made and removed."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Values
+from gpudoctor.lint.values.event import ChangeFolder
+
+# The position of the argument that says that it does not matter if somebody was there before.
+MAKERS = {"os.makedirs": 2, "os.mkdir": -1}
+REMOVERS = {"shutil.rmtree": 1, "os.rmdir": -1, "os.removedirs": -1}
+
+
+@MODELS.callable(*MAKERS)
+def _make(call: Call) -> Values:
+    _emit(call, call.name, call.arg(0, "name") or call.arg(0, "path"), call.arg(MAKERS[call.name], "exist_ok"))
+    return one(NONE)
+
+
+@MODELS.callable(*REMOVERS)
+def _remove(call: Call) -> Values:
+    _emit(call, call.name, call.arg(0, "path"), call.arg(REMOVERS[call.name], "ignore_errors"), removes=True)
+    return one(NONE)
+
+
+@MODELS.method(Text, "mkdir")
+@MODELS.method(Unknown, "mkdir")
+def _make_path(call: Call) -> Values:
+    """`Path("runs").mkdir(mode, parents, exist_ok)`."""
+    assert call.receiver is not None
+    _emit(call, "mkdir", one(call.receiver), call.arg(2, "exist_ok"))
+    return one(NONE)
+
+
+def _emit(call: Call, name: str, path: Values | None, tolerant: Values | None, removes: bool = False) -> None:
+    # `exist_ok=args.overwrite` is the user's business.
+    strict = tolerant is None or tolerant.all(lambda value: value in (FALSE, Const(0), NONE))
+    tolerated = not strict or call.open_ended
+    call.emit(ChangeFolder, call=name, path=path, tolerated=tolerated, removes=removes)

@@ -1,0 +1,124 @@
+"""All ranks make, or remove, the same folder at the same time, and only the first of them can.
+
+## What goes wrong
+
+All ranks (the processes, one for each GPU) run the same code. `os.makedirs(path)` succeeds on the first and ends with
+`FileExistsError: [Errno 17] File exists` on all others. A test in front of it does not help: between `if not
+os.path.exists(path)` and the next line another rank has made the folder. `shutil.rmtree(path)` fails in the same way
+with `FileNotFoundError`, or removes what another rank has just begun to write. One dead rank ends the whole job, though
+not every time, and never on a single GPU.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    if not os.path.exists("checkpoints"):
+        os.makedirs("checkpoints")
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    os.makedirs("checkpoints", exist_ok=True)
+    dist.destroy_process_group()
+
+## Fix
+
+`exist_ok=True`, which is safe: a folder that is there already is what was wanted. What is removed should be removed by
+one rank, with a barrier behind it.
+
+## Silent when
+
+Only some ranks get there, or one has been there before; the path holds the rank or the time, or is not known; the error
+is caught or ignored; a lock or a framework lets one rank go first.
+
+## Sources
+
+wandb/wandb#3208, deepspeedai/DeepSpeed#4536, Lightning-AI/pytorch-lightning#5155; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import ChangeFolder
+from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import one_path, shown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+LAUNCHERS = frozenset({"accelerate", "transformers", "deepspeed", "horovod"})
+"""Frameworks that start several processes and leave folders to the program."""
+NO_RACE = frozenset(
+    {"caught", "suppress", "lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"}
+)
+"""What is open around it: errors are caught, or one rank goes first."""
+
+
+class FilesystemRace(Rule):
+    """All ranks make, or remove, the same folder at the same time, and only the first of them can."""
+
+    code = "GPU608"
+    name = "filesystem-race"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or program.managed_by - LAUNCHERS:
+            return
+        told: set[Location] = set()
+        before: list[ChangeFolder] = []
+        for event in program.events(ChangeFolder):
+            if _races(program, event) and not _done_before(event, before) and event.location not in told:
+                told.add(event.location)
+                yield self._finding(event)
+            before.append(event)
+
+    def _finding(self, event: ChangeFolder) -> Finding:
+        does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")
+        # Under a test for the folder it takes two ranks that ask at the same moment.
+        end = f"may end with `{error}`, not every time" if event.when else f"end with `{error}`"
+        return self.found(
+            at=event.location,
+            message=f"Every rank {does} {shown(event.path, 'the same folder')} here, all at the same time: the first "
+            f"succeeds, the others {end}.",
+            remedy=_remedy(event),
+            because=[("called from here", call) for call in event.way.calls[-2:]],
+            confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
+        )
+
+
+def _races(program: Program, event: ChangeFolder) -> bool:
+    if event.tolerated or not NO_RACE.isdisjoint(event.way.contexts):
+        return False
+    return program.by_every_rank(event) and not event.local_guards and one_path(event.path)
+
+
+def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
+    """The same was done to this folder before, on some rank or in the parent of all: then it is no news to the rest."""
+    paths = set(event.path or ())
+    same = (each for each in before if each.removes is event.removes and each.location != event.location)
+    return any(not paths.isdisjoint(each.path or ()) for each in same)
+
+
+def _remedy(event: ChangeFolder) -> str:
+    if event.removes:
+        return "Let one rank remove it: `if dist.get_rank() == 0:`, and `dist.barrier()` behind it."
+    if event.call == "os.mkdir":
+        return "Write `os.makedirs(path, exist_ok=True)`: then it does not matter which rank is first."
+    return "Add `exist_ok=True`: then it does not matter which rank is first."
