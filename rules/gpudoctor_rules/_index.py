@@ -332,6 +332,12 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("StartLogger",), size=3417,
     ),
     RuleCard(
+        code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
+        module="gpudoctor_rules.checkpoint.filesystem_race",
+        summary="All ranks make, or remove, the same folder at the same time, and only the first of them can.",
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=5031,
+    ),
+    RuleCard(
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
