@@ -39,15 +39,35 @@ def _dataset(call: Call) -> Values:
         call.place,
         call.label,
         made_by=call.name,
-        iterable=False,
+        # torchtext's are streams since 0.9, though a few old ones are not.
+        iterable=None if call.name.startswith("torchtext.") else False,
         in_memory=in_memory,
         sharded=depends_on_rank(call),
         train=train if isinstance(train, bool) else None,
     )
+    if in_memory and _holds_noise(call.all_values()):
+        call.do.set_fact(dataset, "made up", one(TRUE))
     # `TensorDataset(x.to(device), …)` hands out GPU items: then nothing is left on the CPU.
     if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
         call.do.set_fact(dataset, "moves items", one(TRUE))
     return one(dataset)
+
+
+def _holds_noise(values: list[Value]) -> bool:
+    """One of these is a tensor of random numbers."""
+    return any(
+        isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and bool(value.depends & Dependence.LOCAL)
+        for value in values
+    )
+
+
+def _is_made_up(call: Call, value: Value) -> bool:
+    """The data set holds random numbers, as in programs that show how something is done."""
+    if not isinstance(value, (Dataset, Instance)):
+        return False
+    parent = value.parent if isinstance(value, Dataset) else None
+    known = call.do.fact(value, "made up") is not None or _holds_noise(call.do.attributes_of(value))
+    return known or (parent is not None and _is_made_up(call, parent))
 
 
 def depends_on_rank(call: Call) -> bool:
@@ -209,6 +229,7 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         opaque=call.open_ended,
         sharded=_is_sharded(call, dataset),
         custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != one(NONE),
+        made_up=any(_is_made_up(call, value) for value in dataset or ()),
     )
     call.emit(MakeLoader, loader=loader)
     return loader

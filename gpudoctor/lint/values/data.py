@@ -84,6 +84,8 @@ class Loader(Made):
     custom_collate: bool = False
     cls: Value | None = None
     """The project's class where the loader is an object of one that derives from DataLoader."""
+    made_up: bool = False
+    """Its data are random numbers that the program has drawn itself: their order means nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,0 +1,212 @@
+"""The model is trained on the same batches in the same order, epoch after epoch.
+
+## What goes wrong
+
+`DataLoader` shuffles only when it is asked to, and `DistributedSampler(shuffle=False)` deals the samples out in their
+order. Each batch then holds the same neighbours in each epoch, often of one class, since files lie sorted in folders:
+gradients point where the last class was, batch norm learns the statistics of one class at a time, and the model ends
+worse than it would have. No error is raised. `set_epoch` changes nothing about a sampler that does not shuffle.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler
+    from torchvision.datasets import ImageFolder
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dataset = ImageFolder("train")
+    sampler = DistributedSampler(dataset, shuffle=False)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler
+    from torchvision.datasets import ImageFolder
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dataset = ImageFolder("train")
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+`shuffle=True` for a loader without a sampler; leave `shuffle=False` out for a `DistributedSampler`, and call
+`sampler.set_epoch(epoch)` at the start of each epoch.
+
+## Silent when
+
+The loader is not trained with, or only once; the data are a stream, random numbers, a part that was drawn at random
+(`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is
+recurrent, or is given what it computed in the round before, and may read a text in order; whether it shuffles is a setting; a framework
+other than Accelerate and Fabric, which keep the order that they find, has the loader.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader, linyihaolyh/SRGAN-with-distributed-training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import FALSE, NONE, Value, Values
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.event import MakeLoader, UseManaged
+from gpudoctor.lint.values.module import Module
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_loop, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+
+IN_ORDER = "torch.utils.data.SequentialSampler"
+FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
+KEEP_THE_ORDER = frozenset({"accelerate", "deepspeed", "horovod"})
+MIXES = ("shuffle(", "permutation(", "randperm(", ".sample(", "train_test_split(", "random.choice")
+"""Who mixes the data beforehand, or on the way, may read it in order."""
+RECURRENT = frozenset(f"torch.nn.{name}{part}" for name in ("LSTM", "GRU", "RNN") for part in ("", "Cell"))
+PARTS = ("random_split", "Subset", "shuffle", "train_test_split", "select")
+
+
+class TrainingDataNotShuffled(Rule):
+    """The model is trained on the same batches in the same order, epoch after epoch."""
+
+    code = "GPU320"
+    name = "training-data-not-shuffled"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or any(_deals(event) for event in program.events(UseManaged)):
+            return
+        for loader, training in trained_with(program).items():
+            epochs = repeating_loop(program, training.start)
+            # One pass has no order to repeat; numbers that are drawn at random have none at all.
+            if epochs is None or loader.opaque or loader.made_up or escapes(program, loader):
+                continue
+            sampler = _kept_order(loader, training.when)
+            if sampler is None or not _is_in_order(loader, training.when) or _recurs(program, training):
+                continue
+            if any(word in text for text in program.texts for word in MIXES):
+                continue
+            yield self._of(_as_written(program, loader), sampler, epochs.location, training)
+
+    def _of(self, loader: Loader, sampler: Sampler | Loader, epochs: object, training: Pass) -> Finding:
+        data = first_name(loader.dataset, "its data set")
+        what, remedy = f"`{loader.label}` is not told to shuffle", "Pass `shuffle=True` here."
+        if isinstance(sampler, Sampler):
+            what = f"`{sampler.label}` does not shuffle"
+            remedy = "Leave `shuffle=False` out, and call `set_epoch(epoch)` on it at the start of each epoch."
+            if sampler.made_by == IN_ORDER:
+                remedy = "Take a `RandomSampler`, or with several ranks a `DistributedSampler`, instead."
+        at = sampler.place if isinstance(sampler, Sampler) else loader.place
+        return self.found(
+            at,
+            f"{what}: each epoch trains on the same batches of {data}, in the same order.",
+            remedy=remedy,
+            because=[
+                ("which this loader asks for the order", loader.place),
+                ("the model is trained on it here", training.start.location),
+                ("again in each round of this loop", epochs),  # type: ignore[list-item]
+            ],
+        )
+
+
+def _deals(event: UseManaged) -> bool:
+    """The framework makes loaders, or may give them another order."""
+    return event.framework not in KEEP_THE_ORDER and not event.call.endswith("Fabric")
+
+
+def _as_written(program: Program, loader: Loader) -> Loader:
+    """The loader that the program has made, where a framework put another one in its place."""
+    made = (event.loader for event in program.events(MakeLoader))
+    same = (each for each in made if isinstance(each, Loader) and each.dataset == loader.dataset)
+    return next(same, loader) if loader.managed else loader
+
+
+def _kept_order(loader: Loader, when: Condition) -> Sampler | Loader | None:
+    """What leaves the samples in their order on the paths of this pass: a sampler, or the loader itself."""
+    given = [values.given(when) for values in (loader.sampler, loader.batch_sampler) if values is not None]
+    if all(each.all(lambda value: value == NONE) for each in given):
+        return loader if _is_off(loader.shuffle, when) else None
+    samplers = [value for each in given for value in each if value != NONE]
+    only = samplers[0] if len(samplers) == 1 else None
+    if not isinstance(only, Sampler) or _mixes_batches(only):
+        return None
+    base = only.base
+    if base.made_by == IN_ORDER:
+        return base
+    # Left out it is True, unlike in a loader.
+    return base if base.made_by == FOR_RANKS and base.shuffle is not None and _is_off(base.shuffle, when) else None
+
+
+def _mixes_batches(sampler: Sampler) -> bool:
+    """A batch sampler of the project may mix the batches."""
+    return sampler.inner is not None and not sampler.made_by.startswith("torch.utils.data.")
+
+
+def _is_off(shuffle: Values | None, when: Condition) -> bool:
+    return shuffle is None or shuffle.given(when).all(lambda value: value in (FALSE, NONE))
+
+
+def _is_in_order(loader: Loader, when: Condition) -> bool:
+    """The data set answers the same index with the same sample, and nobody has mixed it."""
+    return loader.dataset is not None and loader.dataset.given(when).all(_keeps_order)
+
+
+def _keeps_order(value: Value | None) -> bool:
+    if not isinstance(value, Dataset) or value.iterable is not False or value.draws:
+        return False
+    # The halves of a random split are in an order of their own already.
+    made = value.made_by.rpartition(".")[2]
+    return made not in PARTS and (value.parent is None or _keeps_order(value.parent))
+
+
+def _recurs(program: Program, training: Pass) -> bool:
+    """What the model computed is given to it again: a text is read on from where the last batch ended."""
+    for call in program.calls_in_graph(training.backward):
+        parts = program.within(call.module)
+        # Its state is carried from batch to batch, often in a tuple that is not followed.
+        if any(isinstance(part, Module) and part.made_by in RECURRENT for part in parts):
+            return True
+        for each in call.inputs:
+            if not isinstance(each, Tensor) or each.origin is not TensorOrigin.OUTPUT:
+                continue
+            before = {program.forwards[one].module for one in each.forwards if one in program.forwards}
+            # A detached state beside the batch; alone it is a picture that a generator has drawn.
+            if call.module in before or (not each.forwards and len(call.inputs) > 1):
+                return True
+    return False
