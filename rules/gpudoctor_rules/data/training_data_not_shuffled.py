@@ -64,13 +64,14 @@ worse than it would have. No error is raised. `set_epoch` changes nothing about 
 ## Silent when
 
 The loader is not trained with, or only once; the data are a stream, random numbers, a part that was drawn at random
-(`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is
-recurrent, or is given what it computed in the round before, and may read a text in order; whether it shuffles is a setting; a framework
-other than Accelerate and Fabric, which keep the order that they find, has the loader.
+(`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is recurrent, or is given
+what it computed in the round before, and may read a text in order; whether it shuffles is a setting; a framework other
+than Accelerate and Fabric, which keep the order that they find, has the loader.
 
 ## Sources
 
-https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader, linyihaolyh/SRGAN-with-distributed-training.
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader,
+linyihaolyh/SRGAN-with-distributed-training.
 """
 
 from __future__ import annotations
