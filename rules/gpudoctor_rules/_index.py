@@ -236,6 +236,13 @@ CARDS: tuple[RuleCard, ...] = (
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Wrap"), size=5239,
     ),
     RuleCard(
+        code="GPU320", name="training-data-not-shuffled", severity=Severity.WARNING, family="data",
+        module="gpudoctor_rules.data.training_data_not_shuffled",
+        summary="The model is trained on the same batches in the same order, epoch after epoch.",
+        fix_safety=Safety.SAFE, shows_in_run=True,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged"), size=10008,
+    ),
+    RuleCard(
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
