@@ -344,7 +344,9 @@ def _backward(call: Call) -> Values:
     assert isinstance(tensor, Tensor)
     # A vector goes backward too, if it is told with which weights.
     loss = replace(tensor, extent=None) if call.args or call.keywords.keys() & {"gradient"} else tensor
-    call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None)
+    scaled = call.do.fact(tensor, "scaled by")
+    scaler = scaled.only if scaled is not None else None
+    call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler)
     # torch raises unless there was a graph, so from here on there surely was one.
     call.do.set_fact(tensor, "differentiated", one(TRUE))
     return one(NONE)

@@ -50,7 +50,7 @@ def _scheduler(call: Call) -> Values:
 
 @MODELS.callable("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler")
 def _scaler(call: Call) -> Values:
-    return one(Scaler(call.identity(), call.place, call.label))
+    return one(Scaler(call.identity(), call.place, call.label, whole=False))
 
 
 @MODELS.called(Scaler)

@@ -559,12 +559,6 @@ def _normalised(call: Call) -> Values:
     return call.args[0] if call.args else one(NONE)
 
 
-@MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
-def _clip(call: Call) -> Values:
-    # The norm stays on the GPU; printing it each step waits for the device.
-    return one(made(call.do, call.place, call.label, TensorOrigin.GRADIENT))
-
-
 @MODELS.method(Parameters)
 def _parameters_method(call: Call) -> Values:
     return one(Unknown((call.name, call.receiver), "part of parameters", call.label))

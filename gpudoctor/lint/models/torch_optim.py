@@ -6,7 +6,14 @@ from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED, Call, Inter
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
-from gpudoctor.lint.values.event import ClearGradients, LoadState, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.values.event import (
+    ClearGradients,
+    ClipGradients,
+    LoadState,
+    MakeOptimizer,
+    OptimizerStep,
+    ScalerCall,
+)
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -206,19 +213,33 @@ def _method(call: Call) -> Values:
     "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
 )
 def _scaler(call: Call) -> Values:
-    return one(Scaler(call.identity(), call.place, call.label))
+    return one(Scaler(call.identity(), call.place, call.label, enabled=call.arg(-1, "enabled")))
 
 
 @MODELS.method(Scaler, "scale")
 def _scale(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(ScalerCall, scaler=call.receiver, call="scale")
+    for value in call.args[0] if call.args else ():
+        if isinstance(value, Tensor):
+            call.do.set_fact(value, "scaled by", one(call.receiver))
     # The scaled loss has the graph of the loss.
     return call.args[0] if call.args else one(NONE)
+
+
+@MODELS.method(Scaler, "unscale_", "update")
+def _unscale(call: Call) -> Values:
+    assert call.receiver is not None
+    for value in call.args[0] if call.args and call.name == "unscale_" else (None,):
+        call.emit(ScalerCall, scaler=call.receiver, call=call.name, optimizer=value)
+    return one(NONE)
 
 
 @MODELS.method(Scaler, "step")
 def _scaler_step(call: Call) -> Values:
     # `scaler.step` calls `optimizer.step` unless gradients overflowed.
     for value in call.args[0] if call.args else ():
+        call.emit(ScalerCall, scaler=call.receiver, call="step", optimizer=value)
         call.emit(OptimizerStep, optimizer=value, through="scaler")
     return one(NONE)
 
@@ -228,6 +249,15 @@ def _scaler_method(call: Call) -> Values:
     return one(
         Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scaler")
     )
+
+
+@MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
+def _clip(call: Call) -> Values:
+    given = call.arg(0, "parameters")
+    modules, _ = owners(call.do, list(given or ()))
+    call.emit(ClipGradients, call=call.name.rpartition(".")[2], modules=modules)
+    # The norm stays on the GPU; printing it each step waits for the device.
+    return one(Tensor(call.identity(), call.place, call.label, TensorOrigin.GRADIENT))
 
 
 @MODELS.callable("apex.amp.scale_loss")

@@ -282,6 +282,25 @@ class Backward(Event):
     forwards: frozenset[Hashable] = frozenset()
     complete: bool = True
     managed: str = ""
+    scaler: Value | None = None
+    """The gradient scaler that has scaled the loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalerCall(Event):
+    """A method of a gradient scaler: `scale`, `unscale_`, `step` or `update`, the middle two of an `optimizer`."""
+
+    scaler: Value
+    call: str
+    optimizer: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipGradients(Event):
+    """Gradients are cut to a bound, by `call`. `modules` are those whose parameters are given, as in `Optimizer`."""
+
+    call: str
+    modules: frozenset[Value] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.values.base import Made, Value
+from gpudoctor.lint.values.base import Made, Value, Values
 from gpudoctor.record import dataclass
 
 
@@ -51,8 +51,11 @@ class Scheduler(Made):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scaler(Made):
-    """A gradient scaler."""
+    """A gradient scaler. `enabled` as given, None where it was left out."""
 
     identity: Hashable
     place: Location
     label: str
+    enabled: Values | None = None
+    whole: bool = True
+    """It does nothing unseen, as scalers that are called do."""

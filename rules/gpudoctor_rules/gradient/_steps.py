@@ -9,6 +9,8 @@ from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
     from gpudoctor.lint.values.event import Backward, ClearGradients, Event, Loop
@@ -64,6 +66,11 @@ def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) ->
         # Clearing a part leaves the gradients of the rest.
         return all(program.within(each) <= program.within(target) for each in optimizer.modules)
     return target == optimizer
+
+
+def reaches(program: Program, modules: Iterable[Value], optimizer: Optimizer) -> bool:
+    """Some of these modules are among those that the optimizer holds."""
+    return any(_share(program, each, optimizer) for each in modules)
 
 
 def averaging_wrapper(program: Program, backward: Backward) -> Wrapper | None:

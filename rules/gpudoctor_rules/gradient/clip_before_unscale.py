@@ -1,0 +1,143 @@
+"""Gradients are clipped while they are still multiplied by the gradient scaler's factor.
+
+## What goes wrong
+
+A gradient scaler multiplies the loss by a large factor, 65536 at first, so that small gradients survive float16, and
+`scaler.step(optimizer)` divides the gradients by it again. `clip_grad_norm_` between the two sees the large ones: with
+a bound of 1.0, what is left after the division has a norm of 1/65536 at most. With SGD the weights hardly move; with
+Adam, which makes up for a constant factor, the clipping turns into one that depends on the scale of the moment. No
+error is raised.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cuda")
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        scaler.scale(loss).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cuda")
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+## Fix
+
+Call `scaler.unscale_(optimizer)` before the clipping; `scaler.step` then does not divide a second time. Safe: where
+the scaler is switched off, `unscale_` does nothing.
+
+## Silent when
+
+The scaler is off (`enabled=False`); it is handed to code that could not be read, which may unscale; anything was
+unscaled between the last step and this one; what is clipped belongs to another optimizer.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping, pytorch/examples#1196,
+milesial/Pytorch-UNet#468.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.base import FALSE
+from gpudoctor.lint.values.event import Backward, ClipGradients, ScalerCall
+from gpudoctor.lint.values.optim import Optimizer, Scaler
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import feeds, reaches
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+
+class ClipBeforeUnscale(Rule):
+    """Gradients are clipped while they are still multiplied by the gradient scaler's factor."""
+
+    code = "GPU703"
+    name = "clip-before-unscale"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for step in program.events(ScalerCall) if program.has(ClipGradients) else ():
+            optimizer, scaler = step.optimizer, step.scaler
+            if step.call != "step" or not isinstance(optimizer, Optimizer) or not isinstance(scaler, Scaler):
+                continue
+            # Who takes the scaler along may unscale somewhere else.
+            if (scaler.enabled is not None and scaler.enabled.only == FALSE) or scaler in program.escaped:
+                continue
+            clip = _clipped_scaled(program, step, optimizer)
+            if clip is not None and clip.location not in told:
+                told.add(clip.location)
+                yield self._finding(clip, step, optimizer, scaler)
+
+    def _finding(self, clip: ClipGradients, step: ScalerCall, optimizer: Optimizer, scaler: Scaler) -> Finding:
+        return self.found(
+            clip.location,
+            f"`{clip.call}` cuts gradients that `{scaler.label}` has multiplied by its scale (65536 at first): "
+            "what is left of them is that many times smaller than the bound.",
+            remedy=f"Call `{scaler.label}.unscale_({optimizer.label})` before it.",
+            because=[("the scaler is made here", scaler.place), ("and divides by its scale only here", step.location)],
+        )
+
+
+def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) -> ClipGradients | None:
+    """What cuts the gradients of this step before anything has unscaled them."""
+    earlier = [e for e in program.events(ScalerCall) if e.order < step.order]
+    # Of another optimizer's steps nothing follows for the gradients of this one.
+    begin = max((e.order for e in earlier if e.call == "step" and e.optimizer == optimizer), default=-1)
+    if any(e.call == "unscale_" and e.order > begin and not _of_other(e, optimizer) for e in earlier):
+        return None
+    for clip in program.events(ClipGradients):
+        if not begin < clip.order < step.order or not same_round(clip, step) or clip.when.excludes(step.when):
+            continue
+        if reaches(program, clip.modules, optimizer) and _scaled_before(program, clip, step, optimizer, begin):
+            return clip
+    return None
+
+
+def _of_other(event: ScalerCall, optimizer: Optimizer) -> bool:
+    return isinstance(event.optimizer, Optimizer) and event.optimizer != optimizer
+
+
+def _scaled_before(program: Program, clip: ClipGradients, step: ScalerCall, optimizer: Optimizer, begin: int) -> bool:
+    """A backward of a loss that this scaler has scaled left the gradients."""
+    return any(
+        begin < each.order < clip.order
+        and each.scaler == step.scaler
+        and not each.when.excludes(clip.when)
+        and feeds(program, each, optimizer)
+        for each in program.events(Backward)
+    )

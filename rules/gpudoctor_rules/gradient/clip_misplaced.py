@@ -1,0 +1,149 @@
+"""Gradients are clipped where that does not bound the step: before the backward, after the step, or in parts.
+
+## What goes wrong
+
+`clip_grad_norm_` cuts the gradients that lie in the parameters at that moment. Before `backward()` there are none, or
+old ones, and after `step()` they have been used: the step is not bounded, and the spike against which the clipping was
+written goes right through. Where several batches make one step, clipping after each of them cuts sums that are not
+complete: early batches are cut again and again, and count for less than the last one. No error is raised.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+## Fix
+
+Put the clipping between the last `backward()` of a step and `step()`, under the same test as the step. No automatic
+fix.
+
+## Silent when
+
+Something is clipped between the last backward and the step, on whatever path; the clipped parameters are those of
+another optimizer, or not all known; code that could not be read is given the model or the optimizer; a framework makes
+the step.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html, Deci-AI/super-gradients#653.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.event import Backward, ClipGradients, Escape, OptimizerStep
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
+from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds, is_followed, may_feed, reaches, repeating_loop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+class ClipMisplaced(Rule):
+    """Gradients are clipped where that does not bound the step: before the backward, after the step, or in parts."""
+
+    code = "GPU705"
+    name = "clip-misplaced"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Value] = set()
+        for step in program.events(OptimizerStep) if program.has(ClipGradients) else ():
+            optimizer = step.optimizer
+            if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
+                continue
+            clips = [e for e in program.events(ClipGradients) if reaches(program, e.modules, optimizer)]
+            found = self._beside(program, step, optimizer, clips) or self._each_batch(program, step, optimizer, clips)
+            if found is not None:
+                told.add(optimizer)
+                yield found
+
+    def _beside(
+        self, program: Program, step: OptimizerStep, optimizer: Optimizer, clips: list[ClipGradients]
+    ) -> Finding | None:
+        """The gradients of a step are not cut between the backward and the step, but elsewhere in the loop."""
+        backward = _last_backward(program, step, optimizer)
+        near = [clip for clip in clips if same_round(clip, step) and not clip.when.excludes(step.when)]
+        # A helper that is given the parameters may clip them between the two.
+        if backward is None or not near or any(backward.order < e.order < step.order for e in program.events(Escape)):
+            return None
+        if any(backward.order < clip.order < step.order for clip in clips):
+            return None
+        clip = near[-1]
+        late = clip.order > step.order
+        return self.found(
+            clip.location,
+            f"`{clip.call}` comes {'after the step' if late else 'before the backward'}: the gradients with which "
+            f"`{optimizer.label}` steps are never cut.",
+            remedy="Put it between `backward()` and `step()`.",
+            because=[("the gradients are computed here", backward.location), ("and used here", step.location)],
+        )
+
+    def _each_batch(
+        self, program: Program, step: OptimizerStep, optimizer: Optimizer, clips: list[ClipGradients]
+    ) -> Finding | None:
+        """Several backwards make one step, and each is followed by a cut."""
+        for backward in program.events(Backward):
+            if not feeds(program, backward, optimizer) or not steps_less_often(program, backward, step):
+                continue
+            after = (e for e in clips if e.order > backward.order and same_round(e, backward))
+            clip = next((e for e in after if backward.when.implies(e.when)), None)
+            if clip is None or not adds_up(program, backward, step, averaging_wrapper(program, backward)):
+                continue
+            return self.found(
+                clip.location,
+                f"`{clip.call}` cuts after each batch, though `{optimizer.label}` steps only after several: it cuts "
+                "sums that are not complete, and early batches count for less.",
+                remedy="Clip right before the step, under the same test.",
+                because=[("the gradients add up here", backward.location), ("until this step", step.location)],
+            )
+        return None
+
+
+def _last_backward(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
+    """The backward whose gradients this step uses, in the same round; None where another one may be it."""
+    if repeating_loop(step) is None:
+        return None
+    for event in reversed([e for e in program.events(Backward) if e.order < step.order]):
+        if event.when.excludes(step.when):
+            continue
+        sure = same_round(event, step) and step.when.implies(event.when) and feeds(program, event, optimizer)
+        # A backward on some path only, or of an unknown loss, decides nothing.
+        if sure or may_feed(program, event, optimizer):
+            return event if sure else None
+    return None

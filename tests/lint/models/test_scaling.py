@@ -1,0 +1,40 @@
+"""Gradient scalers and what cuts gradients."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.values.base import FALSE
+from gpudoctor.lint.values.event import Backward, ClipGradients, OptimizerStep, ScalerCall
+
+PROGRAM = """
+    import torch
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters())
+    scaler = torch.amp.GradScaler("cuda", enabled=False)
+    loss = model(torch.zeros(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def test_each_call_of_a_scaler_is_logged_with_its_optimizer(paper):
+    found = paper(PROGRAM)
+    calls = [*found.events(ScalerCall)]
+    optimizer = found.event(OptimizerStep).optimizer
+    assert [event.call for event in calls] == ["scale", "unscale_", "step", "update"]
+    assert [event.optimizer for event in calls] == [None, optimizer, optimizer, None]
+    assert len({event.scaler for event in calls}) == 1
+    assert calls[0].scaler.enabled.only == FALSE
+
+
+def test_a_backward_knows_who_scaled_its_loss(paper):
+    found = paper(PROGRAM)
+    assert found.event(Backward).scaler == next(iter(found.events(ScalerCall))).scaler
+
+
+def test_what_is_cut_names_its_modules(paper):
+    clip = paper(PROGRAM).event(ClipGradients)
+    assert clip.call == "clip_grad_norm_"
+    assert [module.label for module in clip.modules] == ["model"]
