@@ -358,6 +358,25 @@ CARDS: tuple[RuleCard, ...] = (
         needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=10515,
     ),
     RuleCard(
+        code="GPU703", name="clip-before-unscale", severity=Severity.WARNING, family="gradient",
+        module="gpudoctor_rules.gradient.clip_before_unscale",
+        summary="Gradients are clipped while they are still multiplied by the gradient scaler's factor.",
+        fix_safety=Safety.SAFE, needs=("Backward", "ClearGradients", "ClipGradients", "Forward", "ScalerCall"),
+        size=6280,
+    ),
+    RuleCard(
+        code="GPU704", name="scaler-misused", severity=Severity.ERROR, family="gradient",
+        module="gpudoctor_rules.gradient.scaler_misused",
+        summary="The calls of a gradient scaler are incomplete, come twice, or are gone around.",
+        needs=("Backward", "ClearGradients", "Forward", "OptimizerStep", "ScalerCall"), size=9295,
+    ),
+    RuleCard(
+        code="GPU705", name="clip-misplaced", severity=Severity.WARNING, family="gradient",
+        module="gpudoctor_rules.gradient.clip_misplaced",
+        summary="Gradients are clipped where that does not bound the step: before the backward, after the step, or in parts.",
+        shows_in_run=True, size=6959,
+    ),
+    RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
