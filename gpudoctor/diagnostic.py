@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 
 
 class Severity(enum.Enum):
@@ -96,6 +96,11 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Repairing:
+    """What a rule would change; `lint.fix` makes a fix of it where one is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One mistake at one place.
 
@@ -114,6 +119,7 @@ class Finding:
     seen_in: SeenIn = SeenIn.CODE
     fix: Fix | None = None
     world: str = ""
+    repair: Repairing | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Repairing, Safety, Severity
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -66,11 +66,12 @@ class Rule:
         because: Iterable[tuple[str, Location | None]] = (),
         confidence: Confidence = Confidence.DEFINITE,
         severity: Severity | None = None,
+        repair: Repairing | None = None,
     ) -> Finding:
         """A finding of this rule at `at`.
 
         `because` lists the places that led there, each with what happened at it, in the order of the story; places
-        that are unknown (None) or repeat `at` are left out.
+        that are unknown (None) or repeat `at` are left out. `repair` is what to change.
         """
         related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
         return Finding(
@@ -83,4 +84,5 @@ class Rule:
             remedy=remedy,
             related=related,
             confidence=confidence,
+            repair=repair,
         )

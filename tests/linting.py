@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpudoctor import cli
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -30,7 +31,7 @@ def lint(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tup
     arguments = ["lint", "--output-format=json", "--no-cache", "--fail-on=never", "--jobs=1"]
     arguments += [f"--select={code}" for code in select] + [f"--extend-select={code}" for code in extend]
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _working_in(folder):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(folder):
         status = cli.main([*arguments, os.path.relpath(entry, folder)])
     assert status == 0, f"lint ended with {status}:\n{err.getvalue()}"
     return [_seen(finding) for finding in json.loads(out.getvalue())["findings"]]
@@ -54,7 +55,8 @@ def _seen(finding: dict[str, object]) -> Seen:
 
 
 @contextlib.contextmanager
-def _working_in(folder: Path):
+def working_in(folder: Path) -> Iterator[None]:
+    """Inside, this is the working directory."""
     before = os.getcwd()
     os.chdir(folder)
     try:

@@ -41,7 +41,10 @@ class Case(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        return [self.entry] if self.entry.parent != self.folder / self.name else sorted(self.entry.parent.rglob("*.py"))
+        if self.entry.parent != self.folder / self.name:
+            return [self.entry]
+        # What it is fixed to stands beside it.
+        return sorted(path for path in self.entry.parent.rglob("*.py") if not path.name.endswith(".fixed.py"))
 
 
 def cases(fixtures: Path) -> list[Case]:

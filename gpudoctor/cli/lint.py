@@ -37,6 +37,7 @@ class Lint(Command):
     def declare(self, parser: argparse.ArgumentParser) -> None:
         _declare_input(parser)
         _declare_rules(parser)
+        _declare_fixes(parser)
         _declare_output(parser)
 
     def run(self, options: argparse.Namespace) -> int:
@@ -44,14 +45,24 @@ class Lint(Command):
         # Before the work: an unwritable target must not cost a whole run.
         if settings.output_file:
             refuse_bad_target(settings.output_file)
+        if settings.fix or settings.diff:
+            # Imported late: most runs only look.
+            from gpudoctor.cli.fixing import fix_files
+
+            return fix_files(settings, options.arguments)
         progress = Progress(sys.stderr, wanted=not settings.quiet)
         with SeldomCollecting():
             outcome = lint(settings.request, progress)
         progress.close()
-        exit_code = _exit_code(outcome, settings.fail_on)
-        _print(outcome, settings, exit_code)
-        _tell(outcome, settings, options.arguments)
-        return exit_code
+        return report(outcome, settings, options.arguments)
+
+
+def report(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> int:
+    """Print what was found, and return the exit code."""
+    exit_code = exit_code_of(outcome, settings.fail_on)
+    _print(outcome, settings, exit_code)
+    tell(outcome, settings, arguments)
+    return exit_code
 
 
 def _declare_input(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +90,13 @@ def _declare_rules(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--select", metavar="RULE,...", action="append", type=words, help="only these")
     group.add_argument("--ignore", metavar="RULE,...", action="append", type=words, help="not these")
     group.add_argument("--extend-select", metavar="RULE,...", action="append", type=words, help="these as well")
+
+
+def _declare_fixes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to change")
+    group.add_argument("--fix", action="store_true", help="apply the fixes that keep what the program means")
+    group.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: the other fixes, too")
+    group.add_argument("--diff", action="store_true", help="show what --fix would change, and write nothing")
 
 
 def _declare_output(parser: argparse.ArgumentParser) -> None:
@@ -112,8 +130,8 @@ def _print(outcome: Outcome, settings: Settings, exit_code: int) -> None:
         write_out(rendered(outcome, settings, style_for(sys.stdout, settings.colour), exit_code))
 
 
-def _tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None:
-    """What is not a finding goes to standard error."""
+def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None:
+    """Write what is not a finding to standard error."""
     for problem in (*outcome.problems, *outcome.unread):
         print(f"gpudoctor: {problem}", file=sys.stderr)
     if settings.verbose:
@@ -146,7 +164,8 @@ _MOST_PARTLY = 5
 """Lines about files that were not followed to their end: a large library has many, and one reads alike the other."""
 
 
-def _exit_code(outcome: Outcome, fail_on: str) -> int:
+def exit_code_of(outcome: Outcome, fail_on: str) -> int:
+    """How the command ends."""
     # A bug of ours comes first: with it, "no findings" would be a lie.
     if outcome.failures:
         return outcome.failures[0].exit_code

@@ -33,11 +33,15 @@ class Settings:
     quiet: bool
     verbose: bool
     statistics: bool
+    fix: bool = False
+    unsafe_fixes: bool = False
+    diff: bool = False
 
 
 def settings_for(options: argparse.Namespace) -> Settings:
     """The settings that the options and the configuration make together."""
     paths = _paths(options)
+    _refuse_mixed(options, paths)
     config = _config(options, paths)
     return Settings(
         request=_request(options, paths, config, find_rules()),
@@ -49,7 +53,18 @@ def settings_for(options: argparse.Namespace) -> Settings:
         quiet=options.quiet,
         verbose=options.verbose,
         statistics=options.statistics,
+        fix=options.fix,
+        unsafe_fixes=options.unsafe_fixes,
+        diff=options.diff,
     )
+
+
+def _refuse_mixed(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
+    """Ways to fix that do not go together."""
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise UsageError("--unsafe-fixes says which fixes are made: give `--fix` or `--diff` as well")
+    if options.fix and not options.diff and STDIN in paths:
+        raise UsageError("--fix: what comes from standard input has no file to be written to; `--diff` shows the fixes")
 
 
 def _paths(options: argparse.Namespace) -> tuple[str, ...]:
@@ -95,6 +110,8 @@ def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config
         stdin_name=options.stdin_filename or "<stdin>",
         jobs=options.jobs,
         cache="" if options.no_cache else cache_folder(),
+        # Formats for machines carry the edits.
+        fixes=(options.output_format or config.output_format) in ("json", "sarif"),
     )
 
 

@@ -194,7 +194,7 @@ def _settings_of(request: Request) -> str:
     folders = [folder for pack in packs for folder in getattr(sys.modules.get(pack), "__path__", ())]
     stamps = sorted(stamp for folder in folders for stamp in _stamps(folder))
     rules = sorted(repr(card) for card in request.rules)
-    surroundings = [os.getcwd(), os.path.expanduser("~"), request.launch]
+    surroundings = [os.getcwd(), os.path.expanduser("~"), request.launch, request.fixes]
     return digest_of(repr((__version__, sys.version, stamps, rules, surroundings)).encode("utf-8", "surrogateescape"))
 
 

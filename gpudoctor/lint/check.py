@@ -39,7 +39,7 @@ _MOST_TOGETHER = 50
 def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     """Lint the files of a request."""
     # One cache for all entries: programs of a project import the same helpers.
-    sources = Sources()
+    sources = Sources(request.edited)
     cache = Cache(request, sources)
     listed = list_files(request, sources, cache)
     examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
@@ -149,7 +149,7 @@ def _execute(paths: Sequence[str], work: _Work) -> Iterator[Examined]:
         return
     global _kept
     # What an earlier run in this process has read may have changed.
-    _kept = Sources()
+    _kept = Sources(work.request.edited)
     parts = [(paths[start : start + _PART], work.request) for start in range(0, len(paths), _PART)]
     for results in in_processes(_examine_part, parts, jobs):
         yield from results
@@ -159,9 +159,9 @@ def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
     from gpudoctor.lint.examine import examine_all
 
     global _kept
-    if _kept.size > _MOST_KEPT:
-        _kept = Sources()
     paths, request = part
+    if _kept.size > _MOST_KEPT or _kept.edited != request.edited:
+        _kept = Sources(request.edited)
     return list(examine_all(paths, request, _kept))
 
 

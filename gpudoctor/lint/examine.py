@@ -23,8 +23,9 @@ from gpudoctor.registry import BUILT_IN, load
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from gpudoctor.diagnostic import Finding
+    from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.source.project import ModuleFile
     from gpudoctor.lint.task import Request
     from gpudoctor.rule import Rule, RuleCard
 
@@ -57,7 +58,11 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     programs: list[Program] = []
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
-    findings = _with_worlds([list(_found(program, request.rules, failures)) for program in programs])
+    found = [list(_found(program, request.rules, failures)) for program in programs]
+    if request.fixes:
+        with failures.of(f"writing fixes for {shown}"):
+            found = _fixed(found, programs, entry, project, request)
+    findings = _with_worlds(found)
     cut = (lost.why for program in programs for lost in program.lost if lost.limit)
     limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return Examined(
@@ -79,10 +84,24 @@ def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
     if len(found) == 1 and all(each.world != World.SINGLE.value for each in found[0]):
         everywhere = set()
     return tuple(
-        replace(each, world="") if (each.code, each.location) in everywhere else each
+        # Repairs speak of values, which end here.
+        replace(each, repair=None, world="" if (each.code, each.location) in everywhere else each.world)
         for findings in found
         for each in findings
     )
+
+
+def _fixed(
+    found: list[list[Finding]], programs: list[Program], entry: ModuleFile, project: Project, request: Request
+) -> list[list[Finding]]:
+    # Imported late: most runs ask for no fixes.
+    from gpudoctor.lint.fix.findings import with_fixes
+
+    def execute(places: frozenset[Location]) -> list[Program]:
+        return programs_of(entry, project, request.launch, places)
+
+    safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
+    return with_fixes(found, [program.world for program in programs], execute, project.file, safety)
 
 
 def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> Iterator[Finding]:

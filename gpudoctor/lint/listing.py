@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem(path, NOTEBOOK) for path in notebooks]
     problems += [Problem("", message) for message in messages]
-    plain, thin = _sorted_out(paths, named, cache)
+    plain, thin = _sorted_out(paths, named, cache, request.edited)
     looks = _glances_at(plain, request, sources, cache)
     if STDIN in request.paths:
         looks.append(_look(_stdin(request, sources)))
@@ -78,11 +78,14 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     )
 
 
-def _sorted_out(paths: Sequence[Path], named: Sequence[str], cache: Cache) -> tuple[list[Path], list[Path]]:
+def _sorted_out(
+    paths: Sequence[Path], named: Sequence[str], cache: Cache, edited: Mapping[str, bytes]
+) -> tuple[list[Path], list[Path]]:
     """The files that name training, and those that do not and may yet start it through helpers of their own."""
     plain, others = [], []
     for path in paths:
-        raw = _raw(path)
+        raw = edited.get(os.path.realpath(path)) if edited else None
+        raw = _raw(path) if raw is None else raw
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand.
         if raw is None or concerns_training(raw) or b"gpudoctor:" in raw:
@@ -101,7 +104,7 @@ def _glances_at(paths: Sequence[Path], request: Request, sources: Sources, cache
     known = {path: old for path in paths if (old := cache.find_glance(os.path.realpath(path))) is not None}
     new = [path for path in paths if path not in known]
     # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
-    if len(new) <= _MOST_TREES:
+    if len(new) <= _MOST_TREES or request.edited:
         fresh = {path: _look(_read(path, sources)) for path in new}
     else:
         parts = [list(map(str, new[start : start + _PART])) for start in range(0, len(new), _PART)]

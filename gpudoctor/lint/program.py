@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, reduce
 from typing import TypeVar
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
-from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.base import Const, Value, Values
 from gpudoctor.lint.values.event import (
     Backward,
     DestroyGroup,
@@ -64,6 +65,9 @@ class Program:
     """The modules that each module has taken in, on any path."""
     worlds: frozenset[World] = frozenset()
     """All the ways of launching for which the entry is read, this one among them."""
+    names_before: Mapping[Location, list[dict[str, Values]]] = field(default_factory=dict)
+    """What the names in sight hold before a statement, each time that it is executed, where that was asked for."""
+    names_after: Mapping[Location, list[dict[str, Values]]] = field(default_factory=dict)
 
     @cached_property
     def _by_type(self) -> dict[type[Event], list[Event]]:

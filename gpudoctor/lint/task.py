@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpudoctor.diagnostic import Finding, Problem
 from gpudoctor.errors import InternalError
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 from gpudoctor.rule import RuleCard
 
 
@@ -17,7 +17,8 @@ class Request:
     `rules` are those that run, `known` all that there are. Patterns of `per_file_ignores` come with the codes that
     they silence and count from `folder`; those of `exclude` count from the working directory. `stdin` holds what
     stands for the path `-`, under the name `stdin_name`. `jobs` 0 leaves the number of processes to lint. `cache` is
-    the folder where results are kept from run to run; empty where none are.
+    the folder where results are kept from run to run; empty where none are. `fixes` asks for fixes of what is found.
+    `edited` holds the bytes of files, by their paths without links, that count instead of what is written there.
     """
 
     paths: tuple[str, ...]
@@ -31,6 +32,8 @@ class Request:
     stdin_name: str = "<stdin>"
     jobs: int = 0
     cache: str = ""
+    fixes: bool = False
+    edited: Mapping[str, bytes] = field(default_factory=dict)
 
     def card(self, code: str) -> RuleCard | None:
         """The rule of this code, where it runs."""

@@ -27,6 +27,8 @@ from gpudoctor.ranks.environment import free_port, rank_environment
 from . import claims, record
 
 ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ".fixed.py"
+"""What a program is fixed to stands beside it."""
 WORLD_SIZE = 2
 AT_ONCE = 3
 """Proofs at a time: a group that stands still takes no core."""

@@ -5,18 +5,26 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.rule import Rule
 
 from . import claims
-from .harness import ROOT, Proof, Verdict, parse
+from .harness import GOLDEN, ROOT, Proof, Verdict, parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIXTURES = ROOT / "fixtures" / "rules"
-PROOFS = [proof for script in sorted(FIXTURES.rglob("*.py")) if (proof := parse(script)) is not None]
+SCRIPTS = [script for script in sorted(FIXTURES.rglob("*.py")) if not script.name.endswith(GOLDEN)]
+PROOFS = [proof for script in SCRIPTS if (proof := parse(script)) is not None]
+FIXED = [p for p in PROOFS if any(p.script.parent.glob(f"*{GOLDEN}" if p.folder else f"{p.script.stem}{GOLDEN}"))]
 
 
 def rules_seen_in_runs() -> list[type[Rule]]:
@@ -47,6 +55,16 @@ def code_of(proof: Proof) -> str:
 def named(proof: Proof) -> str:
     """How the tests of a proof are called."""
     return str(proof.script.relative_to(FIXTURES))
+
+
+def as_fixed(proof: Proof, folder: Path) -> Proof:
+    """The same program with its files as they are fixed."""
+    for file in sorted(proof.folder.rglob("*.py")) if proof.folder else [proof.script]:
+        golden = file.with_suffix(GOLDEN)
+        target = folder / file.relative_to(proof.script.parent)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(golden if golden.exists() else file, target)
+    return replace(proof, script=folder / proof.script.name)
 
 
 def proofs_for(code: str, kind: str) -> list[Proof]:
@@ -83,6 +101,15 @@ def test_claim_of_a_bad_program_does_not_hold_for_good_ones(
     """A claim that any program would satisfy is no proof: for some good program of the rule it must not hold."""
     good = [verdict_of(each).run for each in proofs_for(code_of(proof), "good_")]
     assert not good or any(not claims.judge(claim, run)[0] for run in good for claim in proof.claims)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("proof", FIXED, ids=named)
+def test_fixed_program_no_longer_shows_the_mistake(
+    proof: Proof, verdict_of: Callable[[Proof], Verdict], tmp_path: Path
+) -> None:
+    verdict = verdict_of(as_fixed(proof, tmp_path))
+    assert not verdict.holds, verdict.explain()
 
 
 def test_every_proof_is_of_a_bad_or_a_good_fixture() -> None:

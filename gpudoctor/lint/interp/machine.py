@@ -37,6 +37,7 @@ from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.repeats import Dull
+    from gpudoctor.lint.interp.witness import Witness
 
 NEVER = 1 << 62
 OLD = -1
@@ -129,7 +130,7 @@ class Machine:
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
         "hints", "learnt", "log", "made_nodes", "max_statements", "muted", "oldest_write", "open_loops", "parts",
-        "path", "project", "reads", "replicated", "statements", "store", "world_matters",
+        "path", "project", "reads", "replicated", "statements", "store", "witness", "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -173,6 +174,7 @@ class Machine:
         self.reads: list[Hashable] = []
         """The keys that were read, in order: what a long function has read decides whether it is followed again."""
         self.aborted = False
+        self.witness: Witness | None = None
 
     # --- places and names --------------------------------------------------------------------------------------
 

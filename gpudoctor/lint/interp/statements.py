@@ -35,8 +35,13 @@ def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
         m.tick()
         # Statements of newer Pythons that are not known do nothing here.
         runner = RUNNERS.get(type(statement))
-        if runner is not None:
+        if runner is not None and m.witness is None:
             runner(m, statement)
+        elif runner is not None and m.witness is not None:
+            m.witness.note(m, statement, m.witness.before)
+            runner(m, statement)
+            if not m.dead:
+                m.witness.note(m, statement, m.witness.after)
 
 
 def _expression(m: Interpreter, node: ast.Expr) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys
@@ -11,6 +12,7 @@ from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
+from gpudoctor.lint.interp.witness import Witness
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -30,26 +32,34 @@ from gpudoctor.lint.values.event import (
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.record import replace
 
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+NOWHERE: frozenset[Location] = frozenset()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 
 
-def programs_of(entry: ModuleFile, project: Project, launch: str = "auto") -> list[Program]:
-    """The entry executed in each world that it is written for."""
-    programs = _in_each_world(entry, project, launch)
+def programs_of(
+    entry: ModuleFile, project: Project, launch: str = "auto", places: frozenset[Location] = NOWHERE
+) -> list[Program]:
+    """The entry executed in each world that it is written for, noting what names hold at some places."""
+    # What an execution before this one has named is asked for at these places.
+    if not places:
+        forget_keys()
+    programs = _in_each_world(entry, project, launch, places)
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
 
 
-def _in_each_world(entry: ModuleFile, project: Project, launch: str) -> list[Program]:
-    forget_keys()
+def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: frozenset[Location]) -> list[Program]:
     if launch != "auto":
-        program, _, _ = _execute(entry, project, World(launch), {})
+        program, _, _ = _execute(entry, project, World(launch), {}, places)
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, m = _execute(entry, project, World.TORCHRUN, {})
+    program, switches, m = _execute(entry, project, World.TORCHRUN, {}, places)
     # It called `mp.spawn`: under torchrun that would start processes of processes.
     if program is None:
-        program, switches, m = _execute(entry, project, World.SPAWN, {})
+        program, switches, m = _execute(entry, project, World.SPAWN, {}, places)
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
@@ -57,13 +67,13 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str) -> list[Pro
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=World.SINGLE)]
-        alone, _, _ = _execute(entry, project, World.SINGLE, {})
+        alone, _, _ = _execute(entry, project, World.SINGLE, {}, places)
         return [alone] if alone is not None else []
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         off = {key: not value for key, value in switches.items()}
-        alone, _, _ = _execute(entry, project, World.SINGLE, off)
+        alone, _, _ = _execute(entry, project, World.SINGLE, off, places)
         if alone is not None and not alone.has(InitGroup) and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
@@ -98,7 +108,7 @@ def _mentions_data_parallel(program: Program) -> bool:
 
 
 def _execute(
-    entry: ModuleFile, project: Project, world: World, assumed: dict[Hashable, bool]
+    entry: ModuleFile, project: Project, world: World, assumed: dict[Hashable, bool], places: frozenset[Location]
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world, begun again whenever a switch was learnt."""
     known = dict(assumed)
@@ -107,6 +117,7 @@ def _execute(
     for _ in range(MAX_RESTARTS):
         m = Interpreter(project, world, known)
         m.budget = budget
+        m.witness = Witness(places) if places else None
         try:
             whole = _run(m, entry)
         # What ran before the switch was known saw both of its sides: the log of it is void.
@@ -165,4 +176,6 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
         files=frozenset(file.source.shown for file in files),
         texts=tuple(file.source.text for file in files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
+        names_before=m.witness.before if m.witness else {},
+        names_after=m.witness.after if m.witness else {},
     )

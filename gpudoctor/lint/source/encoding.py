@@ -22,7 +22,7 @@ def decode(data: bytes) -> str:
         raise UndecodableError("the file is saved as UTF-16, which Python does not read; save it as UTF-8")
     if (nul := data.find(b"\0")) >= 0:
         raise UndecodableError("the file holds a NUL byte, so it is not Python source", *_position(data, nul))
-    encoding = _encoding(data)
+    encoding = encoding_of(data)
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -36,7 +36,8 @@ def decode(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _encoding(data: bytes) -> str:
+def encoding_of(data: bytes) -> str:
+    """The codec of a file: by its byte order mark, its declaration, or UTF-8."""
     # A declaration counts on the first two lines only.
     head = b"\n".join(data.split(b"\n", 2)[:2])
     if b"coding" not in head:

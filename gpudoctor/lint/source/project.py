@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import (
     holds_python,
     is_inside,
@@ -52,7 +52,9 @@ class Package:
 class Sources:
     """Files that were read, so that the entries of one command share them. Not for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, edited: Mapping[str, bytes] | None = None) -> None:
+        self.edited = edited or {}
+        """The bytes of files that count instead of what is written there."""
         self._read: dict[str, SourceFile | Unreadable] = {}
         self._shown: dict[str, SourceFile | Unreadable] = {}
         self.size = 0
@@ -61,7 +63,10 @@ class Sources:
     def read(self, path: str) -> SourceFile | Unreadable:
         """The file at a path without links."""
         if path not in self._read:
-            source = self._read[path] = read_source(Path(path))
+            edited = self.edited.get(path)
+            file = Path(path)
+            source = read_source(file) if edited is None else parse_text(edited, file, shown_path(file))
+            self._read[path] = source
             self._shown[source.shown] = source
             self.size += len(source.text) if isinstance(source, SourceFile) else 0
         found = self._read[path]
@@ -70,7 +75,7 @@ class Sources:
 
     def known(self, path: str) -> SourceFile | Unreadable | None:
         """The file, where it was read already."""
-        return self._read.get(path)
+        return self.read(path) if path in self.edited else self._read.get(path)
 
     def shown(self, shown: str) -> SourceFile | Unreadable:
         """The file that users know as `shown`, which need not be a path: a name may hold what cannot be printed."""
@@ -122,6 +127,11 @@ class Project:
             parts = dotted.split(".") if dotted else []
             self._found[key] = self._under(folder, parts) if level else self._absolute(importer, parts)
         return self._found[key]
+
+    def file(self, shown: str) -> SourceFile | None:
+        """A file that was read, by the path that users know."""
+        source = self._sources.shown(shown)
+        return source if isinstance(source, SourceFile) else None
 
     def submodule(self, package: ModuleFile | Package, name: str) -> ModuleFile | Package | None:
         """The module `name` inside a package, which an import statement would load; None where there is none."""

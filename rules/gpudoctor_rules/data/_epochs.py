@@ -43,6 +43,12 @@ class Repeated:
         return f"{self.loader if is_name(self.loader) else 'loader'}.sampler"
 
     @property
+    def batched(self) -> bool:
+        """The loader holds it inside of a batch sampler."""
+        given = self.training.loader.batch_sampler
+        return any(isinstance(value, Sampler) and value.base == self.sampler for value in given or ())
+
+    @property
     def loader(self) -> str:
         return self.training.loader.label
 

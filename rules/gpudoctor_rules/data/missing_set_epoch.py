@@ -77,8 +77,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.repair import Code, Counter, Either, First, Holds, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._epochs import repeated_samplers, told_instead
+from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -112,4 +113,12 @@ class MissingSetEpoch(Rule):
                     ("whose batches are read here in each epoch", each.training.start.location),
                 ],
                 confidence=each.confidence,
+                repair=_tell(each),
             )
+
+
+def _tell(each: Repeated) -> Repair:
+    loop = each.epochs.location
+    loader: Code = (Holds(each.training.loader), ".batch_sampler" if each.batched else "", ".sampler")
+    sampler = Either(((Holds(each.sampler),), loader))
+    return Repair("Call `set_epoch` in each epoch", (First(loop, ((sampler, ".set_epoch(", Counter(loop), ")"),)),))

@@ -46,6 +46,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.values.base import TRUE, Values
 from gpudoctor.lint.values.data import Loader, Sampler
 from gpudoctor.lint.values.event import MakeLoader
+from gpudoctor.lint.values.repair import RemoveArgument, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class ShuffleWithSampler(Rule):
             remedy=f"Remove `shuffle=True` here{shuffles}.",
             because=[("the sampler is made", sampler.place)],
             confidence=confidence,
+            repair=Repair("Remove `shuffle=True`", (RemoveArgument(loader.place, "shuffle", 2),)),
         )
 
 

@@ -1,0 +1,147 @@
+"""Arguments of calls: given, changed and taken away in the layout that the call has."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.fix.syntax import NoFix
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.fix.imports import Change
+    from gpudoctor.lint.fix.syntax import Syntax
+
+_LONG = 100
+"""A line that grows beyond it is broken, unless the file has such lines anyway."""
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One argument as it is written, from its first character to its last, and the comma behind it, -1 for none."""
+
+    node: ast.expr | ast.keyword
+    start: int
+    end: int
+    comma: int
+
+    @property
+    def value(self) -> ast.expr:
+        return self.node.value if isinstance(self.node, ast.keyword) else self.node
+
+    @property
+    def after(self) -> int:
+        return self.comma + 1 if self.comma >= 0 else self.end
+
+
+def set_argument(syntax: Syntax, call: ast.Call, name: str, position: int, text: str) -> list[Change]:
+    """Give a call an argument, or another value to the one it has."""
+    given = find(call, name, position)
+    if given is not None:
+        value = given.value if isinstance(given, ast.keyword) else given
+        return [(*syntax.span(value), text)]
+    if any(each.arg is None for each in call.keywords):
+        raise NoFix(f"`{name}` may be among the arguments that are passed on")
+    return _add(syntax, call, f"{name}={text}")
+
+
+def remove_argument(syntax: Syntax, call: ast.Call, name: str, position: int) -> list[Change]:
+    """Take an argument away, with its comma, its line and its comment where it has them to itself."""
+    given = find(call, name, position)
+    items = _items(syntax, call)
+    index = next((i for i, item in enumerate(items) if item.node is given), None)
+    if given is None or index is None:
+        raise NoFix(f"no argument `{name}`")
+    if isinstance(given, ast.expr) and index < len(call.args) - 1:
+        raise NoFix("others would move to its position")
+    item = items[index]
+    start, end = syntax.line_start(item.start), syntax.line_end(item.after)
+    rest = syntax.text[item.after : end].strip()
+    if not syntax.text[start : item.start].strip() and (not rest or rest.startswith("#")):
+        return [(start, min(end + 1, len(syntax.text)), "")]
+    if index + 1 < len(items):
+        following = items[index + 1].start
+        # A line of its own goes on where the next argument stands.
+        between = syntax.text[item.after : following]
+        return [(item.start, item.after if "#" in between else following, "")]
+    return [(items[index - 1].end, item.end, "")] if index else [(item.start, item.after, "")]
+
+
+def find(call: ast.Call, name: str, position: int) -> ast.expr | ast.keyword | None:
+    """The argument, by its name or its position."""
+    found = next((each for each in call.keywords if each.arg == name), None)
+    if found is not None or position < 0 or len(call.args) <= position:
+        return found
+    before = call.args[: position + 1]
+    if any(isinstance(each, ast.Starred) for each in before):
+        raise NoFix("arguments are passed on")
+    return before[-1]
+
+
+def _items(syntax: Syntax, call: ast.Call) -> list[_Item]:
+    nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    starts = sorted((syntax.span(node)[0], index) for index, node in enumerate(nodes))
+    close = syntax.span(call)[1] - 1
+    ends = [*(start for start, _ in starts[1:]), close]
+    items = []
+    for (start, index), limit in zip(starts, ends, strict=True):
+        end, comma = _end(syntax.text, syntax.span(nodes[index])[1], limit)
+        items.append(_Item(nodes[index], start, end, comma))
+    return items
+
+
+def _end(text: str, end: int, limit: int) -> tuple[int, int]:
+    """Where an argument ends, with the brackets around it, and where its comma is, or -1."""
+    at, last = end, end
+    while at < limit:
+        if text[at] == "#":
+            at = text.find("\n", at)
+        elif text[at] == ")":
+            last = at + 1
+        elif text[at] == ",":
+            return last, at
+        at += 1
+    return last, -1
+
+
+def _add(syntax: Syntax, call: ast.Call, text: str) -> list[Change]:
+    items = _items(syntax, call)
+    close = syntax.span(call)[1] - 1
+    if not items:
+        return [(close, close, text)]
+    # `f(x for x in y)` is no place for a second argument.
+    if any(isinstance(item.node, ast.GeneratorExp) for item in items) and len(items) == 1:
+        raise NoFix("a generator without brackets of its own")
+    last = items[-1]
+    line_end = syntax.line_end(last.after)
+    below = line_end < close
+    indent = _own_line(syntax, last)
+    if below and indent is not None:
+        # One argument a line: the new one gets a line, and the comment stays with the old one.
+        comma = [] if last.comma >= 0 else [(last.end, last.end, ",")]
+        mark = "," if last.comma >= 0 else ""
+        return [*comma, (line_end, line_end, f"\n{indent}{text}{mark}")]
+    if last.comma >= 0:
+        return [(last.after, last.after, f" {text}" if below else f" {text},")]
+    return [(last.end, last.end, f",{_gap(syntax, items, text)}{text}")]
+
+
+def _own_line(syntax: Syntax, item: _Item) -> str | None:
+    """What stands before an argument on its line, where that is nothing but space."""
+    before = syntax.text[syntax.line_start(item.start) : item.start]
+    return before if not before.strip() else None
+
+
+def _gap(syntax: Syntax, items: list[_Item], text: str) -> str:
+    """What comes between the last argument and a new one: a space, or a new line where arguments stand so."""
+    last, first = items[-1], items[0]
+    indent = _own_line(syntax, last)
+    alone = len(items) == 1 or syntax.line_start(items[-2].start) != syntax.line_start(last.start)
+    if indent is not None and alone:
+        return f"\n{indent}"
+    line = syntax.line_end(last.end) - syntax.line_start(last.end)
+    longest = max(map(len, syntax.source.lines))
+    if line + len(text) + 2 <= max(_LONG, longest):
+        return " "
+    column = first.start - syntax.line_start(first.start)
+    return "\n" + (indent if indent is not None else " " * column)

@@ -1,0 +1,162 @@
+"""From what a repair wants to say to the words of the program: names that hold values, imports, the user's own text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.fix.imports import Change, called
+from gpudoctor.lint.fix.syntax import NoFix
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.repair import Code, Counter, Either, Holds, Imported, Part, Source
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.fix.syntax import Syntax
+
+Visits = Sequence[dict[str, Values]]
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Tuple)
+_USUAL_COUNTER = "epoch"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What names hold before and after statements, by the places of these."""
+
+    before: Mapping[Location, Visits] = field(default_factory=dict)
+    after: Mapping[Location, Visits] = field(default_factory=dict)
+
+
+class Writer:
+    """Writes code for one place: the words of the file, as they are in sight of a statement."""
+
+    def __init__(self, syntax: Syntax, sight: Sight) -> None:
+        self.syntax = syntax
+        self.sight = sight
+        self.changes: list[Change] = []
+        """What the written code needs elsewhere in the file: imports, and a counter that has no name yet."""
+
+    def write(self, code: Code, at: ast.stmt, *, after: bool = False) -> str:
+        """The code in the words of the file, as they stand before or after a statement."""
+        texts = [self._part(part, at, after) for part in code]
+        for index, part in enumerate(code[:-1]):
+            if isinstance(part, Source) and texts[index + 1].startswith((".", "[")) and self._is_loose(part):
+                texts[index] = f"({texts[index]})"
+        return "".join(texts)
+
+    def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Holds):
+            book = self.sight.after if after else self.sight.before
+            return _name_of(part.value, book.get(self.syntax.place(at), ()))
+        if isinstance(part, Imported):
+            text, changes = called(part.name, at, self.syntax)
+            self.changes += changes
+            return text
+        if isinstance(part, Counter):
+            return self._counter(part.loop)
+        if isinstance(part, Source):
+            return self.syntax.written(self.node(part))
+        assert isinstance(part, Either)
+        return self._first(part, at, after)
+
+    def _first(self, part: Either, at: ast.stmt, after: bool) -> str:
+        for choice in part.choices:
+            before = len(self.changes)
+            try:
+                return self.write(choice, at, after=after)
+            except NoFix:
+                del self.changes[before:]
+        raise NoFix("none of the ways to say it is open here")
+
+    def node(self, source: Source) -> ast.expr:
+        """The expression that a `Source` means."""
+        if not source.part:
+            return self.syntax.expression(source.at)
+        return part_of(self.syntax.call(source.at), source.part)
+
+    def _is_loose(self, part: Source) -> bool:
+        return not isinstance(self.node(part), _ATOMS)
+
+    def _counter(self, loop: Location) -> str:
+        block = self.syntax.block(loop)
+        visits = self.sight.before.get(self.syntax.place(block.body[0]), ())
+        names = _targets(block)
+        found = [name for name in names if visits and all(_counts(visit.get(name)) for visit in visits)]
+        if not found:
+            raise NoFix("nothing counts the rounds")
+        if found[0].startswith("_"):
+            return self._named(block)
+        return found[0]
+
+    def _named(self, block: ast.stmt) -> str:
+        """`for _ in range(epochs)`: the number that nobody has used so far gets a name."""
+        target = getattr(block, "target", None)
+        used = {node.id for node in ast.walk(block) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        if not isinstance(target, ast.Name) or target.id in used or _USUAL_COUNTER in self.syntax.names:
+            raise NoFix("the counter has no name")
+        self.changes.append((*self.syntax.span(target), _USUAL_COUNTER))
+        return _USUAL_COUNTER
+
+
+def part_of(call: ast.Call, part: str) -> ast.expr:
+    """What a call is made of: `receiver`, `function`, or an argument by its position or name."""
+    if part == "function":
+        return call.func
+    if part == "receiver":
+        if not isinstance(call.func, ast.Attribute):
+            raise NoFix("a function, not a method")
+        return call.func.value
+    if part.isdigit():
+        plain = call.args[: int(part) + 1]
+        if len(plain) <= int(part) or any(isinstance(each, ast.Starred) for each in plain):
+            raise NoFix(f"no argument {part}")
+        return plain[-1]
+    found = next((each.value for each in call.keywords if each.arg == part), None)
+    if found is None:
+        raise NoFix(f"no argument {part}")
+    return found
+
+
+def _name_of(value: Value, visits: Visits) -> str:
+    """The name that surely holds a value, whenever the program comes by with it."""
+    with_it = [found for visit in visits if (found := [name for name, held in visit.items() if held.only == value])]
+    # A function may be called for other things, too; what is written must fit those as well.
+    names = [
+        name
+        for name in (with_it[0] if with_it else ())
+        if all(name in found for found in with_it) and all(_is_of_kind(visit.get(name), value) for visit in visits)
+    ]
+    if not names:
+        raise NoFix(f"nothing holds {value!r} here")
+    label = getattr(value, "label", "")
+    if label in names:
+        return label
+    # The shortest way, and of those the nearest.
+    return min(reversed(names), key=lambda name: name.count(".") + name.count("[") + name.startswith("_"))
+
+
+def _is_of_kind(held: Values | None, value: Value) -> bool:
+    return held is not None and held.all(lambda each: type(each) is type(value))
+
+
+def _targets(block: ast.stmt) -> list[str]:
+    """The names that may count a loop's rounds."""
+    if isinstance(block, (ast.For, ast.AsyncFor)):
+        return [node.id for node in ast.walk(block.target) if isinstance(node, ast.Name)]
+    counted = (node.target for node in ast.walk(block) if isinstance(node, ast.AugAssign))
+    return [target.id for target in counted if isinstance(target, ast.Name)]
+
+
+def _counts(held: Values | None) -> bool:
+    return held is not None and bool(held.bindings) and held.all(_is_number)
+
+
+def _is_number(value: Value) -> bool:
+    if isinstance(value, Const):
+        return isinstance(value.value, int) and not isinstance(value.value, bool)
+    return isinstance(value, Unknown) and bool(value.depends & Dependence.BATCH_INDEX)

@@ -1,0 +1,189 @@
+"""Apply fixes until there is nothing left to fix, and keep only what lint itself finds to be an improvement.
+
+A round takes the fixes of all findings in the order of files and lines, leaves out those that touch what an earlier
+one changes, and lints the program as it would be then. A fix is kept if its finding is gone and nothing new is found,
+but for what is itself fixed in a later round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Edit, Finding, Fix, Safety
+from gpudoctor.lint.check import lint
+from gpudoctor.lint.fix.edits import clash
+from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
+from gpudoctor.lint.source.rewriting import edited
+from gpudoctor.lint.task import Outcome
+from gpudoctor.record import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.check import Watch
+    from gpudoctor.lint.task import Request
+
+MAX_ROUNDS = 10
+"""A fix may bring to light what another one cures. More rounds than rules that depend on each other are not needed."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file as it was read and as it would be. `digest` stands for the bytes that were read."""
+
+    path: str
+    shown: str
+    before: bytes
+    after: bytes
+    digest: str
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What fixing comes to: what is found afterwards, the findings that are gone, and the files that differ."""
+
+    outcome: Outcome
+    done: tuple[Finding, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass
+class _State:
+    """Where fixing is: the files as changed so far, what lint finds in them, and the fixes that led there."""
+
+    outcome: Outcome
+    texts: dict[str, bytes] = field(default_factory=dict)
+    done: tuple[Finding, ...] = ()
+
+
+class _Files:
+    """The files that are fixed: their bytes before anything was changed."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, SourceFile | None] = {}
+        self.data: dict[str, bytes] = {}
+
+    def of(self, shown: str) -> SourceFile | None:
+        """The file, read once; None where it cannot be read."""
+        if shown not in self.read:
+            source = read_source(Path(shown))
+            self.read[shown] = source if isinstance(source, SourceFile) else None
+            if isinstance(source, SourceFile):
+                self.data[str(source.path)] = source.path.read_bytes()
+        return self.read[shown]
+
+
+def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
+    """Lint, and fix what can be fixed. Nothing is written."""
+    wanted = {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}
+    files, rejected = _Files(), set[tuple[str, Fix]]()
+    first = state = good = _State(lint(replace(request, fixes=True), watch))
+    for _ in range(MAX_ROUNDS):
+        todo = [each for each in state.outcome.findings if _is_open(each, wanted, rejected)]
+        chosen = _apart(todo)
+        if not chosen:
+            break
+        tried = _tried(state, chosen, request, files)
+        if tried is not None and _is_better(state, tried, chosen, wanted, rejected):
+            state = tried
+        else:
+            state = _one_by_one(state, chosen, request, files, wanted, rejected)
+        if not _new(first.outcome, state.outcome):
+            good = state
+    return Fixed(good.outcome, good.done, tuple(_changes(good, files)))
+
+
+def _is_open(finding: Finding, wanted: set[Safety], rejected: set[tuple[str, Fix]]) -> bool:
+    fix = finding.fix
+    return fix is not None and fix.safety in wanted and (finding.code, fix) not in rejected
+
+
+def _apart(findings: Sequence[Finding]) -> list[Finding]:
+    """Those whose fixes do not touch what an earlier one changes, in the order of findings."""
+    chosen: list[Finding] = []
+    taken: dict[str, list[Edit]] = {}
+    for finding in findings:
+        edits = finding.fix.edits if finding.fix else ()
+        together = {path: taken.get(path, []) + own for path, own in _by_path(edits).items()}
+        # The same edit may be a part of several fixes: two of them need one import.
+        if not any(clash(each) for each in together.values()):
+            taken.update(together)
+            chosen.append(finding)
+    return chosen
+
+
+def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
+    found: dict[str, list[Edit]] = {}
+    for edit in edits:
+        found.setdefault(edit.location.path, []).append(edit)
+    return found
+
+
+def _tried(state: _State, chosen: Sequence[Finding], request: Request, files: _Files) -> _State | None:
+    """The state after these fixes; None where a file would not parse any more."""
+    texts = dict(state.texts)
+    edits = (edit for finding in chosen if finding.fix for edit in finding.fix.edits)
+    for shown, own in _by_path(edits).items():
+        source = files.of(shown)
+        if source is None:
+            return None
+        path = str(source.path)
+        try:
+            texts[path] = edited(texts.get(path, files.data[path]), own)
+        # What the file's encoding has no bytes for.
+        except UnicodeError:
+            return None
+        if not isinstance(parse_text(texts[path], source.path, shown), SourceFile):
+            return None
+    outcome = lint(replace(request, fixes=True, edited=texts))
+    return _State(outcome, texts, (*state.done, *chosen))
+
+
+def _one_by_one(
+    state: _State,
+    chosen: Sequence[Finding],
+    request: Request,
+    files: _Files,
+    wanted: set[Safety],
+    rejected: set[tuple[str, Fix]],
+) -> _State:
+    """The first of these fixes that is an improvement; those before it are not tried again."""
+    for finding in chosen:
+        tried = _tried(state, [finding], request, files)
+        if tried is not None and _is_better(state, tried, [finding], wanted, rejected):
+            return tried
+        if finding.fix is not None:
+            rejected.add((finding.code, finding.fix))
+    return state
+
+
+def _is_better(
+    before: _State, after: _State, chosen: Sequence[Finding], wanted: set[Safety], rejected: set[tuple[str, Fix]]
+) -> bool:
+    """Each of the findings is gone, and what is new will be fixed as well."""
+    if after.outcome.failures:
+        return False
+    was, now = _counted(before.outcome.findings), _counted(after.outcome.findings)
+    gone = Counter((each.code, each.location.path) for each in chosen)
+    if any(now[key] > was[key] - count for key, count in gone.items()):
+        return False
+    fixable = _counted(each for each in after.outcome.findings if _is_open(each, wanted, rejected))
+    return all(count <= fixable[key] for key, count in _new(before.outcome, after.outcome).items())
+
+
+def _new(before: Outcome, after: Outcome) -> Counter[tuple[str, str]]:
+    """By code and file, how much more is found than before."""
+    return _counted(after.findings) - _counted(before.findings)
+
+
+def _counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
+    return Counter((each.code, each.location.path) for each in findings)
+
+
+def _changes(state: _State, files: _Files) -> Iterable[Change]:
+    for shown, source in sorted(files.read.items()):
+        path = str(source.path) if source else ""
+        after = state.texts.get(path)
+        if source is not None and after is not None and after != files.data[path]:
+            yield Change(path, shown, files.data[path], after, source.digest)

@@ -1,0 +1,87 @@
+"""Files that are changed in place: bytes to bytes, so that what is not touched stays as it is, and all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gpudoctor.errors import GpudoctorError
+from gpudoctor.lint.source.encoding import encoding_of
+from gpudoctor.lint.source.looks import digest_of
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Edit
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+
+
+class NotWritten(GpudoctorError):
+    """A file could not be changed, or must not be."""
+
+
+def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
+    """A file's bytes after edits, which count in its text as it is read: with its encoding, byte order mark and line
+    ends. None of the edits may overlap; the same one counts once."""
+    encoding = encoding_of(data)
+    text = data.decode(encoding)
+    lines = _LINE.findall(text)
+    newline = _newline(lines)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    parts, done = [], 0
+    for start, end, new in sorted({_span(edit, starts, lines) for edit in edits}):
+        parts += [text[done:start], new.replace("\n", newline)]
+        done = end
+    return "".join([*parts, text[done:]]).encode(encoding)
+
+
+def _span(edit: Edit, starts: list[int], lines: list[str]) -> tuple[int, int, str]:
+    at = edit.location
+    return _offset(at.line, at.column, starts, lines), _offset(at.end_line, at.end_column, starts, lines), edit.text
+
+
+def _offset(line: int, column: int, starts: list[int], lines: list[str]) -> int:
+    # One past the last character of a line is before its line end.
+    return starts[line - 1] + min(column - 1, len(lines[line - 1].rstrip("\r\n")))
+
+
+def _newline(lines: list[str]) -> str:
+    """The line end that most lines have."""
+    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
+    return max(("\n", "\r\n", "\r"), key=ends.count)
+
+
+def write_bytes(path: str, data: bytes, digest: str) -> None:
+    """Replace what a file holds in one step; not where it no longer holds what `digest` stands for.
+
+    The file at the end of links is the one that is written; its mode stays.
+    """
+    target = os.path.realpath(path)
+    draft = ""
+    try:
+        before = os.stat(target)
+        with open(target, "rb") as file:
+            if digest_of(file.read()) != digest:
+                raise NotWritten(f"{path}: it was changed meanwhile, so nothing was written; run it again")
+        if not stat.S_ISREG(before.st_mode) or not os.access(target, os.W_OK):
+            raise NotWritten(f"{path}: it may not be written")
+        draft = f"{target}.{os.getpid()}.tmp"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with open(descriptor, "wb") as new:
+            new.write(data)
+            new.flush()
+            os.fsync(descriptor)
+        os.chmod(draft, stat.S_IMODE(before.st_mode))
+        os.replace(draft, target)
+        draft = ""
+    except OSError as error:
+        raise NotWritten(f"{path}: it cannot be written: {error.strerror}") from error
+    finally:
+        if draft:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)

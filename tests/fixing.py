@@ -1,0 +1,68 @@
+"""The fixes of a fixture, made in a copy of it. `bad_x.fixed.py` beside `bad_x.py` is what comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
+
+from linting import working_in
+
+from gpudoctor import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from marks import Case
+
+GOLDEN = ".fixed.py"
+
+
+class Copy(NamedTuple):
+    """A program of the fixtures in a folder of its own, where it may be changed."""
+
+    case: Case
+    folder: Path
+
+    @property
+    def entry(self) -> Path:
+        return self.folder / self.case.entry.relative_to(self.case.folder)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the program, which are fixed in place."""
+        return [self.folder / path.relative_to(self.case.folder) for path in self.case.files]
+
+    def golden(self, file: Path) -> Path:
+        """Where it is written what becomes of a file."""
+        return (self.case.folder / file.relative_to(self.folder)).with_suffix(GOLDEN)
+
+    def fix(self, *, unsafe: bool = True) -> str:
+        """Fix what the rule finds; what is said about it."""
+        arguments = ["lint", "--fix", "--no-cache", "--fail-on=never", "--jobs=1"]
+        arguments += ["--unsafe-fixes"] if unsafe else []
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(self.folder):
+            status = cli.main([*arguments, f"--select={self.case.code}", str(self.entry.relative_to(self.folder))])
+        assert status == 0, f"lint --fix ended with {status}:\n{err.getvalue()}"
+        return err.getvalue()
+
+
+def copy_of(case: Case, folder: Path) -> Copy:
+    """The program of a case, copied without what it is fixed to."""
+    for file in case.files:
+        target = folder / file.relative_to(case.folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    return Copy(case, folder)
+
+
+def is_golden(path: Path) -> bool:
+    """The file says what another one is fixed to."""
+    return path.name.endswith(GOLDEN)
+
+
+def has_golden(case: Case) -> bool:
+    """It is written what the program is fixed to."""
+    return any(file.with_suffix(GOLDEN).exists() for file in case.files)

@@ -1,0 +1,93 @@
+"""Fixed fixtures: each becomes its golden file, is clean afterwards, and stays as it is from then on."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fixing import Copy, copy_of, has_golden
+from linting import Seen, lint
+from marks import Case, cases
+
+from gpudoctor.diagnostic import Safety
+from gpudoctor.registry import find_rules
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+BAD = [case for case in cases(FIXTURES) if case.bad]
+FIXED = [case for case in BAD if has_golden(case)]
+PENDING = frozenset(
+    "GPU002 GPU101 GPU102 GPU103 GPU104 GPU108 GPU110 GPU201 GPU202 GPU203 GPU204 GPU205 GPU206 GPU207 GPU209 GPU212 "
+    "GPU214 GPU301 GPU305 GPU307 GPU318 GPU402 GPU403 GPU404 GPU405 GPU409 GPU411 GPU502 GPU504 GPU601 GPU603 GPU607 "
+    "GPU709 GPU710 GPU802 GPU804 GPU805".split()
+)
+CARDS = {card.code: card for card in find_rules().cards}
+
+
+def named(case: Case) -> str:
+    return f"{case.code}/{case.name}"
+
+
+@pytest.fixture
+def program(case: Case, tmp_path: Path) -> Copy:
+    return copy_of(case, tmp_path)
+
+
+@pytest.mark.parametrize("case", FIXED, ids=named)
+def test_golden(program: Copy) -> None:
+    before = _found(program)
+    program.fix()
+    for file in program.files:
+        golden = program.golden(file)
+        expected = golden if golden.exists() else program.case.folder / file.relative_to(program.folder)
+        assert file.read_bytes() == expected.read_bytes(), f"{file.name} is not {expected.name}"
+        ast.parse(file.read_bytes())
+    left = _found(program)
+    assert not [seen for seen in left if seen.code == program.case.code], "the mistake is still found"
+    assert not _counted(left) - _counted(before), "the fix makes new mistakes"
+    after = {file: file.read_bytes() for file in program.files}
+    program.fix()
+    assert {file: file.read_bytes() for file in program.files} == after, "a second run changes it again"
+
+
+@pytest.mark.parametrize("case", FIXED, ids=named)
+def test_line_ends_and_byte_order_mark_stay(program: Copy) -> None:
+    """Every line that is not touched has the bytes that it had, and new lines look like them."""
+    mark = b"\xef\xbb\xbf"
+    for file in program.files:
+        file.write_bytes(mark + file.read_bytes().replace(b"\n", b"\r\n"))
+    program.fix()
+    for file in program.files:
+        golden = program.golden(file)
+        expected = golden if golden.exists() else program.case.folder / file.relative_to(program.folder)
+        assert file.read_bytes() == mark + expected.read_bytes().replace(b"\n", b"\r\n")
+
+
+@pytest.mark.parametrize("case", BAD, ids=named)
+def test_safe_fixes_are_those_of_safe_rules(case: Case) -> None:
+    safety = CARDS[case.code].fix_safety
+    assert safety is not None or not has_golden(case), f"{case.code} declares no fix, and has one"
+
+
+@pytest.mark.parametrize("code", sorted({card.code for card in CARDS.values() if card.fix_safety} - PENDING))
+def test_a_rule_with_a_fix_has_a_fixed_fixture(code: str) -> None:
+    assert [case for case in FIXED if case.code == code], f"python tests/tools/update_fixed.py {code}"
+
+
+def test_unsafe_fixes_need_to_be_asked_for(tmp_path: Path) -> None:
+    unsafe = next((case for case in FIXED if CARDS[case.code].fix_safety is Safety.UNSAFE), None)
+    if unsafe is None:
+        pytest.skip("no rule has an unsafe fix")
+    program = copy_of(unsafe, tmp_path)
+    before = {file: file.read_bytes() for file in program.files}
+    program.fix(unsafe=False)
+    assert {file: file.read_bytes() for file in program.files} == before
+
+
+def _found(program: Copy) -> list[Seen]:
+    return lint(program.entry, folder=program.folder, extend=(program.case.code,))
+
+
+def _counted(seen: list[Seen]) -> Counter[tuple[str, str]]:
+    return Counter((each.code, each.path) for each in seen)
