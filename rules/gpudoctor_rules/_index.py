@@ -169,13 +169,13 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_set_epoch",
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch"), size=4869,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch"), size=5346,
     ),
     RuleCard(
         code="GPU303", name="shuffle-with-sampler", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.shuffle_with_sampler",
         summary="A loader is given a sampler and `shuffle=True`, which exclude each other.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("MakeLoader",), size=4322,
+        shows_in_run=True, needs=("MakeLoader",), size=4485,
     ),
     RuleCard(
         code="GPU304", name="sampler-without-process-group", severity=Severity.ERROR, family="data",
