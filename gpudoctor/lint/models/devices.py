@@ -138,3 +138,11 @@ def moved_to(call: Call) -> tuple[Values | None, bool]:
         return None, dtype
     found = devices_of(given, call.place)
     return found, dtype or found is None
+
+
+def named_dtype(call: Call) -> str:
+    """The floating type that `.to(…)` surely changes to, an empty text where there is none."""
+    given = [call.keywords.get("dtype"), *call.args[:2]]
+    names = [values.only.name for values in given if values is not None and isinstance(values.only, Library)]
+    last = names[0].rpartition(".")[2] if len(names) == 1 and names[0].startswith("torch.") else ""
+    return {"half": "float16", "float": "float32", "double": "float64"}.get(last, last)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Value, Values
+from gpudoctor.lint.values.event import GradientFlag
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
@@ -29,11 +30,17 @@ def freeze(do: Interpreter, module: Value, frozen: bool) -> None:
                 freeze(do, parent, False)
 
 
+def take_apart(do: Interpreter, module: Value) -> None:
+    """Parts that are not followed are taken out of a module: a frozen one may learn again by way of them."""
+    if is_frozen(do, module):
+        do.set_fact(core_of(module), "taken apart", one(TRUE))
+
+
 @MODELS.method(Module, "requires_grad_")
 @MODELS.method(Wrapper, "requires_grad_")
 def _of_module(call: Call) -> Values:
     assert call.receiver is not None
-    _told(call.do, call.receiver, call.arg(0, "requires_grad") or one(TRUE))
+    _told(call.do, call.receiver, call.arg(0, "requires_grad") or one(TRUE), call.place)
     return one(call.receiver)
 
 
@@ -50,10 +57,12 @@ def _assigned(do: Interpreter, tensor: Value, name: str, values: Values, place: 
     """`p.requires_grad = False`, in a loop over the parameters of a module."""
     assert isinstance(tensor, Tensor)
     if name == "requires_grad" and tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
-        _told(do, tensor.batch_of, values)
+        _told(do, tensor.batch_of, values, place)
 
 
-def _told(do: Interpreter, module: Value, values: Values) -> None:
+def _told(do: Interpreter, module: Value, values: Values, place: Location) -> None:
     only = values.only
+    on = only.value if isinstance(only, Const) and isinstance(only.value, bool) else None
     # A value that is not known may leave some of them with a gradient.
-    freeze(do, module, isinstance(only, Const) and only.value is False)
+    freeze(do, module, on is False)
+    do.emit(GradientFlag, at=place, module=module, on=on)

@@ -8,8 +8,8 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.classes import LOSSES, is_tool
-from gpudoctor.lint.models.devices import default_device, made_on, moved_to, use
-from gpudoctor.lint.models.freezing import freeze, is_frozen
+from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
+from gpudoctor.lint.models.freezing import freeze, is_frozen, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
@@ -17,6 +17,8 @@ from gpudoctor.lint.models.replicas import gathered, note_written, reduces
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
+from gpudoctor.lint.models.wrapped import note_applied, part_added
+from gpudoctor.lint.models.wrapper_names import MODULE_API
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.device import CPU, Device
@@ -114,6 +116,9 @@ def _take_in(do: Interpreter, parent: Value, value: Value) -> None:
         adopt(do, parent, value)
     elif isinstance(value, Unknown) and _may_be_module(value):
         do.set_fact(parent, "unseen part", one(TRUE))
+        # A new head, of code that is not read, learns.
+        if is_frozen(do, parent):
+            freeze(do, parent, False)
 
 
 def _may_be_module(value: Unknown) -> bool:
@@ -187,12 +192,16 @@ def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, pla
         if isinstance(value, (Module, Wrapper)):
             # torch raises "cannot assign module before Module.__init__() call" right here.
             _check_initialised(do, owner, name, place)
+            part_added(do, owner, value, name, _has_parameters(do, value), place)
             adopt(do, owner, value)
         elif isinstance(value, Unknown):
             _take_in(do, owner, value)
         elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
             _check_initialised(do, owner, name, place)
             do.set_fact(owner, "own parameters", one(TRUE))
+            part_added(do, owner, owner, name, True, place)
+            if is_frozen(do, owner):
+                freeze(do, owner, False)
             # Parameters made on another device than the layers: no single device can be named any more.
             if do.fact(owner, "device") != one(value.device or NONE):
                 do.set_fact(owner, "device", one(Unknown(("device of", value), "the device of a parameter")))
@@ -217,6 +226,7 @@ def _is_ready(do: Interpreter, module: Value) -> None:
     assert isinstance(module, Module)
     if module.cls is None:
         return
+    do.set_fact(module, "finished", one(TRUE))
     _check_initialised(do, module, "", module.cls.place)  # type: ignore[attr-defined]
     kept = do.fact(module, "containers")
     for entry in kept.only.items if kept is not None and isinstance(kept.only, TupleOf) else ():
@@ -299,7 +309,7 @@ def _move(call: Call) -> Values:
     devices, dtype = moved_to(call)
     # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
     use(call, devices, "move", call.argument_places.get("0"))
-    call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype)
+    call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
     if devices is not None:
         _set_device(call.do, core_of(module), devices, call.place, 0)
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
@@ -331,7 +341,10 @@ def _returns_itself(call: Call) -> Values:
         call.do.set_fact(core_of(module), "training", one(known or (TRUE if training else FALSE)))
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
-        call.emit(Move, subject=module, device=None, call=call.name, dtype=True)
+        to_dtype = {"half": "float16", "float": "float32", "double": "float64"}.get(call.name, call.name)
+        call.emit(Move, subject=module, device=None, call=call.name, dtype=True, to_dtype=to_dtype)
+    if call.name == "apply":
+        note_applied(call, module)
     return one(module)
 
 
@@ -357,6 +370,8 @@ def _iterate_parameters(call: Call) -> Values:
 @MODELS.method(Module, "modules", "children", "named_modules", "named_children", "buffers", "named_buffers")
 @MODELS.method(Wrapper, "modules", "children", "named_modules", "named_children", "buffers", "named_buffers")
 def _inner_modules(call: Call) -> Values:
+    assert call.receiver is not None
+    take_apart(call.do, call.receiver)
     return one(
         Unknown((call.name, call.receiver), "parts of a module", call.label, escaped_from="torch.nn.Module.modules")
     )
@@ -408,6 +423,7 @@ def _register(call: Call) -> Values:
         call.do.set_fact(call.receiver, name, given)
         for value in given:
             if isinstance(value, (Module, Wrapper)):
+                part_added(call.do, call.receiver, value, name, _has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
     fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
@@ -453,6 +469,8 @@ def _attribute(call: Call) -> Values:
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:
         return one(Unknown((call.name, module), f"the {call.name} of a module", call.label))
+    if call.name not in MODULE_API or call.name.startswith("get_"):
+        take_apart(call.do, module)
     return NOT_ANSWERED
 
 
@@ -554,8 +572,11 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
 )  # fmt: skip
 def _normalised(call: Call) -> Values:
     """The same layer; a spectral norm keeps its vectors as buffers."""
-    for value in call.args[0] if "spectral" in call.name and call.args else ():
-        call.do.set_fact(value, "own buffers", one(TRUE))
+    for value in call.args[0] if call.args else ():
+        if "spectral" in call.name:
+            call.do.set_fact(value, "own buffers", one(TRUE))
+        # The weight is computed from new parameters from here on.
+        part_added(call.do, value, value, "weight", True, call.place)
     return call.args[0] if call.args else one(NONE)
 
 

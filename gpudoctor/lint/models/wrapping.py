@@ -9,6 +9,7 @@ from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.torch_distributed import DISTRIBUTED, group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
+from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
@@ -32,7 +33,7 @@ def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
         return one(Unknown((call.name, call.args), "a wrapper without a module", call.label))
     given = bare(given)
     # One wrapper for each model it may be: `if args.arch == …` leaves several.
-    made = [_wrap_one(call, kind, value) for value in given]
+    made = [_wrap_one(call, kind, value, certain=len(given.bindings) == 1) for value in given]
     result = given.mapped(lambda value: made[list(given).index(value)])
     return result
 
@@ -55,7 +56,7 @@ def bare(given: Values) -> Values:
     return given if len(kept) == len(given.bindings) else ValueSet(kept)
 
 
-def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
+def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool) -> Value:
     place = call.place
     inner = _seen(inner, place)
     ids = call.arg(1, "device_ids")
@@ -73,7 +74,10 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value) -> Value:
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
         model_device=device_of(call.do, inner), group_exists=group_exists(call.do), ids=_items(call, ids),
+        trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
+        static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
     )  # fmt: skip
+    note_wrapped(call.do)
     # Who gets past that constructor has a process group, also where another file made it.
     if kind is not WrapperKind.DATA_PARALLEL:
         call.do.set_fact(DISTRIBUTED, "group", one(TRUE))

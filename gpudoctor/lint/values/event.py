@@ -108,6 +108,16 @@ class Wrap(Event):
     """A process group was initialised before: True, False, or None where that is not known."""
     ids: tuple[Values, ...] | None = None
     """The items of `device_ids`, None where they are not known one by one."""
+    trainable: bool | None = None
+    """Some parameter takes a gradient. False where surely none does, None where that is not known."""
+    find_unused: Values | None = None
+    """`find_unused_parameters`, as given."""
+    static: Values | None = None
+    """`static_graph`, as given."""
+    certain: bool = True
+    """It can be no other module that is wrapped here."""
+    opaque: bool = False
+    """Arguments were given that could not be followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +198,36 @@ class ReplicaRead(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GradientFlag(Event):
+    """The parameters of `module`, or those of them that a test picks, take a gradient from here on, or none. `on` is
+    None where that is not known."""
+
+    module: Value
+    on: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartAdded(Event):
+    """After some model was wrapped, a finished module takes in another `part`, or new parameters of its own (then
+    `part` is the module itself). `replaced` where something stood under that name before."""
+
+    parent: Value
+    part: Value
+    name: str = ""
+    replaced: bool = False
+    parameters: bool | None = None
+    """The part has parameters; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsDrawn(Event):
+    """After some model was wrapped, weights of `module` are drawn anew: `call` is what draws them."""
+
+    module: Value
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModeChange(Event):
     """`model.train()` or `model.eval()`."""
 
@@ -203,6 +243,8 @@ class Move(Event):
     device: Values | None
     call: str
     dtype: bool = False
+    to_dtype: str = ""
+    """The type that it surely changes to: `float16`; empty where none is named or known."""
     unpinned_async: bool = False
     """`non_blocking=True`, and the program has not pinned this very tensor."""
 

@@ -87,19 +87,18 @@ class NestedWrappers(Rule):
         told: set[Location] = set()
         for event in program.events(Wrap):
             wrong = _wrongly_inside(event)
-            if wrong is None or event.location in told:
+            # A wrap inside the loop over epochs meets its own result: that is GPU121.
+            if wrong is None or event.location in told or wrong.place == event.location:
                 continue
             told.add(event.location)
             outer = _name_of_kind(event.kind)
-            # A wrap inside the loop over epochs meets its own result: without these words both places look the same.
-            again = "again by the same line, in the next round of a loop" if wrong.place == event.location else "here"
             yield self.found(
                 event.location,
                 f"{name_of(wrong)} is a `{wrong.kind.value}` already, and {outer} wraps it once more: "
                 + _harm(event.kind, wrong.kind),
                 remedy="Wrap the bare model once: drop one of the two wrappers, or wrap "
                 "only where `isinstance` says that it is not done yet.",
-                because=[(f"wrapped in `{wrong.kind.value}` {again}", wrong.place)],
+                because=[(f"wrapped in `{wrong.kind.value}` here", wrong.place)],
             )
 
 

@@ -1,0 +1,93 @@
+"""What is done to models after one was wrapped: parts that join it, weights that are drawn anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
+from gpudoctor.lint.models.freezing import is_frozen
+from gpudoctor.lint.values.base import TRUE, Unknown, Value, Values
+from gpudoctor.lint.values.event import PartAdded, WeightsDrawn
+from gpudoctor.lint.values.function import Library
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+WRAPPERS = Library("torch.nn.parallel")
+RANDOM = (
+    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+    "orthogonal_", "sparse_",
+)  # fmt: skip
+
+
+def note_wrapped(do: Interpreter) -> None:
+    """A model is wrapped: from here on it counts what becomes of models."""
+    do.set_fact(WRAPPERS, "used", one(TRUE))
+
+
+def any_wrapped(do: Interpreter) -> bool:
+    """Some model may have been wrapped already. Until then, building models is nothing to log."""
+    return do.fact(WRAPPERS, "used") is not None
+
+
+def is_trainable(do: Interpreter, module: Value) -> bool | None:
+    """Whether a wrapper finds a parameter that takes a gradient; None where that is not known."""
+    core = core_of(module)
+    if is_frozen(do, core):
+        return False if do.fact(core, "taken apart") is None else None
+    # A loss has no weights: nothing but its own constructor could give it any.
+    is_loss = isinstance(core, Module) and core.cls is None and core.parameters is False
+    return False if is_loss and do.parts.get(core) is None else None
+
+
+def part_added(
+    do: Interpreter, parent: Value, part: Value, name: str, parameters: bool | None, place: Location
+) -> None:
+    """A module takes in another one, or parameters of its own, which matters where it is wrapped already."""
+    if not any_wrapped(do):
+        return
+    core = core_of(parent)
+    # `model.head = model.head.cuda()` puts back what was there.
+    if core_of(part) in do.parts.get(core, ()):
+        return
+    # While its own constructor runs, nobody has wrapped it.
+    if isinstance(core, Module) and (core.cls is None or do.fact(core, "finished") is not None):
+        # A norm of the weight takes the place of the weight.
+        before = do.fact(core, name)
+        replaced = name == "weight" or (before is not None and before.any(lambda value: isinstance(value, Module)))
+        do.emit(PartAdded, at=place, parent=core, part=part, name=name, replaced=replaced, parameters=parameters)
+
+
+@MODELS.callable("torch.nn.init.*")
+def _draw(call: Call) -> Values:
+    """`nn.init.normal_(p)`: the same tensor with other numbers."""
+    last = call.name.rpartition(".")[2]
+    for value in call.args[0] if call.args and last in RANDOM and any_wrapped(call.do) else ():
+        owner = _owner(value)
+        if owner is not None:
+            call.emit(WeightsDrawn, module=owner, call=last)
+    return MODELS.prefixes["torch."](call)
+
+
+def _owner(value: Value) -> Value | None:
+    """The module whose parameter this is."""
+    if isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+        return value.batch_of
+    # `layer.weight` of a layer of a library is known by its layer.
+    if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] in (("weight",), ("bias",)):
+        return value.key[1] if isinstance(value.key[1], Module) else None
+    return None
+
+
+def note_applied(call: Call, module: Value) -> None:
+    """`model.apply(init_weights)` does to each part what the function does to one."""
+    function = call.arg(0, "fn")
+    if function is None or not any_wrapped(call.do):
+        return
+    part = one(Module(("some part", call.identity()), call.place, "part", made_by="a part of a module"))
+    _, events = call.do.rehearse(lambda: call.do.call(function, (part,), {}, call.node))
+    drawn = next((event for event in events if isinstance(event, WeightsDrawn)), None)
+    if drawn is not None:
+        call.emit(WeightsDrawn, module=module, call=drawn.call)

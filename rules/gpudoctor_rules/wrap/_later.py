@@ -1,0 +1,46 @@
+"""What the rules about changes after a wrap ask: which wrapper a change concerns, and whether it is trained after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.base import Value
+from gpudoctor.lint.values.event import Backward, Event, Forward, Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
+    """The last wrap in `DistributedDataParallel` before an event of a model that has this module in it."""
+    core = core_of(module)
+    # `replicate` hooks a module that stays what it is: what it makes of later changes was not looked at.
+    wraps = [
+        wrap
+        for wrap in program.events(Wrap)
+        if wrap.kind is WrapperKind.DDP and isinstance(wrap.wrapper, Wrapper) and wrap.order < event.order
+    ]
+    around = (wrap for wrap in reversed(wraps) if not wrap.when.excludes(event.when))
+    return next((wrap for wrap in around if core in program.within(wrap.inner)), None)
+
+
+def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
+    """The first call of the wrapper after an event through which gradients flow; None where it is wrapped anew first,
+    or never trained again."""
+    used = {identity for backward in program.events(Backward) for identity in backward.forwards}
+    core = core_of(wrap.inner)
+    for call in program.events(Forward, Wrap):
+        if call.order <= event.order or call.when.excludes(event.when):
+            continue
+        if isinstance(call, Wrap) and core_of(call.inner) == core:
+            return None
+        if isinstance(call, Forward) and _calls(call, core) and call.graph and call.identity in used:
+            return call
+    return None
+
+
+def _calls(call: Forward, core: Value) -> bool:
+    """The wrapper is called: what goes past it is averaged by nobody anyway."""
+    module = call.module
+    return isinstance(module, Wrapper) and module.has(WrapperKind.DDP) and core_of(module) == core

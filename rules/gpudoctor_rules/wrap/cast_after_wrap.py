@@ -1,0 +1,143 @@
+"""The weights of a model change their type, or leave the GPU for a while, after it was wrapped.
+
+## What goes wrong
+
+`DistributedDataParallel` hooks itself to the place where each parameter collects its gradient. A change of the type
+(`.half()`, `.to(torch.bfloat16)`) or of the device gives the parameter a new such place, without the hook. No error is
+raised: from here on no gradient is averaged, each rank trains on its own data alone, and the copies drift apart.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    model = model.to(torch.bfloat16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        x = torch.randn(16, 8, device="cuda", dtype=torch.bfloat16)
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1).cuda().to(torch.bfloat16)
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        x = torch.randn(16, 8, device="cuda", dtype=torch.bfloat16)
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Cast and move before the wrap; to save or evaluate in another type, cast a copy (`copy.deepcopy(model.module).half()`).
+Unsafe: gradients are averaged from then on, which is the point.
+
+## Silent when
+
+The model has that type already; the wrapper is not trained after it, or the model is wrapped again; a copy is cast;
+`DataParallel`, which copies the model for each forward, and `FullyShardedDataParallel`.
+
+## Sources
+
+pytorch/pytorch#104336.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import Value, name_of
+from gpudoctor.lint.values.device import on_cpu, on_gpu
+from gpudoctor.lint.values.event import Move, Wrap
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import ddp_around, trained_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+PLAIN = ("torch.nn.", "torchvision.models.")
+"""Libraries whose models are made of 32 bit numbers, unless they are told otherwise."""
+
+
+class CastAfterWrap(Rule):
+    """The weights of a model change their type, or leave the GPU for a while, after it was wrapped."""
+
+    code = "GPU116"
+    name = "cast-after-wrap"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for move in program.events(Move):
+            if move.location in told or not isinstance(core_of(move.subject), Module):
+                continue
+            wrap = ddp_around(program, move.subject, move)
+            change = _change(program, move, wrap) if wrap is not None else ""
+            if wrap is None or not change or trained_after(program, wrap, move) is None:
+                continue
+            told.add(move.location)
+            model = name_of(wrap.wrapper)
+            yield self.found(
+                move.location,
+                f"{model} {change} after it was wrapped, which cuts its parameters off from the wrapper: no gradient is "
+                "averaged any more, and the ranks drift apart.",
+                remedy="Do it before `DistributedDataParallel`, or to a copy: `copy.deepcopy(model.module)`.",
+                because=[("wrapped here", wrap.location)],
+            )
+
+
+def _change(program: Program, move: Move, wrap: Wrap) -> str:
+    """What happens to the parameters, an empty text where nothing surely does."""
+    before = _type_of(program, move)
+    if move.to_dtype and before and move.to_dtype != before:
+        return f"is cast to {move.to_dtype}"
+    # Wherever it goes back to: on the CPU the parameters are others already.
+    return "is moved to the CPU" if on_cpu(move.device) and on_gpu(wrap.model_device) else ""
+
+
+def _type_of(program: Program, move: Move) -> str:
+    """The type of a model's numbers at this moment, an empty text where that is not known."""
+    core = core_of(move.subject)
+    casts = [
+        each
+        for each in program.events(Move)
+        if each.order < move.order and each.dtype and core in program.within(each.subject)
+    ]
+    if casts:
+        return casts[-1].to_dtype if move.when.implies(casts[-1].when) else ""
+    return "float32" if _made_of_plain_numbers(core) else ""
+
+
+def _made_of_plain_numbers(core: Value) -> bool:
+    # What was loaded by a library of ready models may have come in any type.
+    return isinstance(core, Module) and (core.cls is not None or core.made_by.startswith(PLAIN))

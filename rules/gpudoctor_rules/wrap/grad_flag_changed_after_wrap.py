@@ -1,0 +1,189 @@
+"""Layers of a wrapped model are frozen, or are made to learn again.
+
+## What goes wrong
+
+`DistributedDataParallel` takes stock of the parameters that take a gradient when it is made, and never again. Those
+that are thawed later are in none of its buckets: silently, their gradients are not averaged, and the ranks drift apart.
+For those that are frozen later it waits, and the next step but one ends with `RuntimeError: Expected to have finished
+reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that
+were not used in producing loss.`
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1)).cuda()
+    model[0].requires_grad_(False)
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(10):
+        if epoch == 5:
+            model.module[0].requires_grad_(True)
+        for step in range(100):
+            optimizer.zero_grad()
+            model(torch.randn(16, 8, device="cuda")).mean().backward()
+            optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1)).cuda()
+    net[0].requires_grad_(False)
+    model = DistributedDataParallel(net, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(10):
+        if epoch == 5:
+            net[0].requires_grad_(True)
+            model = DistributedDataParallel(net, device_ids=[local_rank])
+        for step in range(100):
+            optimizer.zero_grad()
+            model(torch.randn(16, 8, device="cuda")).mean().backward()
+            optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Freeze before the wrap. To thaw layers on the way, wrap the bare model again after it; to freeze some, wrap again or give
+`find_unused_parameters=True`. None by itself.
+
+## Silent when
+
+The whole model is switched off and on, as in the steps of a GAN; the flag is set back before the wrapper is trained
+again; the model is wrapped again after it; layers are frozen that were frozen before; `find_unused_parameters=True`
+where layers are frozen; what is frozen is not known to be a part of the model.
+
+## Sources
+
+VinAIResearch/XPhoneBERT#7, https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import FALSE, NONE, Unknown, name_of
+from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import ddp_around, trained_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class GradFlagChangedAfterWrap(Rule):
+    """Layers of a wrapped model are frozen, or are made to learn again."""
+
+    code = "GPU114"
+    name = "grad-flag-changed-after-wrap"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for flag in program.events(GradientFlag):
+            wrap = ddp_around(program, flag.module, flag) if flag.on is not None else None
+            if wrap is None or flag.location in told:
+                continue
+            call = trained_after(program, wrap, flag)
+            harm = _harm(program, flag, wrap, call) if call is not None else ""
+            if not harm:
+                continue
+            told.add(flag.location)
+            yield self.found(
+                flag.location,
+                f"Parameters of {name_of(flag.module)} {'learn again' if flag.on else 'are frozen'} after the wrap: {harm}",
+                remedy="Wrap the bare model again right after this, or freeze before the wrap."
+                + ("" if flag.on else " Or give the wrapper `find_unused_parameters=True`."),
+                because=[("wrapped here", wrap.location)],
+            )
+
+
+def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> str:
+    """What comes of it at the next training forward; an empty text where nothing surely does."""
+    if _set_back(program, flag, call) or _joined_later(program, flag, wrap):
+        return ""
+    was_frozen = _frozen(program, flag, wrap.order)
+    if flag.on:
+        return "their gradients are averaged by nobody, and the ranks drift apart." if was_frozen else ""
+    looks = wrap.find_unused is not None and wrap.find_unused.only not in (FALSE, NONE)
+    if was_frozen or looks or wrap.static is not None or wrap.opaque or not _only_a_part(program, flag, wrap):
+        return ""
+    return "the wrapper still waits for their gradients, and the second step ends with a `RuntimeError`."
+
+
+def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
+    """Other parameters of the model go on learning: one that is frozen as a whole has nothing to wait for."""
+    if core_of(flag.module) != core_of(wrap.inner):
+        whole = [
+            each
+            for each in program.events(GradientFlag)
+            if wrap.order < each.order < flag.order and core_of(each.module) == core_of(wrap.inner)
+        ]
+        return not whole or whole[-1].on is True
+    return any(_asks_for_name(part) for literal in flag.when for part in _parts_of(literal.atom.key, 6))
+
+
+def _asks_for_name(part: object) -> bool:
+    """`if "head" not in name:`, a test that picks some of the parameters."""
+    return isinstance(part, tuple) and part[:1] == ("name of",)
+
+
+def _parts_of(part: object, depth: int) -> Iterator[object]:
+    if isinstance(part, Unknown):
+        part = part.key
+    yield part
+    for each in part if depth and isinstance(part, tuple) else ():
+        yield from _parts_of(each, depth - 1)
+
+
+def _frozen(program: Program, flag: GradientFlag, order: int) -> bool:
+    """The layers that the flag is about were frozen at a moment of the program."""
+    core = core_of(flag.module)
+    # Of a model that is frozen but for some layers it is not known whether these are among them.
+    earlier = [
+        each for each in program.events(GradientFlag) if each.order < order and core in program.within(each.module)
+    ]
+    return bool(earlier) and earlier[-1].on is False
+
+
+def _joined_later(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
+    """The layers were put into the model after the wrap, which knows nothing of them: that is GPU115."""
+    core = core_of(flag.module)
+    return any(
+        added.order > wrap.order and core in program.within(added.part) and added.part != added.parent
+        for added in program.events(PartAdded)
+    )
+
+
+def _set_back(program: Program, flag: GradientFlag, call: Forward) -> bool:
+    """The flag is set to the contrary, or to what is not known, before the model is trained again."""
+    core = core_of(flag.module)
+    return any(
+        flag.order < each.order < call.order
+        and each.on is not flag.on
+        and (core in program.within(each.module) or core_of(each.module) in program.within(core))
+        for each in program.events(GradientFlag)
+    )

@@ -1,0 +1,116 @@
+"""A module in which nothing is trained is wrapped in `DistributedDataParallel`.
+
+## What goes wrong
+
+`DistributedDataParallel` averages gradients. Where no parameter takes one, as in a frozen teacher or in a loss
+function without weights, its constructor ends the program: `RuntimeError: DistributedDataParallel is not needed when a
+module doesn't have any parameter that requires a gradient.`
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    teacher = nn.Linear(8, 2).cuda()
+    teacher.requires_grad_(False)
+    teacher = DistributedDataParallel(teacher, device_ids=[local_rank])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    teacher = nn.Linear(8, 2).cuda()
+    teacher.requires_grad_(False)
+
+## Fix
+
+Drop the wrap and call the module itself: it does the same on every rank. None by itself, because `.module` may be in
+use elsewhere.
+
+## Silent when
+
+Some parameters may take a gradient again: a new layer was put in, parts were taken out of the module, or code that
+was not read has had it; `DataParallel` and `FullyShardedDataParallel`, which take frozen modules.
+
+## Sources
+
+pytorch/pytorch#73168, `torch/nn/parallel/distributed.py` (the check stands in the constructor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Escape, GradientFlag, Wrap
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class NothingToTrain(Rule):
+    """A module in which nothing is trained is wrapped in `DistributedDataParallel`."""
+
+    code = "GPU118"
+    name = "nothing-to-train"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for wrap in program.events(Wrap):
+            if not _fails(wrap) or wrap.location in told:
+                continue
+            frozen = _frozen_at(program, wrap)
+            if _handed_on(program, wrap, since=frozen):
+                continue
+            told.add(wrap.location)
+            model = name_of(wrap.inner, "the module")
+            why = f"No parameter of {model} takes a gradient" if frozen is not None else f"{model} has no parameters"
+            yield self.found(
+                wrap.location,
+                f"{why}: `DistributedDataParallel` refuses it, and every rank ends with a `RuntimeError` here.",
+                remedy="Leave it unwrapped: there are no gradients to average, and each rank can call its own copy.",
+                because=[("frozen here", frozen.location if frozen is not None else None)],
+            )
+
+
+def _fails(wrap: Wrap) -> bool:
+    # The wrapper of apex, and `replicate`, have no such check.
+    ours = isinstance(wrap.wrapper, Wrapper) and wrap.kind is WrapperKind.DDP
+    return ours and wrap.trainable is False and wrap.certain
+
+
+def _frozen_at(program: Program, wrap: Wrap) -> GradientFlag | None:
+    """Where its parameters were last told to take no gradient."""
+    core = core_of(wrap.inner)
+    flags = (flag for flag in program.events(GradientFlag) if flag.order < wrap.order and flag.on is False)
+    return max((flag for flag in flags if core_of(flag.module) == core), key=lambda flag: flag.order, default=None)
+
+
+def _handed_on(program: Program, wrap: Wrap, since: GradientFlag | None) -> bool:
+    """Code that was not read has had the module since then, and may have let it learn again."""
+    begin = since.order if since is not None else 0
+    held = program.within(wrap.inner) | {wrap.inner}
+    return any(
+        begin < escape.order < wrap.order and not held.isdisjoint(map(core_of, escape.values))
+        for escape in program.events(Escape)
+    )

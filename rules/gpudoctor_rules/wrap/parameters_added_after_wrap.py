@@ -1,0 +1,131 @@
+"""Layers or parameters are put into a model that is wrapped already.
+
+## What goes wrong
+
+`DistributedDataParallel` takes stock of the parameters when it is made. New ones are not sent from rank 0, so that
+every rank begins with other values, and their gradients are never averaged: silently, each rank trains its own copy.
+Where a layer is replaced, the wrapper still waits for the gradients of the old one, and the second step ends with
+`RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.`
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torchvision
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torchvision.models.resnet18().cuda(), device_ids=[local_rank])
+    model.module.fc = nn.Linear(512, 10).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 3, 224, 224, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torchvision
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = torchvision.models.resnet18()
+    model.fc = nn.Linear(512, 10)
+    model = DistributedDataParallel(model.cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 3, 224, 224, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Finish the model, then wrap it; make the optimizer after that. None by itself: what is built in between may need the
+wrapper.
+
+## Silent when
+
+The new part has no parameters, or is not known to have any; it is frozen; the model is wrapped again before it is
+trained; the wrapper is not trained after it.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/ddp.html (the reducer is built when the wrapper is made).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import FALSE, NONE, name_of
+from gpudoctor.lint.values.event import GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.values.module import Wrapper
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import ddp_around, trained_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class ParametersAddedAfterWrap(Rule):
+    """Layers or parameters are put into a model that is wrapped already."""
+
+    code = "GPU115"
+    name = "parameters-added-after-wrap"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for added in program.events(PartAdded):
+            # A part that has a wrapper of its own is averaged by that one.
+            if added.location in told or not added.parameters or isinstance(added.part, Wrapper):
+                continue
+            wrap = ddp_around(program, added.parent, added)
+            if wrap is None or _is_frozen(program, added):
+                continue
+            if trained_after(program, wrap, added) is None:
+                continue
+            told.add(added.location)
+            yield self.found(
+                added.location,
+                f"{name_of(wrap.wrapper)} is a `DistributedDataParallel` already when its model gets {_what(added)}: "
+                + _harm(added, wrap),
+                remedy="Finish the model first, and wrap it then.",
+                because=[("wrapped here", wrap.location)],
+            )
+
+
+def _what(added: PartAdded) -> str:
+    new = "new parameters" if added.part == added.parent else f"a new `{added.name}`"
+    return new if added.name else "new layers"
+
+
+def _harm(added: PartAdded, wrap: Wrap) -> str:
+    waits = wrap.find_unused is None or wrap.find_unused.only in (FALSE, NONE)
+    if added.replaced and waits:
+        return "it waits for the gradients of the old one, and the second step ends with a `RuntimeError`."
+    return "each rank starts with other values there, their gradients are not averaged, and the ranks drift apart."
+
+
+def _is_frozen(program: Program, added: PartAdded) -> bool:
+    """The new part is told to take no gradient."""
+    return any(flag.on is False and added.part in program.within(flag.module) for flag in program.events(GradientFlag))

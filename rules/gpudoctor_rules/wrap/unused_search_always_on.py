@@ -1,0 +1,122 @@
+"""`find_unused_parameters=True` is written into a program in which nothing needs it.
+
+## What goes wrong
+
+In each step `DistributedDataParallel` then walks the whole graph of the loss to find parameters that will get no
+gradient, before it may begin to average. It costs time in every step, and hides layers that are unused by mistake. Where
+all are used, PyTorch says so once: `Warning: find_unused_parameters=True was specified in DDP constructor, but did not
+find any unused parameters in the forward pass.`
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1).cuda()
+    model = DistributedDataParallel(model, device_ids=[local_rank], find_unused_parameters=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Leave it out. If the second step then ends with `Expected to have finished reduction in the prior iteration`, some
+parameters really are unused: drop them, freeze them before the wrap, or put the switch back. None by itself, because
+only a run shows which.
+
+## Silent when
+
+Layers are frozen or join the model after the wrap; several models are trained, as in a GAN; the wrapper is given
+`static_graph`; gradients flow only through a part of the model; the user chooses it. Whether the model has branches
+that a step may leave out is not looked at, so that this rule is advice, and off by default.
+
+## Sources
+
+EvolvingLMMs-Lab/OneVision-Encoder#68, https://docs.pytorch.org/docs/stable/notes/ddp.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import TRUE, name_of
+from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import trained_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class UnusedSearchAlwaysOn(Rule):
+    """`find_unused_parameters=True` is written into a program in which nothing needs it."""
+
+    code = "GPU113"
+    name = "unused-search-always-on"
+    severity = Severity.INFO
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP]
+        # Networks that take turns leave each other's parameters without a gradient.
+        if len({core_of(wrap.inner) for wrap in wraps}) > 1:
+            return
+        for wrap in wraps:
+            always = wrap.find_unused is not None and wrap.find_unused.only == TRUE and wrap.static is None
+            if not always or wrap.location in told or _is_needed(program, wrap):
+                continue
+            if trained_after(program, wrap, wrap) is None:
+                continue
+            told.add(wrap.location)
+            yield self.found(
+                wrap.location,
+                f"Each step searches the graph of {name_of(wrap.wrapper)} for parameters without a gradient, and "
+                "nothing here leaves any without one.",
+                remedy="Leave `find_unused_parameters=True` out, unless the second step then ends with an error.",
+            )
+
+
+def _is_needed(program: Program, wrap: Wrap) -> bool:
+    """Some parameters may be without a gradient in some steps."""
+    held = program.within(wrap.inner)
+    flags = any(flag.order > wrap.order and core_of(flag.module) in held for flag in program.events(GradientFlag))
+    added = any(part.order > wrap.order and part.parent in held for part in program.events(PartAdded))
+    # A step that calls a part of the model alone uses nothing of the rest.
+    apart = any(call.graph and core_of(call.module) in held - {core_of(wrap.inner)} for call in program.events(Forward))
+    return flags or added or apart

@@ -1,0 +1,148 @@
+"""The weights of a wrapped model are loaded on some ranks only, or drawn anew by each rank.
+
+## What goes wrong
+
+`DistributedDataParallel` sends the weights of rank 0 to all ranks when it is made, and never again: from then on it
+relies on every rank making the same steps. Where only rank 0 loads a checkpoint afterwards, or each rank draws its own
+numbers, the ranks start from different weights. No error is raised; gradients of different models are averaged.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        model.module.load_state_dict(torch.load("last.pt", map_location="cpu"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    model.module.load_state_dict(torch.load("last.pt", map_location="cpu"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Load and initialise before the wrap, on rank 0 or on all ranks; after it, on every rank. None by itself, because what
+stands between may need the wrapper.
+
+## Silent when
+
+All ranks come to the place, also by way of the other branch; the program sends weights around itself; the model is
+wrapped again, or not trained after it; numbers are drawn after one seed that is the same on all ranks.
+
+## Sources
+
+karpathy/nanoGPT#22, NVlabs/stylegan2-ada-pytorch#127.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import who
+from gpudoctor.lint.values.base import Value, name_of
+from gpudoctor.lint.values.event import Event, LoadState, SeedSet, WeightsDrawn
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import ddp_around, trained_after
+from gpudoctor_rules.wrap._training import averaged_by_hand
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WeightsChangedOnOneRank(Rule):
+    """The weights of a wrapped model are loaded on some ranks only, or drawn anew by each rank."""
+
+    code = "GPU119"
+    name = "weights-changed-on-one-rank"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(LoadState, WeightsDrawn):
+            module = _changed(event)
+            wrap = ddp_around(program, module, event) if isinstance(core_of(module), Module) else None
+            if wrap is None or event.location in told:
+                continue
+            how = _differs(program, event)
+            if not how or averaged_by_hand(program) or trained_after(program, wrap, event) is None:
+                continue
+            told.add(event.location)
+            yield self.found(
+                event.location,
+                f"{name_of(wrap.wrapper)} is wrapped already, and {how}: the ranks train different weights from here on.",
+                remedy="Do it before the wrap, which sends the weights of rank 0 to all, or alike on every rank.",
+                because=[("wrapped here", wrap.location)],
+            )
+
+
+def _changed(event: Event) -> Value:
+    return event.target if isinstance(event, LoadState) else event.module  # type: ignore[attr-defined]
+
+
+def _differs(program: Program, event: Event) -> str:
+    """Why ranks have other weights after it, an empty text where they surely or perhaps have not."""
+    loads = isinstance(event, LoadState)
+    if event.rank_guards:
+        alone = not program.on_both_sides(event) and not _elsewhere_too(program, event)
+        return f"{'loads its weights' if loads else 'draws new ones'} on {who(event)}" if alone else ""
+    if loads or not program.by_every_rank(event) or program.managed_by:
+        return ""
+    return "every rank draws other numbers for its weights" if _seeded_apart(program, event) else ""
+
+
+def _elsewhere_too(program: Program, event: Event) -> bool:
+    """Other ranks change the weights of the same model at another place."""
+    return any(
+        other.location != event.location
+        and core_of(_changed(other)) == core_of(_changed(event))
+        # `if rank == 0: load(a) else: load(b)`, or a later load of all.
+        and (bool(other.rank_guards) or other.order > event.order)
+        for other in program.events(LoadState, WeightsDrawn)
+    )
+
+
+def _seeded_apart(program: Program, event: Event) -> bool:
+    """Each rank has a seed of its own."""
+    seeds = [seed for seed in program.events(SeedSet) if seed.order < event.order and seed.call.startswith("torch")]
+    if not seeds:
+        # Code that was not read may have chosen one.
+        return not program.escaped and not program.lost
+    last = seeds[-1].seed
+    return last is not None and last.all(lambda value: bool(value.depends & Dependence.RANK))

@@ -1,0 +1,132 @@
+"""The same model is wrapped again in each round of a loop.
+
+## What goes wrong
+
+Each wrap sends all weights and buffers to every rank, allocates new buckets for the gradients and hooks them to the
+parameters. Where the result takes the place of the model, the second epoch trains a wrapper around a wrapper: gradients
+are averaged twice, weights are saved under `module.module.…`, and each epoch takes more memory and time than the one
+before. `FullyShardedDataParallel` of an already sharded model fails.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64, 1)), batch_size=16)
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        model = nn.DataParallel(model)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64, 1)), batch_size=16)
+    model = nn.DataParallel(nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+Wrap once, before the loop. None by itself: what the loop does between the wraps has to keep its meaning.
+
+## Silent when
+
+Each round builds a model of its own, or wraps another one of several; a test leads to the wrap only where it is not
+done yet; nothing is trained in the loop.
+
+## Sources
+
+SuperbTUM/Faster-Distributed-Training (`amp.initialize` and `DataParallel` inside the loop over epochs),
+https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Backward, Loop, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WrappedInLoop(Rule):
+    """The same model is wrapped again in each round of a loop."""
+
+    code = "GPU121"
+    name = "wrapped-in-loop"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for wrap in program.events(Wrap):
+            if wrap.location in told or not _is_wrapper(wrap):
+                continue
+            found = next((each for each in _earlier_rounds(program, wrap)), None)
+            if found is None:
+                continue
+            told.add(wrap.location)
+            kind = wrap.kind
+            assert isinstance(kind, WrapperKind)
+            yield self.found(
+                wrap.location,
+                f"{name_of(wrap.inner)} is wrapped again in each round of the loop in line {found.location.line}: each "
+                f"time all weights are sent around and new buckets are made, or `{kind.value}` is put around "
+                f"`{kind.value}`.",
+                remedy="Wrap it once, before the loop.",
+                because=[("this loop goes round", found.location)],
+            )
+
+
+def _is_wrapper(wrap: Wrap) -> bool:
+    # `prepare` of a framework knows what it has prepared; compiling again changes nothing.
+    kinds = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP)
+    return wrap.kind in kinds and wrap.certain
+
+
+def _earlier_rounds(program: Program, wrap: Wrap) -> Iterator[Loop]:
+    """The training loops of which an earlier round wrapped the same model here."""
+    for loop in wrap.loops:
+        if loop.pass_ > 0 and loop.repeats and _trains_right_inside(program, loop):
+            if any(_again(loop, wrap, other) for other in program.events(Wrap) if other.order < wrap.order):
+                yield loop
+
+
+def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
+    same = other.location == wrap.location and core_of(other.inner) == core_of(wrap.inner)
+    return same and any(each.identity == loop.identity and each.pass_ < loop.pass_ for each in other.loops)
+
+
+def _trains_right_inside(program: Program, loop: Loop) -> bool:
+    """Its rounds are epochs or steps of one training: what trains is in it, with at most the loop over batches between.
+
+    A loop over models or folds has the whole training of each in it, epochs and all.
+    """
+    depths = [
+        len(backward.loops) - index
+        for backward in program.during(loop, Backward)
+        for index, each in enumerate(backward.loops, 1)
+        if each.identity == loop.identity
+    ]
+    return bool(depths) and min(depths) <= 1
