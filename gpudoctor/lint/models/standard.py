@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.tensors import note_printed, report
-from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.event import ClockRead, SeedSet
 from gpudoctor.lint.values.function import Context, FieldFactory, Instance, Partial
-from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -122,28 +123,24 @@ def _field(call: Call) -> Values:
 
 @MODELS.callable("copy.deepcopy", "copy.copy")
 def _copy(call: Call) -> Values:
-    only = call.args[0].only if call.args else None
-    # EMA and target networks are copies: new parameters, on the same device.
-    if isinstance(only, (Module, Wrapper)):
-        core = core_of(only)
-        if isinstance(core, Module):
-            copied = Module(
-                call.identity(),
-                call.place,
-                call.label,
-                core.cls,
-                core.made_by,
-                core.parameters,
-                core.buffers,
-                core.exact,
-            )
-            # A copy is made without its constructor, and is in the mode of the original.
-            for name in ("device", "initialised", "training"):
-                known = call.do.fact(core, name)
-                if known is not None:
-                    call.do.set_fact(copied, name, known)
-            return one(copied)
-    return call.args[0] if call.args else one(NONE)
+    if not call.args:
+        return one(NONE)
+    given = call.args[0]
+    # `deepcopy(model.module if wrapped else model)`: one copy of one model.
+    cores = dict.fromkeys(map(core_of, given))
+    copies: dict[Value, Value] = {core: _copied(call, core) for core in cores if isinstance(core, Module)}
+    return given.mapped(lambda value: copies.get(core_of(value), value)) if copies else given
+
+
+def _copied(call: Call, core: Module) -> Module:
+    """EMA and target networks are copies: new parameters, on the same device."""
+    copied = replace(core, identity=call.identity(), place=call.place, label=call.label)
+    # A copy is made without its constructor, and is in the mode of the original.
+    for name in ("device", "initialised", "training"):
+        known = call.do.fact(core, name)
+        if known is not None:
+            call.do.set_fact(copied, name, known)
+    return copied
 
 
 @MODELS.callable("sys.path.append", "sys.path.insert")

@@ -420,11 +420,11 @@ def _register(call: Call) -> Values:
     given = call.arg(1, "module" if "module" in call.name else "tensor")
     name = call.constant(0, "name")
     if given is not None and isinstance(name, str):
-        call.do.set_fact(call.receiver, name, given)
         for value in given:
             if isinstance(value, (Module, Wrapper)):
                 part_added(call.do, call.receiver, value, name, _has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
+        call.do.set_fact(call.receiver, name, given)
     fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
         call.do.set_fact(call.receiver, fact, one(TRUE))

@@ -1,15 +1,15 @@
-"""What the rules about changes after a wrap ask: which wrapper a change concerns, and whether it is trained after it."""
+"""What the rules about changes after a wrap ask: which wrapper a change concerns, and whether that is trained later."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.base import Value
 from gpudoctor.lint.values.event import Backward, Event, Forward, Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
 
 
 def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:

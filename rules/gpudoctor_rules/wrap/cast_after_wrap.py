@@ -109,8 +109,8 @@ class CastAfterWrap(Rule):
             model = name_of(wrap.wrapper)
             yield self.found(
                 move.location,
-                f"{model} {change} after it was wrapped, which cuts its parameters off from the wrapper: no gradient is "
-                "averaged any more, and the ranks drift apart.",
+                f"{model} {change} after it was wrapped, which cuts its parameters off from the wrapper: no gradient "
+                "is averaged any more, and the ranks drift apart.",
                 remedy="Do it before `DistributedDataParallel`, or to a copy: `copy.deepcopy(model.module)`.",
                 because=[("wrapped here", wrap.location)],
             )

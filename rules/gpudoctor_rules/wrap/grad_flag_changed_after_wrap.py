@@ -63,8 +63,8 @@ were not used in producing loss.`
 
 ## Fix
 
-Freeze before the wrap. To thaw layers on the way, wrap the bare model again after it; to freeze some, wrap again or give
-`find_unused_parameters=True`. None by itself.
+Freeze before the wrap. To thaw layers on the way, wrap the bare model again after it; to freeze some, wrap again or
+give `find_unused_parameters=True`. None by itself.
 
 ## Silent when
 
@@ -112,9 +112,10 @@ class GradFlagChangedAfterWrap(Rule):
             if not harm:
                 continue
             told.add(flag.location)
+            change = "learn again" if flag.on else "are frozen"
             yield self.found(
                 flag.location,
-                f"Parameters of {name_of(flag.module)} {'learn again' if flag.on else 'are frozen'} after the wrap: {harm}",
+                f"Parameters of {name_of(flag.module)} {change} after the wrap: {harm}",
                 remedy="Wrap the bare model again right after this, or freeze before the wrap."
                 + ("" if flag.on else " Or give the wrapper `find_unused_parameters=True`."),
                 because=[("wrapped here", wrap.location)],

@@ -3,9 +3,9 @@
 ## What goes wrong
 
 In each step `DistributedDataParallel` then walks the whole graph of the loss to find parameters that will get no
-gradient, before it may begin to average. It costs time in every step, and hides layers that are unused by mistake. Where
-all are used, PyTorch says so once: `Warning: find_unused_parameters=True was specified in DDP constructor, but did not
-find any unused parameters in the forward pass.`
+gradient, before it may begin to average. It costs time in every step, and hides layers that are unused by mistake.
+Where all are used, PyTorch says so once: `Warning: find_unused_parameters=True was specified in DDP constructor, but
+did not find any unused parameters in the forward pass.`
 
 ## Bad
 

@@ -106,7 +106,7 @@ class WeightsChangedOnOneRank(Rule):
             told.add(event.location)
             yield self.found(
                 event.location,
-                f"{name_of(wrap.wrapper)} is wrapped already, and {how}: the ranks train different weights from here on.",
+                f"{name_of(wrap.wrapper)} is wrapped already, and {how}: the ranks then train different weights.",
                 remedy="Do it before the wrap, which sends the weights of rank 0 to all, or alike on every rank.",
                 because=[("wrapped here", wrap.location)],
             )

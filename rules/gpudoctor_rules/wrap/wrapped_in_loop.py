@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, Loop, Wrap
-from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -91,12 +91,19 @@ class WrappedInLoop(Rule):
             assert isinstance(kind, WrapperKind)
             yield self.found(
                 wrap.location,
-                f"{name_of(wrap.inner)} is wrapped again in each round of the loop in line {found.location.line}: each "
-                f"time all weights are sent around and new buckets are made, or `{kind.value}` is put around "
-                f"`{kind.value}`.",
+                f"{name_of(wrap.inner)} is wrapped again in each round of the loop in line {found.location.line}: "
+                + _harm(wrap, kind),
                 remedy="Wrap it once, before the loop.",
                 because=[("this loop goes round", found.location)],
             )
+
+
+def _harm(wrap: Wrap, kind: WrapperKind) -> str:
+    if isinstance(wrap.inner, Wrapper):
+        return f"from the second one on, `{kind.value}` stands around `{kind.value}`."
+    if kind is WrapperKind.DATA_PARALLEL:
+        return "what the wrapper is for was done in the first one."
+    return "each time all weights are sent around, and new buckets are made."
 
 
 def _is_wrapper(wrap: Wrap) -> bool:
@@ -107,10 +114,11 @@ def _is_wrapper(wrap: Wrap) -> bool:
 
 def _earlier_rounds(program: Program, wrap: Wrap) -> Iterator[Loop]:
     """The training loops of which an earlier round wrapped the same model here."""
+    earlier = [other for other in program.events(Wrap) if other.order < wrap.order]
     for loop in wrap.loops:
-        if loop.pass_ > 0 and loop.repeats and _trains_right_inside(program, loop):
-            if any(_again(loop, wrap, other) for other in program.events(Wrap) if other.order < wrap.order):
-                yield loop
+        again = loop.pass_ > 0 and loop.repeats and any(_again(loop, wrap, other) for other in earlier)
+        if again and _trains_right_inside(program, loop):
+            yield loop
 
 
 def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:

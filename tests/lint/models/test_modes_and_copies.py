@@ -107,3 +107,17 @@ def test_a_place_that_another_finding_names_is_not_told_again():
 
     assert [each.location.line for each in merged([finding(3, 5, 7), finding(5, 7)])] == [3]
     assert [each.location.line for each in merged([finding(3, 5), finding(5, 3)])] == [3, 5]
+
+
+def test_a_copy_of_a_model_that_may_be_wrapped_is_a_copy(paper):
+    found = paper("""
+        import copy, company, torch, torch.nn as nn
+        net = nn.Linear(2, 2)
+        model = nn.DataParallel(net)
+        ema = copy.deepcopy(model.module if company.wrapped(model) else model)
+        ema(torch.zeros(2))
+        model(torch.zeros(2))
+        """)
+    *copies, original = (event.module for event in found.events(Forward))
+    assert {copied.label for copied in copies} == {"ema"}
+    assert original.inner.label == "net"
