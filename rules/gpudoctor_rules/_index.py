@@ -56,7 +56,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU105", name="nested-wrappers", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.nested_wrappers", summary="A model that is wrapped already is wrapped once more.",
-        shows_in_run=True, needs=("Wrap",), size=5273,
+        shows_in_run=True, needs=("Wrap",), size=5153,
     ),
     RuleCard(
         code="GPU106", name="wrap-before-process-group", severity=Severity.ERROR, family="wrap",
@@ -88,6 +88,50 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.wrap.sync_batchnorm_misplaced",
         summary="Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late.",
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Discard", "InitGroup", "SyncNorm", "Wrap"), size=7903,
+    ),
+    RuleCard(
+        code="GPU113", name="unused-search-always-on", severity=Severity.INFO, family="wrap",
+        module="gpudoctor_rules.wrap.unused_search_always_on",
+        summary="`find_unused_parameters=True` is written into a program in which nothing needs it.", shows_in_run=True,
+        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=4988,
+    ),
+    RuleCard(
+        code="GPU114", name="grad-flag-changed-after-wrap", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.grad_flag_changed_after_wrap",
+        summary="Layers of a wrapped model are frozen, or are made to learn again.", shows_in_run=True,
+        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=7891,
+    ),
+    RuleCard(
+        code="GPU115", name="parameters-added-after-wrap", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.parameters_added_after_wrap",
+        summary="Layers or parameters are put into a model that is wrapped already.", shows_in_run=True,
+        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=4948,
+    ),
+    RuleCard(
+        code="GPU116", name="cast-after-wrap", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.cast_after_wrap",
+        summary="The weights of a model change their type, or leave the GPU for a while, after it was wrapped.",
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Forward", "Move", "Wrap"), size=5510,
+    ),
+    RuleCard(
+        code="GPU118", name="nothing-to-train", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.nothing_to_train",
+        summary="A module in which nothing is trained is wrapped in `DistributedDataParallel`.", shows_in_run=True,
+        needs=("Escape", "GradientFlag", "Wrap"), size=4317,
+    ),
+    RuleCard(
+        code="GPU119", name="weights-changed-on-one-rank", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.weights_changed_on_one_rank",
+        summary="The weights of a wrapped model are loaded on some ranks only, or drawn anew by each rank.",
+        shows_in_run=True,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "LoadState", "Lost", "OptimizerStep", "SeedSet", "WeightsDrawn", "Wrap"),
+        size=5964,
+    ),
+    RuleCard(
+        code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.wrapped_in_loop",
+        summary="The same model is wrapped again in each round of a loop.", shows_in_run=True,
+        needs=("Backward", "Wrap"), size=5451,
     ),
     RuleCard(
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
