@@ -74,7 +74,7 @@ NEEDED_LATE = {"rich", "libcst", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 INTERPRETER = "gpudoctor.lint.examine"
 # Most runs ask for no fixes.
-FIXES = "gpudoctor.lint.fix.findings"
+FIXES = {"gpudoctor.lint.fix.findings", "gpudoctor.lint.fix.comments"}
 
 
 class Import(NamedTuple):
@@ -129,7 +129,7 @@ def test_late_imports_only_defer_what_is_slow() -> None:
         for each in _imports(source)
         if each.in_function
         and each.target.split(".")[0] not in NEEDED_LATE
-        and each.target not in (INTERPRETER, FIXES)
+        and each.target not in {INTERPRETER, *FIXES}
         and each.target.split(".")[0] in {"gpudoctor", "gpudoctor_rules"}
         and _part(source.name) != ANYTHING
     ]

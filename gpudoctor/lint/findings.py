@@ -13,6 +13,8 @@ from gpudoctor.lint.source.suppression import Suppressions
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Fix
+    from gpudoctor.lint.source.suppression import Remark
     from gpudoctor.lint.task import Request
     from gpudoctor.rule import RuleCard
 
@@ -65,7 +67,7 @@ def wanted(
         kept += _unknown(suppressions, request)
         # A comment may be of use in a world or a file that was not followed.
         if path in whole:
-            kept += _unused(suppressions, request)
+            kept += _unused(suppressions, request, source_of(path))
     return in_order(finding for finding in kept if not _ignored(finding, request))
 
 
@@ -97,11 +99,25 @@ def _unknown(suppressions: Suppressions, request: Request) -> Iterator[Finding]:
             yield _of(card, unknown.location, _sentence(unknown.message), _sentence(unknown.remedy))
 
 
-def _unused(suppressions: Suppressions, request: Request) -> Iterator[Finding]:
+def _unused(suppressions: Suppressions, request: Request, source: SourceFile | None) -> Iterator[Finding]:
     card = request.card(UNUSED)
     if card and suppressions.ignores:
-        for unused in suppressions.unused((rule.code, rule.name) for rule in request.rules):
-            yield _of(card, unused.location, _sentence(unused.message), _sentence(unused.remedy))
+        remarks = suppressions.unused((rule.code, rule.name) for rule in request.rules)
+        for unused in remarks:
+            found = _of(card, unused.location, _sentence(unused.message), _sentence(unused.remedy))
+            yield replace(found, fix=_without(unused, remarks, suppressions, source)) if request.fixes else found
+
+
+def _without(
+    unused: Remark, remarks: Sequence[Remark], suppressions: Suppressions, source: SourceFile | None
+) -> Fix | None:
+    # Imported late: most runs ask for no fixes.
+    from gpudoctor.lint.fix.comments import without
+
+    if source is None or unused.ignore is None:
+        return None
+    of_no_use = [each.ignore for each in remarks if each.ignore is not None]
+    return without(unused.ignore, of_no_use, suppressions.ignores, source.lines)
 
 
 def _sentence(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.syntax import NoFix
@@ -39,7 +40,8 @@ def set_argument(syntax: Syntax, call: ast.Call, name: str, position: int, text:
     given = find(call, name, position)
     if given is not None:
         value = given.value if isinstance(given, ast.keyword) else given
-        return [(*syntax.span(value), text)]
+        start, end = syntax.span(value)
+        return [(start, end, text), *_break(syntax, call, given, len(text) - (end - start))]
     if any(each.arg is None for each in call.keywords):
         raise NoFix(f"`{name}` may be among the arguments that are passed on")
     return _add(syntax, call, f"{name}={text}")
@@ -126,6 +128,34 @@ def _add(syntax: Syntax, call: ast.Call, text: str) -> list[Change]:
     return [(last.end, last.end, f",{_gap(syntax, items, text)}{text}")]
 
 
+def _break(syntax: Syntax, call: ast.Call, given: ast.expr | ast.keyword, more: int) -> list[Change]:
+    """A new line before an argument that grows, or behind it, where its line becomes too long."""
+    items = _items(syntax, call)
+    index = next(i for i, item in enumerate(items) if item.node is given)
+    item, begin = items[index], syntax.line_start(items[index].start)
+    line = syntax.text[begin : syntax.line_end(item.end)].partition("#")[0].rstrip()
+    if len(line) + more <= _room(syntax):
+        return []
+    # Before it and behind it, where others stand on the same line.
+    around = items[max(index - 1, 0) : index + 2]
+    return [
+        (one.comma + 1, other.start, f"\n{_indent(syntax, items)}")
+        for one, other in itertools.pairwise(around)
+        if syntax.line_start(one.start) == syntax.line_start(other.start)
+    ]
+
+
+def _room(syntax: Syntax) -> int:
+    """How long lines may be."""
+    return max(_LONG, *map(len, syntax.source.lines))
+
+
+def _indent(syntax: Syntax, items: list[_Item]) -> str:
+    """What stands before an argument on a line of its own."""
+    own = next((indent for item in items if (indent := _own_line(syntax, item)) is not None), None)
+    return " " * (items[0].start - syntax.line_start(items[0].start)) if own is None else own
+
+
 def _own_line(syntax: Syntax, item: _Item) -> str | None:
     """What stands before an argument on its line, where that is nothing but space."""
     before = syntax.text[syntax.line_start(item.start) : item.start]
@@ -134,14 +164,10 @@ def _own_line(syntax: Syntax, item: _Item) -> str | None:
 
 def _gap(syntax: Syntax, items: list[_Item], text: str) -> str:
     """What comes between the last argument and a new one: a space, or a new line where arguments stand so."""
-    last, first = items[-1], items[0]
+    last = items[-1]
     indent = _own_line(syntax, last)
     alone = len(items) == 1 or syntax.line_start(items[-2].start) != syntax.line_start(last.start)
     if indent is not None and alone:
         return f"\n{indent}"
-    line = syntax.line_end(last.end) - syntax.line_start(last.end)
-    longest = max(map(len, syntax.source.lines))
-    if line + len(text) + 2 <= max(_LONG, longest):
-        return " "
-    column = first.start - syntax.line_start(first.start)
-    return "\n" + (indent if indent is not None else " " * column)
+    line = syntax.text[syntax.line_start(last.end) : syntax.line_end(last.end)].partition("#")[0].rstrip()
+    return " " if len(line) + len(text) + 2 <= _room(syntax) else f"\n{_indent(syntax, items)}"

@@ -102,8 +102,14 @@ def _imported(text: str, line: str, binds: str, syntax: Syntax) -> tuple[str, li
     """An import of its own, where imports of its kind stand."""
     if binds in syntax.names:
         raise NoFix(f"`{binds}` means something else in this file")
-    at = _place_for(line.split()[1].partition(".")[0], syntax)
-    return text, [(at, at, f"{line}\n")]
+    root = line.split()[1].partition(".")[0]
+    at = _place_for(root, syntax)
+    # Libraries stand apart from what Python brings along.
+    following = next((each for each in _head(syntax) if syntax.line_start(syntax.span(each)[0]) == at), None)
+    apart = (
+        root in sys.stdlib_module_names and following is not None and _root(following) not in sys.stdlib_module_names
+    )
+    return text, [(at, at, f"{line}\n\n" if apart else f"{line}\n")]
 
 
 def _place_for(root: str, syntax: Syntax) -> int:

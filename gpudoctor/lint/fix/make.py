@@ -30,6 +30,7 @@ class Fixes:
 
     def places(self, repair: Repair) -> Iterable[Location]:
         """The statements around which the names must be known before the repair can be written."""
+        yield from self.places(repair.otherwise) if repair.otherwise else ()
         for step in repair.steps:
             # What cannot be found will not be written.
             with suppress(NoFix):
@@ -39,7 +40,11 @@ class Fixes:
                     yield syntax.place(syntax.block(loop).body[0])
 
     def fix(self, repair: Repair, sight: Sight, safety: Safety) -> Fix | None:
-        """The edits of a repair, or None where it cannot be written well here."""
+        """The edits of a repair, or of the one to try instead; None where it cannot be written well here."""
+        found = self._fix(repair, sight, safety)
+        return self.fix(repair.otherwise, sight, safety) if found is None and repair.otherwise else found
+
+    def _fix(self, repair: Repair, sight: Sight, safety: Safety) -> Fix | None:
         edits: list[Edit] = []
         try:
             for step in repair.steps:

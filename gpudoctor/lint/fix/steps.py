@@ -6,21 +6,27 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.fix.arguments import remove_argument, set_argument
+from gpudoctor.lint.fix.arguments import find, remove_argument, set_argument
+from gpudoctor.lint.fix.classes import super_first
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.fix.writing import part_of
 from gpudoctor.lint.values.repair import (
     After,
     Assign,
+    AtEnd,
     Before,
     Code,
+    Decorate,
     Delete,
     First,
     Last,
+    MakeTuple,
     RemoveArgument,
     Replace,
     SetArgument,
     Step,
+    SuperFirst,
+    Unassign,
     Under,
 )
 
@@ -44,6 +50,8 @@ def place_of(step: Step) -> Location:
 def anchor(step: Step, syntax: Syntax) -> ast.stmt:
     """The statement whose surroundings a step is written in."""
     match step:
+        case AtEnd(at=at):
+            return _last_around(at, syntax)
         case First(block=at):
             return syntax.block(at).body[0]
         case Last(block=at):
@@ -63,6 +71,8 @@ def _set_argument(step: SetArgument, writer: Writer) -> list[Change]:
 
 
 def _remove_argument(step: RemoveArgument, writer: Writer) -> list[Change]:
+    if step.if_given and find(writer.syntax.call(step.call), step.name, step.position) is None:
+        return []
     return remove_argument(writer.syntax, writer.syntax.call(step.call), step.name, step.position)
 
 
@@ -116,7 +126,7 @@ def _at_end(statement: ast.stmt, lines: tuple[Code, ...], seen_from: ast.stmt, w
 def _lines(lines: tuple[Code, ...], at: ast.stmt, indent: str, writer: Writer, *, after: bool = False) -> str:
     found = []
     for line in lines:
-        text = writer.write(line, at, after=after).replace("\t", writer.syntax.unit)
+        text = writer.write(line, at, after=after).replace("\t", writer.syntax.unit).replace("\n", f"\n{indent}")
         found.append(f"{indent}{text}\n" if text else "\n")
     return "".join(found)
 
@@ -130,7 +140,7 @@ def _is_comment(line: str, indent: str | None) -> bool:
 
 def _replace(step: Replace, writer: Writer) -> list[Change]:
     syntax = writer.syntax
-    node = part_of(syntax.call(step.at), step.part) if step.part else syntax.expression(step.at)
+    node = part_of(syntax, step.at, step.part) if step.part else syntax.expression(step.at)
     return [(*syntax.span(node), writer.write(step.to, syntax.statement_of(node)))]
 
 
@@ -139,8 +149,87 @@ def _assign(step: Assign, writer: Writer) -> list[Change]:
     statement = syntax.statement(step.at)
     if not isinstance(statement, ast.Expr):
         raise NoFix("its value is used already")
-    start = syntax.span(statement)[0]
-    return [(start, start, f"{writer.write(step.to, statement)} = ")]
+    start, target = syntax.span(statement)[0], writer.write(step.to, statement)
+    if not _is_used_later(target, statement, syntax):
+        raise NoFix("nobody would see the new value")
+    return [(start, start, f"{target} = ")]
+
+
+def _is_used_later(target: str, statement: ast.stmt, syntax: Syntax) -> bool:
+    """The target can be assigned to, and a plain name is read afterwards: that of a `for` is given anew each time."""
+    if not target.isidentifier():
+        return isinstance(ast.parse(target, mode="eval").body, (ast.Attribute, ast.Subscript))
+    loops = (each for each in syntax.enclosing(statement, ast.For, ast.AsyncFor))
+    around = next((each for each in loops if target in _bound_by(each)), syntax.function_of(statement))
+    reads = (each for each in ast.walk(around) if isinstance(each, ast.Name) and each.id == target)
+    return any(each.lineno > statement.lineno and isinstance(each.ctx, ast.Load) for each in reads)
+
+
+def _bound_by(loop: ast.AST) -> set[str]:
+    target = loop.target if isinstance(loop, (ast.For, ast.AsyncFor)) else loop
+    return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+
+
+def _unassign(step: Unassign, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    call = syntax.call(step.at)
+    statement = syntax.statement_of(call)
+    if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) > 1:
+        raise NoFix("its value is used in another way")
+    dropped: Change = (syntax.span(statement)[0], syntax.span(call)[0], "")
+    target, given = syntax.written(statement.targets[0]), find(call, "tensor", 0)
+    given = given.value if isinstance(given, ast.keyword) else given
+    if given is None or syntax.written(given) == target:
+        return [dropped]
+    end = syntax.end_of_lines(statement)
+    return [dropped, (end, end, f"\n{syntax.indent(statement)}{target} = {syntax.written(given)}")]
+
+
+def _make_tuple(step: MakeTuple, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    node = part_of(syntax, step.at, step.part)
+    start, end = syntax.span(node)
+    own = syntax.text[:start].rstrip().endswith("(") and syntax.text[end:].lstrip().startswith(")")
+    # `f((x))`: brackets of its own, and not those of the call.
+    if own and syntax.text[:start].rstrip()[:-1].rstrip().endswith(("=", ",")):
+        return [(end, end, ",")]
+    return [(start, end, f"({syntax.text[start:end]},)")]
+
+
+def _super_first(step: SuperFirst, writer: Writer) -> list[Change]:
+    return super_first(writer.syntax, step.at)
+
+
+def _decorate(step: Decorate, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    function = next(syntax.enclosing(syntax.statement(step.at), ast.FunctionDef), None)
+    if not isinstance(function, ast.FunctionDef) or any(_is_within(function, each, syntax) for each in step.without):
+        raise NoFix("no function around that does nothing else")
+    start = syntax.span(function)[0]
+    at = syntax.line_start(start)
+    return [(at, at, f"{syntax.text[at:start]}@{writer.write(step.decorator, function)}\n")]
+
+
+def _is_within(function: ast.FunctionDef, at: Location, syntax: Syntax) -> bool:
+    place = syntax.place(function)
+    return place.path == at.path and place.line <= at.line <= place.end_line
+
+
+def _at_end_of(step: AtEnd, writer: Writer) -> list[Change]:
+    statement = _last_around(step.at, writer.syntax)
+    if isinstance(statement, (ast.Return, ast.Raise)):
+        return _before(Before(writer.syntax.place(statement), step.lines), writer)
+    return _at_end(statement, step.lines, statement, writer)
+
+
+def _last_around(at: Location, syntax: Syntax) -> ast.stmt:
+    """The last statement of the function around a place, or of what is done as the main program."""
+    statement = syntax.statement(at)
+    function = syntax.function_of(statement)
+    if isinstance(function, ast.FunctionDef):
+        return function.body[-1]
+    guard = next((each for each in syntax.enclosing(statement, ast.If) if syntax.is_main_guard(each)), None)
+    return guard.body[-1] if isinstance(guard, ast.If) else syntax.tree.body[-1]
 
 
 def _delete(step: Delete, writer: Writer) -> list[Change]:
@@ -161,7 +250,8 @@ def _under(step: Under, writer: Writer) -> list[Change]:
     statement = syntax.statement(step.at)
     indent, end = syntax.indent(statement), syntax.end_of_lines(statement)
     at = syntax.line_start(syntax.start(statement))
-    changes: list[Change] = [(at, at, f"{indent}{writer.write(step.header, statement)}\n{syntax.unit}")]
+    header = writer.write(step.header, statement).replace("\n", f"\n{indent}")
+    changes: list[Change] = [(at, at, f"{indent}{header}\n{syntax.unit}")]
     while (at := syntax.line_end(at) + 1) <= end:
         # The lines of a long string are its content.
         if syntax.location(at, at).line not in syntax.strings and syntax.text[at : syntax.line_end(at)].strip():
@@ -174,10 +264,15 @@ _MAKERS: dict[type[Any], Callable[[Any, Writer], list[Change]]] = {
     RemoveArgument: _remove_argument,
     Before: _before,
     After: _after,
+    AtEnd: _at_end_of,
     First: _first,
     Last: _last,
     Replace: _replace,
     Assign: _assign,
+    Unassign: _unassign,
+    MakeTuple: _make_tuple,
+    SuperFirst: _super_first,
+    Decorate: _decorate,
     Delete: _delete,
     Under: _under,
 }

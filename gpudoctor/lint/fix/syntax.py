@@ -104,6 +104,18 @@ class Syntax:
                 return block
         raise NoFix("a statement in a block of its own kind")
 
+    def is_main_guard(self, node: ast.AST) -> bool:
+        """`if __name__ == "__main__":`."""
+        return isinstance(node, ast.If) and any(
+            isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test)
+        )
+
+    @cached_property
+    def quote(self) -> str:
+        """The quotes that most texts of the file stand in."""
+        found = [self.text[self.span(node)[0]] for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]
+        return "'" if found.count("'") > found.count('"') else '"'
+
     @cached_property
     def names(self) -> frozenset[str]:
         """All names that stand anywhere in the file."""

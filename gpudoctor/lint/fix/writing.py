@@ -11,7 +11,7 @@ from gpudoctor.lint.fix.imports import Change, called
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.repair import Code, Counter, Either, Holds, Imported, Part, Source
+from gpudoctor.lint.values.repair import Always, Code, Counter, Either, Holds, Imported, Part, Source
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -45,11 +45,16 @@ class Writer:
         for index, part in enumerate(code[:-1]):
             if isinstance(part, Source) and texts[index + 1].startswith((".", "[")) and self._is_loose(part):
                 texts[index] = f"({texts[index]})"
+            # `nn.ModuleList([])` says no more than `nn.ModuleList()`.
+            if texts[index] in ("[]", "{}") and texts[index + 1] == ")" and texts[index - 1] == "(":
+                texts[index] = ""
         return "".join(texts)
 
     def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
         if isinstance(part, str):
-            return part
+            return part.replace('"', self.syntax.quote)
+        if isinstance(part, Always):
+            return self._always(part)
         if isinstance(part, Holds):
             book = self.sight.after if after else self.sight.before
             return _name_of(part.value, book.get(self.syntax.place(at), ()))
@@ -64,6 +69,16 @@ class Writer:
         assert isinstance(part, Either)
         return self._first(part, at, after)
 
+    def _always(self, part: Always) -> str:
+        tests = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.Match)
+        function = self.syntax.function_of(self.syntax.statement(part.at))
+        for each in self.syntax.enclosing(self.syntax.statement(part.at), ast.stmt, ast.ExceptHandler):
+            if each is function:
+                break
+            if isinstance(each, tests) and not self.syntax.is_main_guard(each):
+                raise NoFix("only on some ways")
+        return ""
+
     def _first(self, part: Either, at: ast.stmt, after: bool) -> str:
         for choice in part.choices:
             before = len(self.changes)
@@ -77,7 +92,7 @@ class Writer:
         """The expression that a `Source` means."""
         if not source.part:
             return self.syntax.expression(source.at)
-        return part_of(self.syntax.call(source.at), source.part)
+        return part_of(self.syntax, source.at, source.part)
 
     def _is_loose(self, part: Source) -> bool:
         return not isinstance(self.node(part), _ATOMS)
@@ -103,23 +118,54 @@ class Writer:
         return _USUAL_COUNTER
 
 
-def part_of(call: ast.Call, part: str) -> ast.expr:
-    """What a call is made of: `receiver`, `function`, or an argument by its position or name."""
-    if part == "function":
-        return call.func
+def part_of(syntax: Syntax, at: Location, part: str) -> ast.expr:
+    """A part of what stands at a place, as `Source` names them."""
+    if part in ("target", "value", "added"):
+        return _part_of_statement(syntax, at, part)
     if part == "receiver":
-        if not isinstance(call.func, ast.Attribute):
+        node = syntax.expression(at)
+        node = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(node, ast.Attribute):
             raise NoFix("a function, not a method")
-        return call.func.value
-    if part.isdigit():
-        plain = call.args[: int(part) + 1]
-        if len(plain) <= int(part) or any(isinstance(each, ast.Starred) for each in plain):
-            raise NoFix(f"no argument {part}")
-        return plain[-1]
-    found = next((each.value for each in call.keywords if each.arg == part), None)
+        return node.value
+    call = syntax.call(at)
+    found = call.func if part == "function" else _argument(call, part)
     if found is None:
         raise NoFix(f"no argument {part}")
     return found
+
+
+def _argument(call: ast.Call, part: str) -> ast.expr | None:
+    if not part.isdigit():
+        return next((each.value for each in call.keywords if each.arg == part), None)
+    plain = call.args[: int(part) + 1]
+    known = len(plain) > int(part) and not any(isinstance(each, ast.Starred) for each in plain)
+    return plain[-1] if known else None
+
+
+def _part_of_statement(syntax: Syntax, at: Location, part: str) -> ast.expr:
+    statement = syntax.statement(at)
+    if isinstance(statement, ast.Expr) and part == "added" and isinstance(statement.value, ast.Call):
+        found = statement.value.args[-1] if statement.value.args else None
+    elif isinstance(statement, ast.AugAssign):
+        found = statement.target if part == "target" else statement.value
+    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        found = statement.targets[0] if part == "target" else statement.value
+        if part == "added":
+            found = _added(syntax, statement)
+    else:
+        found = None
+    if found is None or (part == "added" and isinstance(found, (ast.Tuple, ast.List, ast.Dict))):
+        raise NoFix(f"no {part} here")
+    return found
+
+
+def _added(syntax: Syntax, statement: ast.Assign) -> ast.expr | None:
+    """`total = total + loss`: the operand that is not the target."""
+    value, target = statement.value, syntax.written(statement.targets[0])
+    sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
+    others = [each for each in sides if syntax.written(each) != target]
+    return others[0] if len(others) == 1 else None
 
 
 def _name_of(value: Value, visits: Visits) -> str:

@@ -84,7 +84,7 @@ def _run(
         # A third round, for what only the second has begun to count.
         extra = rounds[1:2] if times is None or times > 2 else []
         for index, bind in enumerate([*rounds, *extra], first):
-            event = Loop(identity, place, loaders[0] if loaders else None, times, index, entered)
+            event = Loop(identity, place, loaders[0] if loaders else None, times, index, entered, m.frame.scope)
             loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0)
             m.open_loops.append(loop)
             # An epoch begins once for each time the loop is entered.

@@ -235,7 +235,7 @@ def _is_ready(do: Interpreter, module: Value) -> None:
         if layers and isinstance(name, Const) and isinstance(container, (ListOf, DictOf)):
             do.emit(
                 ModuleClassFlaw, at=container.place, flaw="plain-container", cls=module.cls, attribute=str(name.value),
-                count=layers,
+                count=layers, keyed=isinstance(container, DictOf),
             )  # fmt: skip
 
 

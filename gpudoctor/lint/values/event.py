@@ -156,6 +156,8 @@ class ModuleClassFlaw(Event):
     cls: Value
     attribute: str
     count: int = 0
+    keyed: bool = False
+    """The container is a dictionary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

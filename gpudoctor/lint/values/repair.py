@@ -37,8 +37,9 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the user wrote here. Of a call, `part` may pick what it is called on, or one of its arguments: `receiver`,
-    `function`, `0`, `loss`."""
+    """What the user wrote here. `part` picks a part of it: of a call or an attribute what that belongs to (`receiver`),
+    of a call its `function` or an argument (`0`, `loss`), of an assignment its `target`, its `value`, or what it adds
+    (`added`; of a call of `append`, too)."""
 
     at: Location
     part: str = ""
@@ -51,7 +52,14 @@ class Either:
     choices: tuple[Code, ...]
 
 
-Part = str | Holds | Imported | Counter | Source | Either
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Nothing is written; but what is here must not be under a test in its function."""
+
+    at: Location
+
+
+Part = str | Holds | Imported | Counter | Source | Either | Always
 Code = tuple[Part, ...]
 
 
@@ -75,6 +83,8 @@ class RemoveArgument:
     call: Location
     name: str
     position: int = -1
+    if_given: bool = False
+    """It may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,14 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
+class AtEnd:
+    """Insert lines where the function around this place ends, or the main program."""
+
+    at: Location
+    lines: tuple[Code, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Replace:
     """Write this in the place of the expression here, or of one part of a call (as in `Source`)."""
 
@@ -127,6 +145,37 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Unassign:
+    """Drop the name that keeps the value of the call here. Where it is not that of the first argument, it gets that."""
+
+    at: Location
+
+
+@dataclass(frozen=True, slots=True)
+class MakeTuple:
+    """Make a tuple of the one value that is this argument of the call here."""
+
+    at: Location
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuperFirst:
+    """Make `super().__init__()` the first statement of the constructor around this place, or of the class here."""
+
+    at: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Decorate:
+    """Put a decorator on the function around this place. None of the other places may stand in it."""
+
+    at: Location
+    decorator: Code
+    without: tuple[Location, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """Take the whole statement here away."""
 
@@ -141,14 +190,19 @@ class Under:
     header: Code
 
 
-Step = SetArgument | RemoveArgument | Before | After | First | Last | Replace | Assign | Delete | Under
+Step = (
+    SetArgument | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Assign | Unassign | MakeTuple
+    | SuperFirst | Decorate | Delete | Under
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Repair(Repairing):
-    """Steps that remove a mistake, with a title in the imperative. All of them are made, or none."""
+    """Steps that remove a mistake, with a title in the imperative. All of them are made, or none; `otherwise` is what
+    to try where they cannot be."""
 
     title: str
     steps: tuple[Step, ...]
     safety: Safety | None = None
     """Where it is another one than that of the rule."""
+    otherwise: Repair | None = None

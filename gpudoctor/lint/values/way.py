@@ -26,6 +26,8 @@ class Loop:
     pass_: int = field(default=0, compare=False)
     entered: int = field(default=0, compare=False)
     """The number of events before the loop began."""
+    frame: Hashable = field(default=None, compare=False)
+    """The call of a function in which it stands, as in the `frames` of a way."""
 
     @property
     def repeats(self) -> bool:

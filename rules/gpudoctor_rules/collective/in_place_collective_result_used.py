@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import ResultUsed
+from gpudoctor.lint.values.repair import Repair, Unassign
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -86,7 +87,12 @@ class InPlaceCollectiveResultUsed(Rule):
                 message=_message(event),
                 remedy=_remedy(event),
                 because=[("it is used as a tensor here", event.location)],
+                repair=_drop(event),
             )
+
+
+def _drop(event: ResultUsed) -> Repair | None:
+    return None if event.asynchronous else Repair("Drop the assignment", (Unassign(event.collective_at),))
 
 
 def _message(event: ResultUsed) -> str:

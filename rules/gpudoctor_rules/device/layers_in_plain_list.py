@@ -61,6 +61,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import ModuleClassFlaw
+from gpudoctor.lint.values.repair import Imported, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -90,4 +91,11 @@ class LayersInPlainList(Rule):
                 message=f"The layers in `self.{event.attribute}` are not registered with `{label}`: they are "
                 "missing from `parameters()`, so they are not trained, not moved, not synchronised and not saved.",
                 remedy="Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict.",
+                repair=_register(event),
             )
+
+
+def _register(event: ModuleClassFlaw) -> Repair:
+    kind = "ModuleDict" if event.keyed else "ModuleList"
+    given = (Imported(f"torch.nn.{kind}"), "(", Source(event.location), ")")
+    return Repair(f"Make it an `nn.{kind}`", (Replace(event.location, given),))

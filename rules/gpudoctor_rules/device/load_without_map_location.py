@@ -61,6 +61,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import NONE, Value
 from gpudoctor.lint.values.event import Load, LoadState, Save
+from gpudoctor.lint.values.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import managed
 
@@ -103,6 +104,7 @@ class LoadWithoutMapLocation(Rule):
                 "device of the model.",
                 because=[("what was loaded becomes state here", use.location), ("it is saved here", saved)],
                 confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
+                repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
             )
 
 

@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Discard, Move
+from gpudoctor.lint.values.repair import Assign, Repair, Source
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, certain
@@ -101,6 +102,7 @@ class MoveDiscarded(Rule):
                 message=f"`{tensor.label}` {stays}: `.{event.call}(...)` returns a copy, and nobody keeps it. Only "
                 "modules change in place.",
                 remedy=f"Keep the result: `{tensor.label} = {tensor.label}.{event.call}(...)`.",
+                repair=Repair("Keep the result", (Assign(event.location, (Source(event.location, "receiver"),)),)),
             )
 
 

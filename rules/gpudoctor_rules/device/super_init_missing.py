@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.event import ModuleClassFlaw
+from gpudoctor.lint.values.repair import Repair, SuperFirst
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class SuperInitMissing(Rule):
                 at=event.location,
                 message=f"`{label}` {_when(event.attribute)}: making one ends with an error here.",
                 remedy="Make `super().__init__()` the first statement of `__init__`.",
+                repair=Repair("Call `super().__init__()` first", (SuperFirst(event.location),)),
                 because=[("the class begins here", getattr(event.cls, "place", None))],
             )
 

@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import Accumulated, Backward, Loop, TakeGradient
+from gpudoctor.lint.values.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -91,7 +92,12 @@ class LossKeepsGraph(Rule):
                 f"`{event.into}` keeps the graph of every step: memory grows until it runs out.",
                 remedy="Add `.detach()` to what is kept: the same value, without the graph.",
                 because=[("the graph is made here, in each step", program.forwards[kept[1]].location)],
+                repair=_detach(event.location),
             )
+
+
+def _detach(at: Location) -> Repair:
+    return Repair("Keep it without the graph", (Replace(at, (Source(at, "added"), ".detach()"), part="added"),))
 
 
 def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Hashable] | None:

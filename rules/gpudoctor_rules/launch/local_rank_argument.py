@@ -65,6 +65,17 @@ from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ArgumentDeclared, DeviceUsed, EnvironmentRead, SettingRead
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.values.repair import (
+    Code,
+    Either,
+    Imported,
+    RemoveArgument,
+    Repair,
+    Replace,
+    SetArgument,
+    Source,
+    Step,
+)
 from gpudoctor.rule import Rule
 
 OPTIONS = frozenset({"--local_rank", "--local-rank"})
@@ -107,8 +118,21 @@ class LocalRankArgument(Rule):
                 remedy='Declare both spellings and take the default from the environment: `"--local_rank", '
                 '"--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0))`.',
                 because=[("it is taken for the local rank here", used.location)],
+                repair=_declare(event),
             )
             return
+
+
+def _declare(event: ArgumentDeclared) -> Repair:
+    at = event.location
+    other = next(iter(sorted(OPTIONS.difference(event.flags))), "")
+    before = Either(((Source(at, "default"),), ("0",)))
+    default: Code = ("int(", Imported("os.environ"), '.get("LOCAL_RANK", ', before, "))")
+    steps: list[Step] = [SetArgument(at, "default", default), RemoveArgument(at, "required", if_given=True)]
+    if other:
+        last = str(len(event.flags) - 1)
+        steps.append(Replace(at, (Source(at, last), f', "{other}"'), part=last))
+    return Repair("Take the default from the environment", tuple(steps))
 
 
 def _is_other_rank(device: Value) -> bool:

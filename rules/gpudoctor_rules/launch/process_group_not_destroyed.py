@@ -57,7 +57,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import DestroyGroup, DeviceUsed, InitGroup, Move
+from gpudoctor.lint.values.event import Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep
+from gpudoctor.lint.values.repair import Always, AtEnd, Code, Either, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -85,7 +86,20 @@ class ProcessGroupNotDestroyed(Rule):
             "ends early can leave the others hanging.",
             remedy="Call `torch.distributed.destroy_process_group()` where each rank has finished.",
             because=[("called from here", call) for call in made.way.calls[-2:]],
+            repair=_destroy(program, made),
         )
+
+
+def _destroy(program: Program, made: InitGroup) -> Repair:
+    """At the end of the function that leads to both the making of the group and the last step of the training."""
+    steps = [*program.events(OptimizerStep, Backward)]
+    last = steps[-1] if steps else made
+    together = sum(one == other for one, other in zip(made.way.frames, last.way.frames, strict=False))
+    way = (*made.way.calls, made.location)[max(together, 1) - 1 :]
+    destroy: Code = (Imported("torch.distributed.destroy_process_group"), "()")
+    ask: Code = ("if ", Imported("torch.distributed.is_initialized"), "():\n\t", *destroy)
+    line = Either(((*map(Always, way), *destroy), ask))
+    return Repair("Destroy the process group at the end", (AtEnd(way[0], ((line,),)),))
 
 
 def _speaks_of_it(program: Program) -> bool:

@@ -55,8 +55,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import RankTextUsed
+from gpudoctor.lint.values.base import NONE, Value
+from gpudoctor.lint.values.event import EnvironmentRead, RankTextUsed
 from gpudoctor.lint.values.rank import Rank, RankKind, Size, SizeKind
+from gpudoctor.lint.values.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -92,4 +94,17 @@ class RankIsAString(Rule):
                 "equals a number, and where a number is needed it raises a TypeError.",
                 remedy=f'Convert it where it is read: `int(os.environ["{variable}"])`.',
                 because=[("the text is read here", event.rank.place)],
+                repair=_convert(program, event.rank.place),
             )
+
+
+def _convert(program: Program, at: Location | None) -> Repair | None:
+    reads = [event for event in program.events(EnvironmentRead) if event.location == at]
+    # `int(None)` would end a program that is started without a launcher.
+    if at is None or not reads or any(read.default is not None and read.default.any(_is_none) for read in reads):
+        return None
+    return Repair("Make a number of it", (Replace(at, ("int(", Source(at), ")")),))
+
+
+def _is_none(value: Value) -> bool:
+    return value == NONE

@@ -66,6 +66,7 @@ from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import Spawn
 from gpudoctor.lint.values.function import Namespace
 from gpudoctor.lint.values.rank import Rank, Size
+from gpudoctor.lint.values.repair import MakeTuple, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -87,7 +88,14 @@ class SpawnArguments(Rule):
             story = _not_a_tuple(event) or _wrong_count(event) or _cannot_be_sent(event)
             if story is not None:
                 message, remedy = story
-                yield self.found(at=event.location, message=message, remedy=remedy)
+                repair = _make_tuple(event) if _not_a_tuple(event) else None
+                yield self.found(at=event.location, message=message, remedy=remedy, repair=repair)
+
+
+def _make_tuple(event: Spawn) -> Repair:
+    title = "Make `args` a tuple"
+    unnamed = Repair(title, (MakeTuple(event.location, "1"),))
+    return Repair(title, (MakeTuple(event.location, "args"),), otherwise=unnamed)
 
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:

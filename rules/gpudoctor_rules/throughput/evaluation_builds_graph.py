@@ -61,9 +61,21 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.program import batch_loop, trains
-from gpudoctor.lint.values.event import Backward, Escape, Forward, GradientsSwitched, Loop, TakeGradient
+from gpudoctor.lint.values.event import (
+    Backward,
+    Escape,
+    Event,
+    Forward,
+    GradientsSwitched,
+    Loop,
+    ModeChange,
+    OptimizerStep,
+    TakeGradient,
+)
 from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -94,7 +106,10 @@ class EvaluationBuildsGraph(Rule):
             building = [pair for pair in each if _builds_for_nothing(program, pair[0])]
             learning = [pair for pair in each if _learns(program, pair[0])]
             if building or learning:
-                yield self._finding(*(building or learning)[0], bool(building), learning[0][0] if learning else None)
+                learner = learning[0][0] if learning else None
+                call, loop = (building or learning)[0]
+                found = self._finding(call, loop, bool(building), learner)
+                yield replace(found, repair=_repair(program, call, loop, bool(building), learner))
 
     def _finding(self, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Finding:
         does, remedy = [], []
@@ -115,6 +130,38 @@ class EvaluationBuildsGraph(Rule):
             remedy=" ".join(remedy),
             because=[("the loop begins here", loop.location), *(("which leads here", place) for place in within)],
         )
+
+
+def _repair(program: Program, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Repair | None:
+    trained: list[Event] = [*program.events(Backward, OptimizerStep, TakeGradient)]
+    # A loop for both phases: what one of them needs is wrong for the other.
+    if any(each.location == loop.location for event in trained for each in event.loops):
+        return None
+    at = loop.location
+    asleep: Code = (Holds(learner.module), ".eval()") if learner else ()
+    awake = (
+        (After(at, ((Holds(learner.module), ".train()"),)),)
+        if learner and _stays_asleep(program, trained, call)
+        else ()
+    )
+    if not builds:
+        return Repair("Evaluate in evaluation mode", (Before(at, (asleep,)), *awake))
+    title = "Evaluate without graphs"
+    no_grad: Code = (Imported("torch.no_grad"), "()")
+    header: Code = (*asleep, *("\n" if asleep else "",), "with ", *no_grad, ":")
+    under = Repair(title, (Under(at, header), *awake))
+    elsewhere = tuple(place for event in trained for place in (event.location, *event.way.calls))
+    before = (Before(at, (asleep,)),) if asleep else ()
+    return Repair(title, (Decorate(at, no_grad, elsewhere), *before, *awake), otherwise=under)
+
+
+def _stays_asleep(program: Program, trained: list[Event], call: Forward) -> bool:
+    """Training goes on after the evaluation, and nobody would switch the model back to it."""
+    following = next((event for event in trained if event.order > call.order), None)
+    if following is None:
+        return False
+    modes = (each for each in program.events(ModeChange) if each.training)
+    return not any(call.order < each.order < following.order for each in modes)
 
 
 def _loop_of(call: Forward) -> Loop | None:

@@ -73,6 +73,7 @@ from gpudoctor.lint.values.base import Unknown, name_of
 from gpudoctor.lint.values.event import AttributeMissed, Forward, Wrap
 from gpudoctor.lint.values.group import Managed
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
@@ -114,13 +115,26 @@ class AttributeOnWrapper(Rule):
                 because=[("wrapped here", wrapper.place)],
                 confidence=Confidence.LIKELY if sometimes or event.inner_has is None else Confidence.DEFINITE,
                 severity=Severity.WARNING if sometimes else None,
+                repair=None if sometimes or _leads_to_training(program, event) else _reach(event, wrapper),
             )
+
+
+def _reach(event: AttributeMissed, wrapper: Wrapper) -> Repair:
+    at = event.location
+    # The name of the bare model serves a program without a wrapper as well.
+    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
+    return Repair(f"Ask the model inside for `{event.name}`", (Replace(at, (model,), part="receiver"),))
+
+
+def _leads_to_training(program: Program, event: AttributeMissed) -> bool:
+    """It runs the model to train it."""
+    places = (call.reached_at for call in program.events(Forward) if call.graph and call.reached_at)
+    return any(begin_alike(place, event.location) for place in places)
 
 
 def _remedy(program: Program, event: AttributeMissed) -> str:
     # What runs the model to train it must not be told to write `.module`: that is GPU102.
-    places = (call.reached_at for call in program.events(Forward) if call.graph and call.reached_at)
-    if any(begin_alike(place, event.location) for place in places):
+    if _leads_to_training(program, event):
         return (
             f"Let `forward` call `{event.name}`, and call the wrapper itself: `.module.{event.name}` would leave the "
             "wrapper out, and with it the other GPUs."

@@ -72,6 +72,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import Backward, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.values.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.values.tensor import Extent, Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
@@ -104,7 +105,15 @@ class DataParallelLossNotReduced(Rule):
                 "returns: `grad can be implicitly created only for scalar outputs`.",
                 remedy="Take the mean over the GPUs first: `loss = loss.mean()`; on a single one it changes nothing.",
                 because=[("the model returns its loss here", call.location), ("it is wrapped here", wrap.location)],
+                repair=_reduce(backward.location, loss),
             )
+
+
+def _reduce(at: Location, loss: Tensor) -> Repair:
+    title = "Take the mean over the GPUs"
+    inline = Repair(title, (Replace(at, (Source(at, "receiver"), ".mean()"), part="receiver"),))
+    # A name goes on to the log, which wants the mean as well.
+    return Repair(title, (Before(at, ((Holds(loss), " = ", Holds(loss), ".mean()"),)),), otherwise=inline)
 
 
 def _gathered_by(program: Program, backward: Backward) -> tuple[Forward | None, Wrap | None]:
