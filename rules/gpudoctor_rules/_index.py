@@ -51,7 +51,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="An attribute or method of the model is asked of its wrapper, which does not have it.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=6571,
+        size=7308,
     ),
     RuleCard(
         code="GPU105", name="nested-wrappers", severity=Severity.ERROR, family="wrap",
@@ -75,7 +75,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.wrap.data_parallel_loss_not_reduced",
         summary="A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU.",
         fix_safety=Safety.SAFE, needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=4517,
+        size=5016,
     ),
     RuleCard(
         code="GPU109", name="data-parallel-state-lost", severity=Severity.WARNING, family="wrap",
@@ -149,7 +149,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU203", name="move-discarded", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.move_discarded",
         summary="A tensor is moved by a statement that drops the result, so the tensor stays where it was.",
-        fix_safety=Safety.SAFE, needs=("Discard", "Move"), size=5129,
+        fix_safety=Safety.SAFE, needs=("Discard", "Move"), size=5309,
     ),
     RuleCard(
         code="GPU204", name="all-ranks-on-one-gpu", severity=Severity.ERROR, family="device",
@@ -187,19 +187,19 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.load_without_map_location",
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
-        fix_safety=Safety.SAFE, needs=("Load", "LoadState", "Save"), size=5405,
+        fix_safety=Safety.SAFE, needs=("Load", "LoadState", "Save"), size=5578,
     ),
     RuleCard(
         code="GPU212", name="layers-in-plain-list", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.layers_in_plain_list",
         summary="Layers are kept in a Python list or dict, where the module does not find them.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3302,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3683,
     ),
     RuleCard(
         code="GPU214", name="super-init-missing", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.super_init_missing",
         summary="A module assigns layers before the constructor of `nn.Module` has run, or without it.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=2978,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3135,
     ),
     RuleCard(
         code="GPU301", name="missing-distributed-sampler", severity=Severity.ERROR, family="data",
@@ -296,7 +296,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",
         module="gpudoctor_rules.launch.process_group_not_destroyed",
         summary="The process group is made and never destroyed.", fix_safety=Safety.SAFE, since_torch="2.4",
-        needs=("DestroyGroup", "DeviceUsed", "InitGroup", "Move"), size=3772,
+        needs=("Backward", "DestroyGroup", "DeviceUsed", "InitGroup", "Move", "OptimizerStep"), size=4684,
     ),
     RuleCard(
         code="GPU403", name="rendezvous-missing", severity=Severity.ERROR, family="launch",
@@ -308,7 +308,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU404", name="spawn-arguments", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.spawn_arguments",
         summary="The function that is spawned cannot be called with what `mp.spawn` hands it.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Spawn",), size=5989,
+        shows_in_run=True, needs=("Spawn",), size=6362,
     ),
     RuleCard(
         code="GPU405", name="spawn-without-main-guard", severity=Severity.ERROR, family="launch",
@@ -326,14 +326,14 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU409", name="rank-is-a-string", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.rank_is_a_string",
         summary="The rank or the world size from the environment is text, and is used as if it were a number.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("RankTextUsed",), size=3129,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("EnvironmentRead", "RankTextUsed"), size=3838,
     ),
     RuleCard(
         code="GPU411", name="local-rank-argument", severity=Severity.WARNING, family="launch",
         module="gpudoctor_rules.launch.local_rank_argument",
         summary="The local rank comes from a command line option that `torchrun` does not pass.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"), size=6058,
+        needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"), size=6870,
     ),
     RuleCard(
         code="GPU501", name="collective-on-some-ranks", severity=Severity.ERROR, family="collective",
@@ -357,7 +357,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.in_place_collective_result_used",
         summary="What an in-place collective returns is used as if it were the tensor.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("ResultUsed",), size=3677,
+        shows_in_run=True, needs=("ResultUsed",), size=3928,
     ),
     RuleCard(
         code="GPU511", name="barrier-every-step", severity=Severity.PERF, family="collective",
@@ -431,7 +431,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.loss_keeps_graph",
         summary="A sum or a list keeps the graph of every step alive.", fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Accumulated", "Backward", "Forward", "TakeGradient"), size=5038,
+        needs=("Accumulated", "Backward", "Forward", "TakeGradient"), size=5303,
     ),
     RuleCard(
         code="GPU711", name="step-missing", severity=Severity.ERROR, family="gradient",
@@ -469,7 +469,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.throughput.evaluation_builds_graph",
         summary="Validation builds graphs for a backward that never comes, or runs in training mode.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Escape", "Forward", "GradientsSwitched", "TakeGradient"), size=7425,
+        needs=("Backward", "Escape", "Forward", "GradientsSwitched", "ModeChange", "OptimizerStep", "TakeGradient"),
+        size=9502,
     ),
     RuleCard(
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",
