@@ -79,21 +79,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import NONE, TRUE, Unknown
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.base import TRUE
 from gpudoctor.lint.values.event import UseManaged, Wrap
-from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_loop, trained_with, unused_samplers
+from gpudoctor_rules.data._passes import (
+    Pass,
+    escapes,
+    first_name,
+    is_whole,
+    repeating_loop,
+    shares_nothing,
+    trained_with,
+    unused_samplers,
+)
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value, Values
-
-GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
-"""Samplers that do what a loader does without one."""
+    from gpudoctor.lint.values.data import Loader
 
 
 class MissingDistributedSampler(Rule):
@@ -156,7 +160,7 @@ def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
     # Each of these may have been given a share by somebody else.
     if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
         return False
-    if not _shares_nothing(loader.sampler, training) or not _shares_nothing(loader.batch_sampler, training):
+    if not shares_nothing(loader.sampler, training.when) or not shares_nothing(loader.batch_sampler, training.when):
         return False
     # On the paths of this pass: `shuffle=(sampler is None)` has two answers.
     shuffled = loader.shuffle is not None and loader.shuffle.given(training.when).all(lambda value: value == TRUE)
@@ -164,30 +168,8 @@ def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
     if not shuffled and training.start.loop is not None and repeating_loop(program, training.start) is None:
         return False
     return loader.dataset is not None and loader.dataset.given(training.when).all(
-        lambda value: _is_whole(value, shuffled)
+        lambda value: is_whole(value, shuffled)
     )
-
-
-def _shares_nothing(given: Values | None, training: Pass) -> bool:
-    """No sampler is given, or one that goes over all of the data."""
-    return given is None or given.given(training.when).all(
-        lambda value: (
-            value == NONE
-            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
-        )
-    )
-
-
-def _is_whole(dataset: Value, shuffled: bool) -> bool:
-    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
-    if dataset.depends & Dependence.RANK:
-        return False
-    if isinstance(dataset, Dataset):
-        # A stream is often split between ranks inside of `__iter__`, out of sight.
-        return dataset.iterable is False and not dataset.sharded and not dataset.draws
-    # What shuffles has an index, so it is no stream that may be cut elsewhere.
-    known = isinstance(dataset, Instance) or (isinstance(dataset, Unknown) and bool(dataset.escaped_from))
-    return known and shuffled
 
 
 def _overlap(values: Values | None, others: set[Value]) -> bool:

@@ -1,0 +1,59 @@
+"""Evaluations: passes over a loader in which a model that the program trains is only called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.program import trains
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import Backward, Forward, Iterate, LeaveLoop, Loop
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A pass over all batches of a loader, with the first call of the model in it."""
+
+    loader: Loader
+    start: Iterate
+    loop: Loop
+    call: Forward
+
+
+def evaluations(program: Program) -> Iterator[Evaluation]:
+    """The passes that only evaluate, from the first batch to the last."""
+    trained = _trained(program)
+    for start in program.events(Iterate) if trained else ():
+        loop = start.loop or _drawing_loop(program, start)
+        if loop is None or not isinstance(start.loader, Loader) or not loop.repeats or trains(program, loop):
+            continue
+        call = next((e for e in program.during(loop, Forward) if core_of(e.module) in trained), None)
+        # Who leaves early looks at a few batches, which costs little.
+        if call is not None and not any(e.how != "continue" for e in _leaves(program, loop)):
+            yield Evaluation(start.loader, start, loop, call)
+
+
+def _drawing_loop(program: Program, start: Iterate) -> Loop | None:
+    """The loop that draws the batches one by one: `while images is not None:` around a prefetcher."""
+    for call in program.events(Forward):
+        new = [loop for loop in call.loops if loop.entered > start.order]
+        if new and any(isinstance(each, Tensor) and each.batch_of == start.loader for each in call.inputs):
+            return new[0]
+    return None
+
+
+def _trained(program: Program) -> set[Value]:
+    forwards = program.forwards
+    calls = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
+    return {core_of(call.module) for call in calls if call is not None}
+
+
+def _leaves(program: Program, loop: Loop) -> Iterator[LeaveLoop]:
+    return (e for e in program.events(LeaveLoop) if e.loop is not None and e.loop.identity == loop.identity)

@@ -1,0 +1,156 @@
+"""Every rank evaluates the whole validation set, each for itself.
+
+## What goes wrong
+
+The validation loader has no sampler that deals out the data, so each rank (each of the processes, one for each GPU)
+goes over all of it and comes to the same result. With eight GPUs the work is done eight times, and the evaluation takes
+as long as on one GPU; averaging the eight equal numbers changes nothing.
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    held_out = TensorDataset(torch.randn(256, 8), torch.randn(256, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    validation = DataLoader(held_out, batch_size=32)
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+            optimizer.step()
+        error = torch.zeros(2, device=gpu)
+        with torch.no_grad():
+            for x, y in validation:
+                error[0] += nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu), reduction="sum")
+                error[1] += len(y)
+        dist.all_reduce(error)
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    held_out = TensorDataset(torch.randn(256, 8), torch.randn(256, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    validation = DataLoader(held_out, batch_size=32, sampler=DistributedSampler(held_out, shuffle=False))
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+            optimizer.step()
+        error = torch.zeros(2, device=gpu)
+        with torch.no_grad():
+            for x, y in validation:
+                error[0] += nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu), reduction="sum")
+                error[1] += len(y)
+        dist.all_reduce(error)
+    dist.destroy_process_group()
+
+## Fix
+
+Give the loader `sampler=DistributedSampler(held_out, shuffle=False)`, and sum counts and errors over the ranks with
+`dist.all_reduce` before they are divided. The sampler repeats a few samples so that all shares are of one length: where
+the last digit matters, leave them out again. No automatic fix.
+
+## Silent when
+
+Only some ranks evaluate (GPU807); the loop is left before the last batch; the loader, its sampler or its data set is
+not fully known, may stream, or is cut by the rank; a framework deals out the data; the program does not train the
+model; the ranks do not train one model.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler, pytorch/examples#461.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import TRUE
+from gpudoctor.lint.values.event import UseManaged, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import escapes, first_name, is_whole, shares_nothing
+from gpudoctor_rules.throughput._evaluation import evaluations
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+    from gpudoctor.lint.values.data import Loader
+    from gpudoctor.lint.values.event import Iterate
+
+
+class EvaluationOnEveryRank(Rule):
+    """Every rank evaluates the whole validation set, each for itself."""
+
+    code = "GPU808"
+    name = "evaluation-on-every-rank"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or program.cut_short or not _trains_one_model(program):
+            return
+        told: set[Value] = set()
+        for each in evaluations(program):
+            loader = each.loader
+            if loader in told or not program.by_every_rank(each.call) or not _whole(program, loader, each.start):
+                continue
+            told.add(loader)
+            data = first_name(loader.dataset, "its data set")
+            given = data.strip("`") if "`" in data else "..."
+            yield self.found(
+                loader.place,
+                f"Every rank evaluates all of {data}: `{loader.label}` has no sampler that deals it out, so more GPUs "
+                "do not make the evaluation faster.",
+                remedy=f"Pass `sampler=DistributedSampler({given}, shuffle=False)`, "
+                "and sum the results over the ranks before dividing them.",
+                because=[("the ranks evaluate here", each.loop.location)],
+            )
+
+
+def _trains_one_model(program: Program) -> bool:
+    """The ranks share the work of training, and leave the loaders of the evaluation to the program."""
+    managed = [event for event in program.events(UseManaged) if event.framework != "deepspeed"]
+    # DeepSpeed deals out the training data that it is given, and that alone.
+    if any(event.shares_data for event in managed):
+        return False
+    averaging = any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap))
+    return averaging or any(event.call == "deepspeed.initialize" for event in program.events(UseManaged))
+
+
+def _whole(program: Program, loader: Loader, start: Iterate) -> bool:
+    """All of the data set lies before each rank that evaluates."""
+    if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
+        return False
+    if not shares_nothing(loader.sampler, start.when) or not shares_nothing(loader.batch_sampler, start.when):
+        return False
+    shuffled = loader.shuffle is not None and loader.shuffle.given(start.when).all(lambda value: value == TRUE)
+    return loader.dataset is not None and loader.dataset.given(start.when).all(lambda each: is_whole(each, shuffled))

@@ -1,0 +1,179 @@
+"""One rank evaluates between the epochs, and the GPUs of all others wait for it.
+
+## What goes wrong
+
+Under `if rank == 0:` one process goes over the whole validation set. The others come to the next barrier, or to the
+first gradient exchange of the next epoch, and stand still there until it is done: with eight GPUs seven are idle. They
+seem to be busy, since a GPU that waits in NCCL shows 100 % utilisation. If the evaluation takes longer than the timeout
+of the process group (10 minutes with NCCL), the job ends:
+
+    Watchdog caught collective operation timeout
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    rank, gpu = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    held_out = TensorDataset(torch.randn(256, 8), torch.randn(256, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    validation = DataLoader(held_out, batch_size=32)
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+            optimizer.step()
+        if rank == 0:
+            error = torch.zeros((), device=gpu)
+            with torch.no_grad():
+                for x, y in validation:
+                    error += nn.functional.mse_loss(model.module(x.cuda(gpu)), y.cuda(gpu), reduction="sum")
+            print(error.item() / len(held_out))
+        dist.barrier()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    rank, gpu = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    held_out = TensorDataset(torch.randn(256, 8), torch.randn(256, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    validation = DataLoader(held_out, batch_size=32, sampler=DistributedSampler(held_out, shuffle=False))
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+            optimizer.step()
+        error = torch.zeros((), device=gpu)
+        with torch.no_grad():
+            for x, y in validation:
+                error += nn.functional.mse_loss(model.module(x.cuda(gpu)), y.cuda(gpu), reduction="sum")
+        dist.all_reduce(error)
+        if rank == 0:
+            print(error.item() / len(held_out))
+    dist.destroy_process_group()
+
+## Fix
+
+Let every rank evaluate its share: give the validation loader `DistributedSampler(held_out, shuffle=False)`, sum the
+results with `dist.all_reduce`, and print them on one rank. No automatic fix: the score has to be summed over the ranks.
+
+## Silent when
+
+The evaluation comes once, after the training; it is left after a few batches; the other ranks evaluate something else
+meanwhile; the evaluation waits for them in a collective or in a wrapper (GPU501, GPU502); it is not certain that the
+test before it asks for the rank; a framework is in charge.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html, numenta/nupic.research#264.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import who
+from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._sides import place_of
+from gpudoctor_rules.collective._together import steps_together
+from gpudoctor_rules.throughput._evaluation import evaluations
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.event import Event
+    from gpudoctor_rules.throughput._evaluation import Evaluation
+
+
+class IdleRanksDuringEvaluation(Rule):
+    """One rank evaluates between the epochs, and the GPUs of all others wait for it."""
+
+    code = "GPU807"
+    name = "idle-ranks-during-evaluation"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or program.managed_by:
+            return
+        alone = [each for each in evaluations(program) if each.start.rank_guards and not _hangs(program, each)]
+        together = [step.event for step in steps_together(program)] if alone else []
+        told: set[Location] = set()
+        for each in alone:
+            waits = _waiting_for(each, together)
+            # The other side of the test may have an evaluation of its own.
+            if each.loop.location in told or waits is None or _others_busy(program, each):
+                continue
+            told.add(each.loop.location)
+            yield self.found(
+                each.loop.location,
+                f"{_who(each.start)} evaluates here, again and again, while the GPUs of the other ranks wait for it.",
+                remedy="Let every rank evaluate its share (`DistributedSampler(..., shuffle=False)`), and sum the "
+                "results with `dist.all_reduce`.",
+                because=[
+                    *(("the others go on here", place_of(guard)) for guard in each.start.rank_guards[:1]),
+                    (f"and wait at this {_name(waits)}", waits.location),
+                ],
+            )
+
+
+def _hangs(program: Program, each: Evaluation) -> bool:
+    """The evaluation waits for the other ranks: that is GPU501 or GPU502, which come first."""
+    call, frames = each.call, each.start.way.frames
+    wrapped = isinstance(call.module, Wrapper) and call.module.has(WrapperKind.DDP, WrapperKind.FSDP)
+    if wrapped and call.buffers is not False:
+        return True
+    return any(e.rank_guards and e.way.frames[: len(frames)] == frames for e in program.events(Collective))
+
+
+def _who(event: Event) -> str:
+    ranks = who(event)
+    return ranks.replace(" only", " alone") if ranks != "some ranks only" else "part of the ranks"
+
+
+def _waiting_for(each: Evaluation, together: list[Event]) -> Event | None:
+    """What all ranks do together next, in a loop that comes by here again; None where it is the last evaluation."""
+    around = [loop for loop in each.start.loops if loop.identity != each.loop.identity and loop.repeats]
+    if not around:
+        return None
+    inside = {loop.identity for loop in around}
+    shared = [e for e in together if any(loop.identity in inside for loop in e.loops) and not e.rank_guards]
+    # What comes later is met first; what stands before it, in the next round.
+    return min(shared, key=lambda e: (e.order < each.start.order, e.order), default=None)
+
+
+def _name(event: Event) -> str:
+    return f"`{event.call}`" if isinstance(event, Collective) else "`backward`"
+
+
+def _others_busy(program: Program, each: Evaluation) -> bool:
+    return program.on_both_sides(each.start) or any(
+        other.start.when.excludes(each.start.when) and other.start.rank_guards for other in evaluations(program)
+    )
