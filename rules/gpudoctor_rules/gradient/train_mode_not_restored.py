@@ -1,0 +1,158 @@
+"""After the first validation the model goes on training in evaluation mode.
+
+## What goes wrong
+
+`model.eval()` switches dropout off and makes batch normalisation use its running statistics, and that stays so until
+`model.train()` is called. Where `train()` stands before the loop over the epochs and `eval()` inside it, the first
+epoch is trained as it should be and all later ones are not: without dropout, and with statistics that no longer follow
+the data. No error is raised; often the training loss even gets better, and the validation does not.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader, held_out = DataLoader(data, batch_size=32, shuffle=True), DataLoader(data, batch_size=64)
+    model.train()
+    for epoch in range(10):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            print(sum(nn.functional.mse_loss(model(x.cuda()), y.cuda()) for x, y in held_out))
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader, held_out = DataLoader(data, batch_size=32, shuffle=True), DataLoader(data, batch_size=64)
+    for epoch in range(10):
+        model.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            print(sum(nn.functional.mse_loss(model(x.cuda()), y.cuda()) for x, y in held_out))
+
+## Fix
+
+Call `model.train()` at the beginning of each epoch, or at the end of the validation. Safe: that is the mode in which
+the first epoch was trained.
+
+## Silent when
+
+The model was in evaluation mode before it was trained for the first time, as where running statistics are kept on
+purpose; any call on the way may restore the mode, with a flag that is not known too; the model is handed to code that
+could not be read; it has no layer for which the mode makes a difference; a framework makes the loop.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.event import Backward, Forward, ModeChange
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import repeating_loop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+DIFFERS = ("Dropout", "BatchNorm", "RReLU", "InstanceNorm", "MultiheadAttention", "Transformer", "LSTM", "GRU", "RNN")
+"""Layers of torch for which the mode can make a difference."""
+
+
+class TrainModeNotRestored(Rule):
+    """After the first validation the model goes on training in evaluation mode."""
+
+    code = "GPU712"
+    name = "train-mode-not-restored"
+    severity = Severity.WARNING
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.managed_by - {"accelerate"} or not program.has(ModeChange):
+            return
+        told: set[Value] = set()
+        first: dict[Value, Forward] = {}
+        for call in _training_calls(program):
+            core = core_of(call.module)
+            earlier = first.setdefault(core, call)
+            # Trained in evaluation mode from the beginning, it is meant.
+            if core in told or core in program.escaped or earlier.training is not True:
+                continue
+            switch = _switched_off(program, core, earlier, call)
+            if switch is not None and _cares(program, core):
+                told.add(core)
+                yield self._finding(program, core, switch, call)
+
+    def _finding(self, program: Program, core: Value, switch: ModeChange, call: Forward) -> Finding:
+        before = [e for e in program.events(ModeChange) if core_of(e.module) == core and e.order < switch.order]
+        label = getattr(switch.module, "label", "") or "model"
+        return self.found(
+            switch.location,
+            f"`{label}` stays in evaluation mode from here on, also while it is trained: nothing switches it back.",
+            remedy=f"Call `{getattr(call.module, 'label', '') or label}.train()` at the beginning of each epoch.",
+            because=[
+                *(("training mode was switched on here, once", e.location) for e in before[-1:] if e.training),
+                ("and this call trains it, after the first validation without dropout", call.location),
+            ],
+        )
+
+
+def _training_calls(program: Program) -> Iterator[Forward]:
+    """The calls through which gradients flow, in loops, in order."""
+    identities = frozenset().union(*(event.forwards for event in program.events(Backward)))
+    for call in program.events(Forward):
+        if call.identity in identities and repeating_loop(call) is not None:
+            yield call
+
+
+def _switched_off(program: Program, core: Value, first: Forward, call: Forward) -> ModeChange | None:
+    """What has put the model into evaluation mode since it was first trained, in the same loop over epochs."""
+    around = {loop.identity for loop in first.loops} & {loop.identity for loop in call.loops}
+    last: ModeChange | None = None
+    for event in program.events(ModeChange):
+        if not first.order < event.order < call.order or event.when.excludes(call.when):
+            continue
+        # Who switches parts, or a module around it, knows what he does.
+        if core_of(event.module) in program.within(core) or core in program.within(event.module):
+            last = event
+    if last is None or last.training is not False or core_of(last.module) != core:
+        return None
+    # One that is told once, after the training, is followed by another phase and not by another epoch.
+    return last if around & {loop.identity for loop in last.loops} else None
+
+
+def _cares(program: Program, core: Value) -> bool:
+    """The mode makes a difference for some layer, as far as the layers are known."""
+    for part in program.within(core):
+        if not isinstance(part, Module):
+            return True
+        # A model of another library is taken to have dropout or batch normalisation, as nearly all do.
+        if part.cls is None and not part.made_by.startswith("torch.nn."):
+            return True
+        if any(word in part.made_by for word in DIFFERS):
+            return True
+    return False
