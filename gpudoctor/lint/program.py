@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
-from gpudoctor.lint.values.base import Const, Value, Values
+from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import (
     Backward,
     DestroyGroup,
@@ -26,6 +27,7 @@ from gpudoctor.lint.values.event import (
     UseManaged,
     Wrap,
 )
+from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field
@@ -278,3 +280,30 @@ def who(event: Event) -> str:
         if guard.atom.ranks:
             return f"{guard.atom.ranks} only" if guard.holds else f"all ranks but {guard.atom.ranks}"
     return "some ranks only"
+
+
+GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
+"""Samplers that do what a loader does without one."""
+
+
+def shares_nothing(given: Values | None, when: Condition) -> bool:
+    """No sampler is given, or one that goes over all of the data."""
+    return given is None or given.given(when).all(
+        lambda value: (
+            value == NONE
+            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
+        )
+    )
+
+
+def is_whole(dataset: Value, shuffled: bool) -> bool:
+    """All of the data, and not a share or a stream that may be cut out of sight."""
+    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
+    if dataset.depends & Dependence.RANK:
+        return False
+    if isinstance(dataset, Dataset):
+        # A stream is often split between ranks inside of `__iter__`, out of sight.
+        return dataset.iterable is False and not dataset.sharded and not dataset.draws
+    # What shuffles has an index, so it is no stream that may be cut elsewhere.
+    known = isinstance(dataset, Instance) or (isinstance(dataset, Unknown) and bool(dataset.escaped_from))
+    return known and shuffled

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import NONE, Unknown, Value, Values
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.base import NONE, Value, Values
+from gpudoctor.lint.values.data import Loader, Sampler
 from gpudoctor.lint.values.event import Backward, Forward, Iterate, Loop, MakeLoader, MakeSampler
-from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
-
-
-GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
-"""Samplers that do what a loader does without one."""
 
 
 @dataclass(frozen=True)
@@ -99,29 +93,6 @@ def samplers_of(loader: Loader, when: Condition) -> list[Sampler] | None:
             elif value != NONE:
                 return None
     return found
-
-
-def shares_nothing(given: Values | None, when: Condition) -> bool:
-    """No sampler is given, or one that goes over all of the data."""
-    return given is None or given.given(when).all(
-        lambda value: (
-            value == NONE
-            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
-        )
-    )
-
-
-def is_whole(dataset: Value, shuffled: bool) -> bool:
-    """All of the data, and not a share or a stream that may be cut out of sight."""
-    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
-    if dataset.depends & Dependence.RANK:
-        return False
-    if isinstance(dataset, Dataset):
-        # A stream is often split between ranks inside of `__iter__`, out of sight.
-        return dataset.iterable is False and not dataset.sharded and not dataset.draws
-    # What shuffles has an index, so it is no stream that may be cut elsewhere.
-    known = isinstance(dataset, Instance) or (isinstance(dataset, Unknown) and bool(dataset.escaped_from))
-    return known and shuffled
 
 
 def unused_samplers(program: Program) -> list[Sampler]:

@@ -79,6 +79,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.program import is_whole, shares_nothing
 from gpudoctor.lint.values.base import TRUE
 from gpudoctor.lint.values.event import UseManaged, Wrap
 from gpudoctor.lint.values.module import WrapperKind
@@ -87,9 +88,7 @@ from gpudoctor_rules.data._passes import (
     Pass,
     escapes,
     first_name,
-    is_whole,
     repeating_loop,
-    shares_nothing,
     trained_with,
     unused_samplers,
 )

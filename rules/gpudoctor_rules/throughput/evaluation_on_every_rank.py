@@ -93,11 +93,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import TRUE
+from gpudoctor.lint.program import is_whole, shares_nothing
+from gpudoctor.lint.values.base import TRUE, name_of
 from gpudoctor.lint.values.event import UseManaged, Wrap
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import escapes, first_name, is_whole, shares_nothing
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class EvaluationOnEveryRank(Rule):
             if loader in told or not program.by_every_rank(each.call) or not _whole(program, loader, each.start):
                 continue
             told.add(loader)
-            data = first_name(loader.dataset, "its data set")
+            data = name_of(loader.dataset.only if loader.dataset is not None else None, "its data set")
             given = data.strip("`") if "`" in data else "..."
             yield self.found(
                 loader.place,
@@ -148,7 +148,7 @@ def _trains_one_model(program: Program) -> bool:
 
 def _whole(program: Program, loader: Loader, start: Iterate) -> bool:
     """All of the data set lies before each rank that evaluates."""
-    if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
+    if loader.opaque or loader.managed or loader.sharded or loader in program.escaped:
         return False
     if not shares_nothing(loader.sampler, start.when) or not shares_nothing(loader.batch_sampler, start.when):
         return False

@@ -96,17 +96,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import who
-from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.values.event import Backward, Collective
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._sides import place_of
-from gpudoctor_rules.collective._together import steps_together
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.event import Event
     from gpudoctor_rules.throughput._evaluation import Evaluation
@@ -124,7 +122,7 @@ class IdleRanksDuringEvaluation(Rule):
         if not program.distributed or program.managed_by:
             return
         alone = [each for each in evaluations(program) if each.start.rank_guards and not _hangs(program, each)]
-        together = [step.event for step in steps_together(program)] if alone else []
+        together = [*_together(program)] if alone else []
         told: set[Location] = set()
         for each in alone:
             waits = _waiting_for(each, together)
@@ -138,7 +136,7 @@ class IdleRanksDuringEvaluation(Rule):
                 remedy="Let every rank evaluate its share (`DistributedSampler(..., shuffle=False)`), and sum the "
                 "results with `dist.all_reduce`.",
                 because=[
-                    *(("the others go on here", place_of(guard)) for guard in each.start.rank_guards[:1]),
+                    *(("the others go on here", _place_of(guard)) for guard in each.start.rank_guards[:1]),
                     (f"and wait at this {_name(waits)}", waits.location),
                 ],
             )
@@ -167,6 +165,21 @@ def _waiting_for(each: Evaluation, together: list[Event]) -> Event | None:
     shared = [e for e in together if any(loop.identity in inside for loop in e.loops) and not e.rank_guards]
     # What comes later is met first; what stands before it, in the next round.
     return min(shared, key=lambda e: (e.order < each.start.order, e.order), default=None)
+
+
+def _together(program: Program) -> Iterator[Event]:
+    """What all ranks do together: collectives, and backwards that average gradients."""
+    for event in program.events(Collective, Backward):
+        if event.rank_guards or (isinstance(event, Collective) and event.group is not None):
+            continue
+        calls = program.calls_in_graph(event) if isinstance(event, Backward) else []
+        wrappers = (wrapper for call in calls if isinstance(call.module, Wrapper) for wrapper in call.module.chain)
+        if isinstance(event, Collective) or any(wrapper.kind.synchronises for wrapper in wrappers):
+            yield event
+
+
+def _place_of(guard: Literal) -> Location | None:
+    return guard.atom.place if isinstance(guard.atom.place, Location) else None
 
 
 def _name(event: Event) -> str:
