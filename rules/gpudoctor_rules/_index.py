@@ -206,7 +206,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_distributed_sampler",
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=9341,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=8151,
     ),
     RuleCard(
         code="GPU302", name="missing-set-epoch", severity=Severity.WARNING, family="data",
@@ -442,6 +442,12 @@ CARDS: tuple[RuleCard, ...] = (
         size=9757,
     ),
     RuleCard(
+        code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
+        module="gpudoctor_rules.gradient.train_mode_not_restored",
+        summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange"), size=7233,
+    ),
+    RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.host_sync_every_step",
         summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=6944,
@@ -478,5 +484,17 @@ CARDS: tuple[RuleCard, ...] = (
         summary="No seed reaches the ranks that train, or all draw their batches with the same one.", shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "InitGroup", "Iterate", "MakeLoader", "SeedSet", "Spawn", "Wrap"),
         size=7489,
+    ),
+    RuleCard(
+        code="GPU807", name="idle-ranks-during-evaluation", severity=Severity.PERF, family="throughput",
+        module="gpudoctor_rules.throughput.idle_ranks_during_evaluation",
+        summary="One rank evaluates between the epochs, and the GPUs of all others wait for it.", shows_in_run=True,
+        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop"), size=8603,
+    ),
+    RuleCard(
+        code="GPU808", name="evaluation-on-every-rank", severity=Severity.PERF, family="throughput",
+        module="gpudoctor_rules.throughput.evaluation_on_every_rank",
+        summary="Every rank evaluates the whole validation set, each for itself.", shows_in_run=True,
+        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "UseManaged", "Wrap"), size=7047,
     ),
 )
