@@ -200,7 +200,8 @@ def _index_of(pack: str) -> dict[str, RuleCard]:
 
 def _imported(module: str, pack: str) -> ModuleType:
     try:
-        return import_module(module)
+        # Asked for each program: most are there, and `import_module` takes longer to find that out than most rules run.
+        return sys.modules.get(module) or import_module(module)
     except SyntaxError as error:
         raise _invalid(pack, f"{error.filename}:{error.lineno}", error.msg) from error
     except ImportError as error:

@@ -15,6 +15,7 @@ from gpudoctor.lint.listing import STDIN, Listed, list_files
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.looks import remembering
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import dataclass, replace
@@ -36,6 +37,7 @@ _MOST_TOGETHER = 50
 """Entries that are examined with all their files kept, where there is only one process."""
 
 
+@remembering()
 def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     """Lint the files of a request."""
     # One cache for all entries: programs of a project import the same helpers.

@@ -18,7 +18,7 @@ from gpudoctor.lint.source.discover import collect, concerns_training
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
-from gpudoctor.lint.source.looks import digest_of
+from gpudoctor.lint.source.looks import digest_of, real_path
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.lint.source.scripts import started_in
 from gpudoctor.record import dataclass
@@ -84,14 +84,14 @@ def _sorted_out(
     """The files that name training, and those that do not and may yet start it through helpers of their own."""
     plain, others = [], []
     for path in paths:
-        raw = edited.get(os.path.realpath(path)) if edited else None
+        raw = edited.get(real_path(str(path))) if edited else None
         raw = _raw(path) if raw is None else raw
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand.
         if raw is None or concerns_training(raw) or b"gpudoctor:" in raw:
             plain.append(path)
             if raw is not None and len(raw) <= MAX_FILE_BYTES:
-                cache.note_content(os.path.realpath(path), digest_of(raw))
+                cache.note_content(real_path(str(path)), digest_of(raw))
         elif str(path) in named or path.name == "__main__.py" or b"__main__" in raw:
             others.append(path)
     # In a folder of files that have nothing to do with training, none is looked at but those that were named.
@@ -101,7 +101,7 @@ def _sorted_out(
 def _glances_at(paths: Sequence[Path], request: Request, sources: Sources, cache: Cache) -> list[Glance | Unreadable]:
     if len(paths) < _WORTH_KEEPING:
         return [_look(_read(path, sources)) for path in paths]
-    known = {path: old for path in paths if (old := cache.find_glance(os.path.realpath(path))) is not None}
+    known = {path: old for path in paths if (old := cache.find_glance(real_path(str(path)))) is not None}
     new = [path for path in paths if path not in known]
     # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
     if len(new) <= _MOST_TREES or request.edited:
@@ -139,7 +139,7 @@ def is_excluded(path: str, request: Request) -> bool:
 
 def _read(path: Path, sources: Sources) -> SourceFile | Unreadable:
     # A link that leads nowhere is known by its own name.
-    return sources.read(os.path.realpath(path)) if os.path.exists(path) else read_source(path)
+    return sources.read(real_path(str(path))) if os.path.exists(path) else read_source(path)
 
 
 def _missing(path: str) -> Problem:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
+from gpudoctor.lint.source.looks import real_path
 
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 # Names of build output that a real package may have as well; that one has an `__init__.py`.
@@ -46,9 +47,9 @@ def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Pa
     for path in paths:
         if os.path.isdir(path):
             for file in _walk(str(path), excluded, problems):
-                found.setdefault(os.path.realpath(file), Path(file))
+                found.setdefault(real_path(file), Path(file))
         elif os.path.lexists(path):
-            found.setdefault(os.path.realpath(path), path)
+            found.setdefault(real_path(str(path)), path)
         else:
             problems.append(f"`{shown_path(path)}` does not exist")
     return list(found.values()), problems

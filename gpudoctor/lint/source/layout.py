@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from gpudoctor.lint.source.limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
-from gpudoctor.lint.source.looks import is_folder, question
+from gpudoctor.lint.source.looks import is_folder, question, real_path
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 # A project that was downloaded rather than cloned often has no more than these.
@@ -17,14 +17,21 @@ _UNMARKED_LEVELS = 2
 
 def project_root(folder: str) -> tuple[str, bool]:
     """The root of the project that `folder` belongs to, and whether something marks it as one."""
+    marked = _marked_root(folder)
+    return (marked, True) if marked else (_unmarked_root(package_root(folder) or folder), False)
+
+
+@question
+def _marked_root(folder: str) -> str:
     parents = list(_parents(folder))
     for candidates, markers in ((parents, _MARKERS), (parents[:_WEAK_LEVELS], _WEAK_MARKERS)):
         for candidate in candidates:
             if any(_is_marker(os.path.join(candidate, marker)) for marker in markers):
-                return candidate, True
-    return _unmarked_root(package_root(folder) or folder), False
+                return candidate
+    return ""
 
 
+@question
 def _unmarked_root(folder: str) -> str:
     """The folder, or the one above as long as that one holds Python: `tools/train.py` below `utils.py`."""
     for candidate, _ in zip(_parents(os.path.dirname(folder)), range(_UNMARKED_LEVELS), strict=False):
@@ -152,7 +159,7 @@ def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
 def _parents(folder: str) -> Iterator[str]:
     """The folder and those above it, without the home folder and the root of the disk: a `.git` or a `setup.cfg`
     there makes no project of everything below."""
-    home = os.path.realpath(os.path.expanduser("~"))
+    home = real_path(os.path.expanduser("~"))
     while folder != os.path.dirname(folder) and folder != home:
         yield folder
         folder = os.path.dirname(folder)
