@@ -138,6 +138,7 @@ def _watched(wishes: Wishes) -> Report | None:
         raise UsageError(f"--ranks: {place.by} has started {place.size} ranks already; leave the option out")
     # A batch system ends jobs with SIGTERM: the ranks and the temporary folder must go then, too.
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
 
     def work(*tell: Callable[[News], None]) -> Report | None:
         return examine(wishes, *tell) if place is None else examine_given(place, wishes, *tell)
@@ -151,6 +152,8 @@ def _watched(wishes: Wishes) -> Report | None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    # torchrun passes Ctrl-C on as SIGTERM, which must not come in between while the report is made.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -21,6 +21,7 @@ _LOOKS = {
     Verdict.SKIPPED: "dim",
 }
 _NAMES = 26
+_OTHERS = (Verdict.INCONCLUSIVE, Verdict.SKIPPED)
 
 
 def summary(report: Report, style: Style) -> Iterator[str]:
@@ -96,16 +97,17 @@ def _figures(row: StepResult) -> str:
 
 def _checks(checks: Iterable[Check], style: Style) -> Iterator[str]:
     every = list(checks)
+    # What was skipped, or never reached, for one reason is one line.
+    bare = [check for check in every if check.verdict in _OTHERS and not (check.remedy or check.expectation)]
     for verdict in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.WARN, Verdict.FAIL):
         for check in every:
-            if check.verdict is verdict:
+            if check.verdict is verdict and check not in bare:
                 yield from _check(check, style)
-    skipped: dict[str, list[str]] = {}
-    for check in every:
-        if check.verdict is Verdict.SKIPPED:
-            skipped.setdefault(check.reason, []).append(check.name)
-    for reason, names in skipped.items():
-        first = f"  {'skipped':<13}"
+    alike: dict[tuple[Verdict, str], list[str]] = {}
+    for check in bare:
+        alike.setdefault((check.verdict, check.reason), []).append(check.name)
+    for (verdict, reason), names in sorted(alike.items(), key=lambda each: _OTHERS.index(each[0][0])):
+        first = f"  {verdict.value:<13}"
         lines = wrap(f"{', '.join(names)}: {reason}", style.width, " " * len(first), first)
         yield from (style.paint(line, "dim") for line in lines)
 

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from gpudoctor.probe.journal import LOST
 from gpudoctor.probe.results import Check, Verdict
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ _MEMORY = ("outofmemoryerror", "out of memory", "cannot allocate memory", "defau
 
 def verdict_of(stage: str, states: Mapping[int, RankState], *, backend: str, limit: float) -> Check:
     """What a stage that broke comes to: the rank that broke it, what it did, and what to do about it."""
+    lost = [state for state in states.values() if state.process == LOST]
+    if lost:
+        return _lost(stage, lost[0])
     dead = [state for state in states.values() if state.process == "gone" and not state.over and not state.error]
     raised = [state for state in states.values() if state.error]
     stopped = [state for state in states.values() if state.process == "stopped"]
@@ -58,6 +62,16 @@ def _is_consequence(state: RankState) -> bool:
 def _first_dead(dead: list[RankState]) -> RankState:
     """Who ended by something else than the launcher's SIGTERM, which the others get when one has died."""
     return next((state for state in dead if state.exit_code not in (None, -signal.SIGTERM)), dead[0])
+
+
+def _lost(stage: str, state: RankState) -> Check:
+    return Check(
+        stage,
+        Verdict.FAIL,
+        reason=f"nothing is heard of rank {state.rank} on {state.host} any more, nor of the process that watched it",
+        remedy="see whether this node is still up, and why the launcher's agent or the pod on it has ended",
+        node=state.host,
+    )
 
 
 def _stopped(stage: str, state: RankState, limit: float) -> Check:
@@ -136,6 +150,11 @@ _REMEDIES = (
     ("address already in use", "something else listens on this port: `ss -ltnp`; set MASTER_PORT to a free one"),
     ("no space left", "/dev/shm or the temporary folder is full: `df -h`; `docker run --shm-size=8g`"),
     ("unable to find address", "the name of this host does not resolve: `GLOO_SOCKET_IFNAME=lo gpudoctor probe`"),
+    (
+        "remote=[127.",
+        "the name of a node stands for 127.0.0.1 there, so that the others look for it on themselves: set "
+        "GLOO_SOCKET_IFNAME to the interface between the nodes (`ip addr` lists them), or mend /etc/hosts",
+    ),
     ("connection refused", "a firewall or a wrong MASTER_ADDR is in the way of the other ranks"),
     ("gpu is lost", "the GPU has fallen off the bus: reboot, and see `dmesg | grep -i xid`"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.base import Examination, Seen
 from gpudoctor.probe.join import take_part
 from gpudoctor.probe.journal import RankState
-from gpudoctor.probe.launch import WORKER, run_round
+from gpudoctor.probe.launch import MOST_ROUNDS, WORKER, left_after, run_round
+from gpudoctor.probe.place import advice
 from gpudoctor.probe.plan import DEFAULT_STRATEGIES, WORKLOADS, Plan, World
 from gpudoctor.probe.results import Bandwidth, Check, Machine, Report, StepResult, Verdict
 from gpudoctor.probe.stages import START, stages_of, trials_by_name
@@ -24,7 +26,6 @@ from gpudoctor.record import dataclass, field, replace
 if TYPE_CHECKING:
     from gpudoctor.probe.place import Place
 
-_MOST_ROUNDS = 4
 EXPERIMENTS: dict[str, dict[str, str]] = {
     "nccl": {
         "NCCL_P2P_DISABLE": "copies between GPUs hang: switch off ACS (BIOS) or the IOMMU (`iommu=off`)",
@@ -72,9 +73,12 @@ def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
     tell(News("taking stock of the machine"))
     machine = inventory.take_stock()
     weak = inventory.weak_points(machine)
-    report = Report(machine=(machine,), checks=weak)
+    elsewhere = advice(os.environ)
+    report = Report(machine=(machine,), checks=weak, notes=(elsewhere,) if elsewhere else ())
     if _torch_missing(machine):
-        report = replace(report, notes=(f"torch is not installed, so that nothing was trained: {INSTALL}",))
+        report = replace(
+            report, notes=(*report.notes, f"torch is not installed, so that nothing was trained: {INSTALL}")
+        )
     else:
         report = _with_ranks(report, plan_for(machine, wishes), wishes, tell)
     return replace(report, seconds=round(time.monotonic() - began, 2))
@@ -95,13 +99,22 @@ def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Repor
     )
     if joint is None:
         return None
-    world, outcome = joint.plan.world, joint.outcome
+    backend, states = joint.plan.world.backend, {rank: RankState(rank) for rank in range(place.size)}
     broken = {}
-    if outcome.broken:
-        broken[outcome.broken] = verdict_of(outcome.broken, outcome.states, backend=world.backend, limit=outcome.limit)
+    for each in joint.rounds:
+        take_over(states, each.states)
+        if each.broken:
+            broken[each.broken] = verdict_of(each.broken, each.states, backend=backend, limit=each.limit)
     weak = tuple(check for machine in joint.machines for check in inventory.weak_points(machine))
-    report = concluded(Report(joint.machines, weak), joint.plan, outcome.states, broken, joint.samples)
-    return replace(report, seconds=round(time.monotonic() - began, 2))
+    report = Report(joint.machines, (*weak, *joint.load), notes=joint.notes)
+    report = concluded(report, joint.plan, states, broken, joint.samples)
+    return replace(report, interrupted=joint.interrupted, seconds=round(time.monotonic() - began, 2))
+
+
+def take_over(states: Mapping[int, RankState], later: Mapping[int, RankState]) -> None:
+    """Add what the ranks found out in a later start of them."""
+    for rank, state in later.items():
+        states[rank].done.update(state.done)
 
 
 def _torch_missing(machine: Machine) -> bool:
@@ -148,12 +161,12 @@ class _Rounds:
 
     def run(self) -> None:
         """Do all stages that can be done."""
-        left = list(self._asks)
-        for _ in range(_MOST_ROUNDS):
-            broken = self._round(tuple(left))
+        left = tuple(self._asks)
+        for _ in range(MOST_ROUNDS):
+            broken = self._round(left)
             if not broken or broken == START:
                 break
-            left = left[left.index(broken) + 1 :]
+            left = left_after(left, broken)
             if not left:
                 break
         self.over = True
@@ -181,8 +194,7 @@ class _Rounds:
         return check
 
     def _watch(self, states: Mapping[int, RankState]) -> None:
-        for rank, state in states.items():
-            self.states[rank].done.update(state.done)
+        take_over(self.states, states)
         names = list(self._asks)
         slowest = min(states.values(), key=lambda state: state.progress)
         done = names.index(slowest.stage) if slowest.stage in names else 0

@@ -1,13 +1,12 @@
 """Take part with ranks that somebody else has started, on this node or on several.
 
 Each process that was started watches a worker of its own, so that it can tell what became of it. They tell each other
-through a store next to the launcher's, never by a collective; the first of them makes the report.
+through a board next to the launcher's store, never by a collective; the first of them makes the report. Where a stage
+breaks, the first one says what is left to do, and all start new workers for it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import platform
 import subprocess
@@ -16,100 +15,56 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.errors import UsageError
 from gpudoctor.probe import inventory
 from gpudoctor.probe import plan as plans
+from gpudoctor.probe.board import LOOK_EVERY, Board
+from gpudoctor.probe.checks.base import ranks_in_words
 from gpudoctor.probe.document import machine_from, plain
-from gpudoctor.probe.journal import Journal, RankState
+from gpudoctor.probe.journal import LOST, Journal, RankState
 from gpudoctor.probe.launch import (
+    MOST_ROUNDS,
     Round,
     add_stacks,
     broken_stage,
+    left_after,
     limits_of,
     look_at_processes,
     overdue,
     read_output,
     scratch,
 )
-from gpudoctor.probe.rank import PLAN, SHARED_FOLDER
-from gpudoctor.probe.results import Machine
+from gpudoctor.probe.rank import PLAN, ROUND, SHARED_FOLDER
+from gpudoctor.probe.results import Check, Fact, Machine, Verdict
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
 from gpudoctor.ranks.processes import adopting_orphans, children
 from gpudoctor.ranks.supervise import end_all
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpudoctor.probe.place import Place
 
-_LOOK_EVERY = 0.2
 _GRACE = 3.0
 _LAST_WORD = 20.0
 """Seconds for the other nodes to tell how far they came, once this one is through."""
+Watcher = Callable[[Mapping[int, RankState]], None]
 
 
 @dataclass(frozen=True)
 class Joint:
-    """What the first rank knows in the end: how far all ranks came, on which machines, and what GPUs did meanwhile."""
+    """What the first rank knows in the end: how far all ranks came, on which machines, and what GPUs did meanwhile.
+
+    `load` is what was seen of the GPUs while they worked that is wrong with them; `notes` says what was not reached.
+    """
 
     plan: plans.Plan
     machines: tuple[Machine, ...]
-    outcome: Round
+    rounds: tuple[Round, ...]
     samples: Mapping[str, list[tuple[float, float]]]
-
-
-class Board:
-    """What all processes of the probe can read and write: keys with JSON, in a store of torch."""
-
-    def __init__(self, place: Place) -> None:
-        import torch.distributed as dist
-
-        try:
-            self._store = dist.PrefixStore("gpudoctor", _store(place))
-        except RuntimeError as error:
-            raise UsageError(
-                f"{place.by} wants the ranks to meet at {place.address}:{place.port}, and no store of torch answers "
-                "there: is MASTER_ADDR the first node, MASTER_PORT free (`ss -ltnp`), and no firewall in between?"
-            ) from error
-
-    def put(self, key: str, value: Any) -> None:
-        """Write; a store whose host has gone is of no use to anybody any more."""
-        with contextlib.suppress(RuntimeError):
-            self._store.set(key, json.dumps(plain(value)).encode())
-
-    def has(self, key: str) -> bool:
-        """Whether it is written, or nothing will be any more."""
-        try:
-            return bool(self._store.check([key]))
-        except RuntimeError:
-            return True
-
-    def get(self, key: str, within: float) -> Any:
-        """What is written there, None where it is not within that many seconds."""
-        until = time.monotonic() + within
-        while not self.has(key):
-            if time.monotonic() > until:
-                return None
-            time.sleep(_LOOK_EVERY)
-        try:
-            return json.loads(self._store.get(key))
-        except RuntimeError:
-            return None
-
-
-def _store(place: Place) -> Any:
-    """The launcher's store where there is one; else the first rank opens one at the address that all were given."""
-    import datetime
-
-    import torch.distributed as dist
-
-    patience = datetime.timedelta(seconds=START_SECONDS)
-    if place.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        with contextlib.suppress(RuntimeError):
-            return dist.TCPStore(place.address, place.port, is_master=True, wait_for_workers=False, timeout=patience)
-    # Where the port is taken, Ray listens on it already, and keeps such a store.
-    return dist.TCPStore(place.address, place.port, is_master=False, timeout=patience)
+    load: tuple[Check, ...] = ()
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 def take_part(
@@ -118,44 +73,79 @@ def take_part(
     *,
     timeout: float | None,
     worker: str,
-    watcher: Callable[[Mapping[int, RankState]], None],
+    watcher: Watcher,
 ) -> Joint | None:
     """Be the rank that was given. The first rank gets what all found out, the others None."""
     board = Board(place)
-    machine = inventory.take_stock()
-    board.put(f"place/{place.rank}", _about(place, machine))
-    if place.local_rank == 0:
-        board.put(f"machine/{place.rank}", machine)
+    seen = _look_around(board, place)
+    board.put(f"place/{place.rank}", _about(place, seen))
     if place.rank == 0:
         plan, missing = _agreed(board, place, make_plan)
-        board.put("plan", plans.written(plan))
+        board.put("plan/0", "" if missing else plans.written(plan))
         if missing:
-            return _without(plan, machine, missing)
-    text = board.get("plan", 2 * START_SECONDS)
-    if text is None:
+            return _without(plan, seen.machine, missing)
+    text = board.get("plan/0", 2 * START_SECONDS)
+    if not text:
         return None
     plan = plans.read(text)
-    with (
-        scratch() as folder,
-        inventory.Sampler(machine.used_by(plan.world.nodes.count(plan.world.nodes[place.rank]))) as sampler,
-    ):
+    seat = _Seat(board, place, worker, timeout, watcher)
+    with scratch() as folder:
         if place.local_rank == 0:
             board.put(f"folder/{place.node}", str(folder))
-        state = _watched(board, place, plan, folder, worker, timeout, watcher)
-        board.put(f"samples/{place.rank}", sampler.samples if place.local_rank == 0 else {})
-        board.put(f"state/{place.rank}", _entries(state))
-        joint = _collected(board, place, plan, timeout) if place.rank == 0 else None
-        if joint is None:
-            # The folder of a node's first rank is used by the others, and the store may live with the first of all.
-            board.get("over", 4 * _LAST_WORD)
-        board.put("over", True)
+        with inventory.Sampler(seen.mine(plan, place.rank)) as sampler:
+            rounds = seat.all_rounds(plan, folder)
+        if seen.own:
+            board.put(f"samples/{place.rank}", sampler.samples)
+            board.put(f"load/{place.rank}", inventory.weak_points_under_load(seen.machine, sampler.moments))
+        joint = _collected(board, place, plan, rounds, seat.interrupted) if place.rank == 0 else None
+        _part(board, place, rounds)
     return joint
 
 
-def _about(place: Place, machine: Machine) -> dict[str, Any]:
-    fact = machine.torch.get("visible_gpus")
-    gpus = fact.value if fact is not None and isinstance(fact.value, list) else []
-    return {"host": platform.node(), "node": place.node, "local_rank": place.local_rank, "gpus": gpus}
+def _part(board: Board, place: Place, rounds: tuple[Round, ...]) -> None:
+    """Leave together: others use the folder of a node's first rank, and the store may live with the first of all."""
+    if place.rank != 0:
+        board.get("over", 4 * _LAST_WORD)
+        board.put(f"left/{place.rank}", True)
+        return
+    board.put("over", True)
+    until = time.monotonic() + _GRACE
+    for rank, state in rounds[-1].states.items():
+        if rank != 0 and state.process != LOST:
+            board.get(f"left/{rank}", until - time.monotonic())
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The machine as a rank sees it; `own` says that it has looked by itself, and not heard it from its neighbour."""
+
+    machine: Machine
+    own: bool
+
+    def mine(self, plan: plans.Plan, rank: int) -> list[str]:
+        """The GPUs that this process is to watch: a neighbour that sees them, too, does it for both."""
+        return self.machine.used_by(plan.world.nodes.count(plan.world.nodes[rank])) if self.own else []
+
+
+def _look_around(board: Board, place: Place) -> _Seen:
+    """The inventory, taken once a node; the others wait, as their hold on the GPUs would look like somebody else's."""
+    key = f"node/{place.node}"
+    if place.local_rank != 0:
+        found = board.get(key, START_SECONDS)
+        machine = machine_from(found, found["host"]) if found else None
+        # With a GPU for each task, SLURM shows every rank its own only: then each has to look.
+        if machine is not None and (not machine.gpus or place.local_rank < machine.visible):
+            return _Seen(machine, own=False)
+    machine = inventory.take_stock()
+    if place.local_rank == 0:
+        board.put(key, machine)
+    board.put(f"machine/{place.rank}", machine)
+    return _Seen(machine, own=True)
+
+
+def _about(place: Place, seen: _Seen) -> dict[str, Any]:
+    gpus = seen.machine.used_by(seen.machine.visible)
+    return {"host": platform.node(), "node": place.node, "local_rank": place.local_rank, "gpus": gpus, "own": seen.own}
 
 
 def _agreed(
@@ -197,88 +187,143 @@ def _without(plan: plans.Plan, machine: Machine, missing: tuple[int, ...]) -> Jo
     }
     for rank, state in states.items():
         state.marks = 0 if rank in missing else 1
-    return Joint(plan, (machine,), Round(states, START, START_SECONDS), {})
+    return Joint(plan, (machine,), (Round(states, START, START_SECONDS),), {})
 
 
-def _watched(
-    board: Board,
-    place: Place,
-    plan: plans.Plan,
-    folder: Path,
-    worker: str,
-    timeout: float | None,
-    watcher: Callable[[Mapping[int, RankState]], None],
-) -> RankState:
-    """Run the worker of this rank to its end, or until something breaks on any rank."""
-    shared = board.get(f"folder/{place.node}", START_SECONDS) or str(folder)
-    (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
-    with adopting_orphans():
-        strangers = set(children(os.getpid()))
-        process = _started(place, folder, shared, worker)
-        journal = Journal(folder, (place.rank,))
-        try:
-            _wait(board, plan, process, journal, timeout, watcher)
+class _Seat:
+    """What a given process does in each round: run a worker; the first one asks all how far it came."""
+
+    def __init__(self, board: Board, place: Place, worker: str, timeout: float | None, watcher: Watcher) -> None:
+        self._board, self._place = board, place
+        self._worker, self._timeout, self._watcher = worker, timeout, watcher
+        self.interrupted = False
+
+    def all_rounds(self, plan: plans.Plan, folder: Path) -> tuple[Round, ...]:
+        """Do what is planned, and again what is left where a stage broke. Only the first rank learns how it went."""
+        rounds: list[Round] = []
+        for number in range(MOST_ROUNDS):
+            try:
+                state = self._watched(number, plan, folder)
+            except KeyboardInterrupt:
+                if self._place.rank != 0:
+                    raise
+                # What is known until then is worth a report.
+                self.interrupted = True
+                return (*rounds, Round(self._states(number, plan, 0.1)))
+            self._board.put(f"state/{number}/{self._place.rank}", _entries(state))
+            if self._place.rank == 0:
+                rounds.append(self._asked(number, plan))
+                left = _left(plan, rounds[-1]) if number + 1 < MOST_ROUNDS else ()
+                self._board.put(f"plan/{number + 1}", plans.written(replace(plan, only=left)) if left else "")
+            text = self._board.get(f"plan/{number + 1}", 4 * _LAST_WORD)
+            if not text:
+                break
+            plan = plans.read(text)
+        return tuple(rounds)
+
+    def _watched(self, number: int, plan: plans.Plan, folder: Path) -> RankState:
+        """Run the worker of this rank to its end, or until something breaks on any rank."""
+        own = folder / f"round{number}"
+        own.mkdir()
+        shared = self._board.get(f"folder/{self._place.node}", START_SECONDS) or str(folder)
+        (own / PLAN).write_text(plans.written(plan), encoding="utf-8")
+        with adopting_orphans():
+            strangers = set(children(os.getpid()))
+            process = self._started(number, own, os.path.join(shared, f"round{number}"))
+            journal = Journal(own, (self._place.rank,))
+            try:
+                self._wait(number, plan, process, journal)
+                states = journal.read()
+                state = states[self._place.rank]
+                state.host = state.host or platform.node()
+                if not state.over:
+                    add_stacks(states)
+                    read_output(state, own / "errors")
+                state.exit_code = process.poll()
+                if state.exit_code is not None and not state.pid:
+                    state.process = "gone"
+                return state
+            except KeyboardInterrupt:
+                self._board.put(f"so-far/{number}/{self._place.rank}", _entries(journal.read()[self._place.rank]))
+                raise
+            finally:
+                end_all([process.pid] if process.poll() is None else [], strangers)
+                process.poll()
+
+    def _started(self, number: int, folder: Path, shared: str) -> subprocess.Popen[bytes]:
+        place = self._place
+        given = {
+            "RANK": place.rank,
+            "WORLD_SIZE": place.size,
+            "LOCAL_RANK": place.local_rank,
+            "MASTER_ADDR": place.address,
+            "MASTER_PORT": place.port,
+            "TORCHELASTIC_USE_AGENT_STORE": True,
+            ROUND: f"gpudoctor-round{number}",
+            SHARED_FOLDER: shared,
+        }
+        with (folder / "errors").open("wb") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", self._worker, str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env={**os.environ, **{name: str(value) for name, value in given.items()}},
+                start_new_session=True,
+            )
+
+    def _wait(self, number: int, plan: plans.Plan, process: subprocess.Popen[bytes], journal: Journal) -> None:
+        limits = limits_of(plan, self._timeout)
+        trouble = f"trouble/{number}"
+        began = time.time()
+        trouble_since: float | None = None
+        told = ""
+        while True:
             states = journal.read()
-            state = states[place.rank]
-            state.host = state.host or platform.node()
-            if not state.over:
-                add_stacks(states)
-                read_output(state, folder / "errors")
-            state.exit_code = process.poll()
-            return state
-        finally:
-            end_all([process.pid] if process.poll() is None else [], strangers)
-            process.poll()
+            self._watcher(states)
+            (state,) = states.values()
+            if state.stage != told:
+                # What is known by now, should this node not live to tell the rest.
+                told = state.stage
+                self._board.put(f"so-far/{number}/{state.rank}", _entries(state))
+            if state.over and process.poll() is not None:
+                return
+            look_at_processes(states)
+            died = process.poll() is not None
+            if trouble_since is None and (died or state.error or overdue(states, limits, began)):
+                self._board.put(trouble, state.rank)
+            if trouble_since is None and self._board.has(trouble):
+                trouble_since = time.monotonic()
+            # The others get a moment: what they say by themselves tells more than that they were ended.
+            if died or (trouble_since is not None and time.monotonic() - trouble_since > _GRACE):
+                return
+            time.sleep(LOOK_EVERY)
+
+    def _asked(self, number: int, plan: plans.Plan) -> Round:
+        """What all ranks say of this round."""
+        states = self._states(number, plan, _LAST_WORD)
+        broken = broken_stage(states, [START, *(stage.name for stage in stages_of(plan))])
+        return Round(states, broken, limits_of(plan, self._timeout).get(broken, 0.0))
+
+    def _states(self, number: int, plan: plans.Plan, patience: float) -> dict[int, RankState]:
+        """How far each rank came by its last word; where that does not come, by what was heard of it before."""
+        until = time.monotonic() + patience
+        states: dict[int, RankState] = {}
+        for rank, node in enumerate(plan.world.nodes):
+            entries = self._board.get(f"state/{number}/{rank}", max(0.1, until - time.monotonic()))
+            so_far = entries or self._board.get(f"so-far/{number}/{rank}", 0.1) or {"rank": rank, "host": node}
+            states[rank] = RankState(**so_far)
+            if not entries:
+                # A node that says nothing at all has died with its watcher.
+                states[rank].process = LOST
+        return states
 
 
-def _started(place: Place, folder: Path, shared: str, worker: str) -> subprocess.Popen[bytes]:
-    given = {
-        "RANK": place.rank,
-        "WORLD_SIZE": place.size,
-        "LOCAL_RANK": place.local_rank,
-        "MASTER_ADDR": place.address,
-        "MASTER_PORT": place.port,
-        "TORCHELASTIC_USE_AGENT_STORE": True,
-        SHARED_FOLDER: shared,
-    }
-    with (folder / "errors").open("wb") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-m", worker, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=errors,
-            stderr=errors,
-            env={**os.environ, **{name: str(value) for name, value in given.items()}},
-            start_new_session=True,
-        )
-
-
-def _wait(
-    board: Board,
-    plan: plans.Plan,
-    process: subprocess.Popen[bytes],
-    journal: Journal,
-    timeout: float | None,
-    watcher: Callable[[Mapping[int, RankState]], None],
-) -> None:
-    limits = limits_of(plan, timeout)
-    began = time.time()
-    trouble_since: float | None = None
-    while True:
-        states = journal.read()
-        watcher(states)
-        (state,) = states.values()
-        if state.over and process.poll() is not None:
-            return
-        look_at_processes(states)
-        died = process.poll() is not None
-        if trouble_since is None and (died or state.error or overdue(states, limits, began)):
-            board.put("trouble", state.rank)
-        if trouble_since is None and board.has("trouble"):
-            trouble_since = time.monotonic()
-        # The others get a moment: what they say by themselves tells more than that they were ended.
-        if died or (trouble_since is not None and time.monotonic() - trouble_since > _GRACE):
-            return
-        time.sleep(_LOOK_EVERY)
+def _left(plan: plans.Plan, done: Round) -> tuple[str, ...]:
+    """The stages that new workers can do; nothing where they could not even meet, or where a node has gone."""
+    if done.broken in ("", START) or any(state.process == LOST for state in done.states.values()):
+        return ()
+    return left_after([stage.name for stage in stages_of(plan)], done.broken)
 
 
 def _entries(state: RankState) -> dict[str, Any]:
@@ -286,19 +331,59 @@ def _entries(state: RankState) -> dict[str, Any]:
     return found
 
 
-def _collected(board: Board, place: Place, plan: plans.Plan, timeout: float | None) -> Joint:
-    """What all ranks have left on the board."""
-    until = time.monotonic() + _LAST_WORD
-    states: dict[int, RankState] = {}
+def _collected(board: Board, place: Place, plan: plans.Plan, rounds: tuple[Round, ...], interrupted: bool) -> Joint:
+    """What all ranks have left on the board besides how far they came."""
     samples: dict[str, list[tuple[float, float]]] = {}
-    machines: list[Machine] = []
-    for rank in range(place.size):
-        entries = board.get(f"state/{rank}", max(0.5, until - time.monotonic()))
-        # A node that says nothing at all has died with its watcher.
-        states[rank] = RankState(**entries) if entries else RankState(rank, host=plan.world.nodes[rank], process="gone")
-        samples.update(board.get(f"samples/{rank}", 0.5) or {})
-        if plan.world.local_ranks[rank] == 0 and (found := board.get(f"machine/{rank}", 0.5)):
-            machines.append(machine_from(found, plan.world.nodes[rank]))
-    broken = broken_stage(states, [START, *(stage.name for stage in stages_of(plan))])
-    limit = limits_of(plan, timeout).get(broken, 0.0)
-    return Joint(plan, tuple(machines), Round(states, broken, limit), samples)
+    load: list[Check] = []
+    machines: dict[str, Machine] = {}
+    until = time.monotonic() + (0.0 if interrupted else _LAST_WORD)
+    for rank in _who_looked(board, place, rounds):
+        node = plan.world.nodes[rank]
+        left = max(0.5, until - time.monotonic())
+        samples.update(board.get(f"samples/{rank}", left) or {})
+        load += [_check(each, node) for each in board.get(f"load/{rank}", left) or ()]
+        found = board.get(f"machine/{rank}", left)
+        if found:
+            machines[node] = together(machines.get(node), machine_from(found, node))
+    notes = _notes(plan, rounds[-1])
+    return Joint(plan, tuple(machines.values()), rounds, samples, tuple(load), notes, interrupted)
+
+
+def _who_looked(board: Board, place: Place, rounds: tuple[Round, ...]) -> list[int]:
+    """The ranks that have an inventory and samples to tell, and still can."""
+    places = {rank: board.get(f"place/{rank}", 0.5) or {} for rank in range(place.size)}
+    return [rank for rank, entry in places.items() if entry.get("own")]
+
+
+def _check(entries: Mapping[str, Any], node: str) -> Check:
+    return Check(**{**entries, "verdict": Verdict(entries["verdict"]), "node": node})
+
+
+def together(one: Machine | None, other: Machine) -> Machine:
+    """A node from what two of its ranks see of it, where each sees some of its GPUs; pure."""
+    if one is None:
+        return other
+    known, said = {gpu.uuid for gpu in one.gpus}, {check.name for check in one.weak}
+    visible = [uuid for uuid in other.used_by(other.visible) if uuid not in one.used_by(one.visible)]
+    return replace(
+        one,
+        gpus=(*one.gpus, *(gpu for gpu in other.gpus if gpu.uuid not in known)),
+        links=(*one.links, *(link for link in other.links if link not in one.links)),
+        torch={**one.torch, "visible_gpus": Fact([*one.used_by(one.visible), *visible])},
+        weak=(*one.weak, *(check for check in other.weak if check.name not in said)),
+    )
+
+
+def _notes(plan: plans.Plan, last: Round) -> tuple[str, ...]:
+    """What was not reached, and why no new ranks were started for it."""
+    names = [stage.name for stage in stages_of(plan)]
+    unreached = left_after(names, last.broken) if last.broken in names else ()
+    if not unreached:
+        return ()
+    lost = [rank for rank, state in last.states.items() if state.process == LOST]
+    why = (
+        f"nothing is heard of {ranks_in_words(lost)} any more, and the others cannot go on alone"
+        if lost
+        else f"{MOST_ROUNDS} stages have broken, and that is enough to know"
+    )
+    return (f"not reached after {last.broken}: {', '.join(unreached)}; {why}",)

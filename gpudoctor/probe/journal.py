@@ -11,6 +11,9 @@ from gpudoctor.record import dataclass, field
 if TYPE_CHECKING:
     from pathlib import Path
 
+LOST = "lost"
+"""The process of a rank of which nothing is heard any more, not even by who watched it."""
+
 
 @dataclass
 class RankState:
@@ -36,7 +39,7 @@ class RankState:
     over: bool = False
     """It has come to its end by itself."""
     process: str = "unknown"
-    """running, stopped, gone, or unknown."""
+    """running, stopped, gone, lost, or unknown."""
     exit_code: int | None = None
     stack: str = ""
     """Where it stood when it was asked, as faulthandler writes it."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
@@ -22,6 +22,8 @@ from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
 WORKER = "gpudoctor.probe.rank"
+MOST_ROUNDS = 4
+"""How often ranks are started for what is left; then enough has broken to know."""
 _LOOK_EVERY = 0.1
 _GRACE = 3.0
 """Seconds for the others to tell their side, once one rank has raised or died."""
@@ -177,6 +179,11 @@ def overdue(states: Mapping[int, RankState], limits: Mapping[str, float], began:
 def broken_stage(states: Mapping[int, RankState], order: list[str]) -> str:
     """The first stage that some rank has not come through."""
     return next((name for name in order if any(name not in state.done for state in states.values())), "")
+
+
+def left_after(order: Sequence[str], broken: str) -> tuple[str, ...]:
+    """The stages that come after the one that broke."""
+    return tuple(order[list(order).index(broken) + 1 :])
 
 
 def look_at_processes(states: Mapping[int, RankState]) -> None:

@@ -34,6 +34,8 @@ def _by_variables(environment: Mapping[str, str]) -> Place | None:
     rank, size = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
     port = _number(environment, "MASTER_PORT")
     elastic = "TORCHELASTIC_RUN_ID" in environment
+    if _counts_pods(environment):
+        return None
     # A single rank may be left over from an earlier shell; torchrun's is meant.
     if rank is None or size is None or port is None or (size < 2 and not elastic):
         return None
@@ -45,6 +47,25 @@ def _by_variables(environment: Mapping[str, str]) -> Place | None:
     # A pod with one rank of its own has no word for its node.
     node = node if node is not None else rank if "LOCAL_RANK" not in environment else 0
     return Place(rank, size, local, node, environment.get("MASTER_ADDR", "127.0.0.1"), port, by)
+
+
+def advice(environment: Mapping[str, str]) -> str:
+    """What to type where this process is one node of several, and no rank of it was given; empty where it is not."""
+    nodes = _number(environment, "PET_NNODES") or 1
+    if place_given(environment) is not None or not (_counts_pods(environment) or "PET_NODE_RANK" in environment):
+        return ""
+    if nodes < 2 and not _counts_pods(environment):
+        return ""
+    return (
+        "this node only: PET_NNODES and its like make it one of several, and `torchrun -m gpudoctor probe` reads them "
+        "and examines all together"
+    )
+
+
+def _counts_pods(environment: Mapping[str, str]) -> bool:
+    """Whether RANK is the number of a pod in which torchrun is to start several ranks, as PET_NPROC_PER_NODE says."""
+    alone = "TORCHELASTIC_RUN_ID" not in environment and "LOCAL_RANK" not in environment
+    return alone and "RANK" in environment and (_number(environment, "PET_NPROC_PER_NODE") or 1) > 1
 
 
 def _by_slurm(environment: Mapping[str, str]) -> Place | None:

@@ -28,6 +28,8 @@ SHOW_STACKS = signal.SIGUSR2
 PLAN = "plan.json"
 SHARED_FOLDER = "GPUDOCTOR_PROBE_SHARED"
 """Names the folder that the ranks of a node share, where it is another one than that of the plan."""
+ROUND = "GPUDOCTOR_PROBE_ROUND"
+"""Names under what the ranks of one start write into the store, which may outlive them."""
 T = TypeVar("T")
 
 
@@ -91,7 +93,7 @@ def _meet_the_others(plan: plans.Plan, rank: int, folder: Path, log: _Log) -> Co
 
 def _shared(folder: Path) -> Path:
     shared = Path(os.environ.get(SHARED_FOLDER, folder)) / "shared"
-    shared.mkdir(exist_ok=True)
+    shared.mkdir(parents=True, exist_ok=True)
     return shared
 
 
@@ -129,7 +131,7 @@ def _store() -> Any:
         is_master=not hosted and os.environ["RANK"] == "0",
         timeout=PATIENCE,
     )
-    return dist.PrefixStore(os.environ.get("GPUDOCTOR_PROBE_ROUND", "gpudoctor"), store)
+    return dist.PrefixStore(os.environ.get(ROUND, "gpudoctor"), store)
 
 
 def _name_of(device: Any) -> str:

@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
     from gpudoctor.probe.results import Check, Report
 
-pytest.importorskip("torch")
-if not ON_LINUX:
-    pytest.skip("ranks are watched by /proc", allow_module_level=True)
+
+@pytest.fixture(scope="session")
+def real_ranks() -> None:
+    """Skips what starts ranks where there can be none."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    if not ON_LINUX:
+        pytest.skip("ranks are watched by /proc")
 
 
 @pytest.fixture(scope="session")
-def healthy(repository: Path) -> dict[str, Any]:
+def healthy(repository: Path, real_ranks: None) -> dict[str, Any]:
     """The JSON of `gpudoctor probe` on the CPU of this machine, whatever GPUs it has."""
     ended = probe(repository, "--output-format", "json")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -51,7 +55,7 @@ def probe(repository: Path, *arguments: str, **environment: str) -> subprocess.C
 
 
 @pytest.fixture
-def run_with(monkeypatch: pytest.MonkeyPatch, repository: Path) -> Iterator[Callable[..., Report]]:
+def run_with(monkeypatch: pytest.MonkeyPatch, repository: Path, real_ranks: None) -> Iterator[Callable[..., Report]]:
     """Examine with faults on rank 1 in a stage; `only` names the stages to do."""
 
     def run(

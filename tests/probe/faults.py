@@ -6,6 +6,7 @@ that has it and the stage stand in the environment.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import signal
@@ -29,6 +30,8 @@ class Fault(enum.Enum):
     STOPPED = "stopped"
     HANGS = "hangs"
     EXITS = "exits"
+    WATCHER_KILLED = "watcher killed"
+    LAUNCHER_ENDED = "launcher ended"
     SLOW = "slow"
     OUT_OF_MEMORY = "out of memory"
     MISMATCHED_SHAPES = "mismatched shapes"
@@ -104,12 +107,25 @@ def _mismatch() -> None:
     dist.all_reduce(torch.ones(77777))
 
 
+def _end_the_first_rank() -> None:
+    """What torchrun does to the process of the first rank where it ends a job, or a batch system at its limit."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            command = path.with_name("cmdline").read_bytes()
+            here = b"\0RANK=0\0", f"\0MASTER_PORT={os.environ['MASTER_PORT']}\0".encode()
+            if all(each in path.read_bytes() for each in here) and b"tests.probe.given_rank" in command:
+                os.kill(int(path.parent.name), signal.SIGTERM)
+    time.sleep(600)
+
+
 _AT_A_STAGE: dict[Fault, Callable[[], None]] = {
     Fault.RAISES: _raise,
     Fault.KILLED: lambda: os.kill(os.getpid(), signal.SIGKILL),
     Fault.STOPPED: lambda: os.kill(os.getpid(), signal.SIGSTOP),
     Fault.HANGS: lambda: time.sleep(600),
     Fault.EXITS: lambda: os._exit(7),
+    Fault.LAUNCHER_ENDED: _end_the_first_rank,
+    Fault.WATCHER_KILLED: lambda: os.kill(os.getppid(), signal.SIGKILL),
     Fault.SLOW: lambda: time.sleep(0.2),
     Fault.OUT_OF_MEMORY: _run_out_of_memory,
     Fault.MISMATCHED_SHAPES: _mismatch,

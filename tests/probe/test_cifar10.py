@@ -31,7 +31,7 @@ def _write_binary(folder: Path, each: int) -> None:
         (folder / f"{name}.bin").write_bytes(b"".join(rows))
 
 
-def test_an_epoch_on_the_real_format(tmp_path: Path, repository: Path) -> None:
+def test_an_epoch_on_the_real_format(real_ranks: None, tmp_path: Path, repository: Path) -> None:
     folder = tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
     _write_binary(folder, 256)

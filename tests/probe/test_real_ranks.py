@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from gpudoctor.probe.results import Report
 
+pytestmark = pytest.mark.usefixtures("real_ranks")
+
 PASSES = (
     "ranks-start",
     "device-arithmetic",

@@ -24,6 +24,8 @@ MARK = "GPUDOCTOR_TEST_MARK"
 # Where the parent is when the signal comes: a line that the first rank has written, or nothing.
 MOMENTS = {"stock is taken": "", "ranks start": '"stage": "start"', "a check runs": '"stage": "collectives"'}
 
+pytestmark = pytest.mark.usefixtures("real_ranks")
+
 
 @contextmanager
 def started(repository: Path, folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:

@@ -8,11 +8,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from gpudoctor.ranks.environment import free_port
 from tests.probe.faults import Fault, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("real_ranks")
 
 
 def test_two_nodes_report_together(repository: Path) -> None:
@@ -36,7 +40,8 @@ def test_a_rank_that_dies_on_another_node_is_named(repository: Path) -> None:
     assert checks["collectives"]["verdict"] == "fail"
     assert "rank 1 on " in checks["collectives"]["reason"]
     assert "was killed (SIGKILL)" in checks["collectives"]["reason"]
-    assert checks["shards"]["verdict"] == "inconclusive"
+    # The others went on with new workers.
+    assert checks["shards"]["verdict"] == "pass"
 
 
 def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
@@ -48,10 +53,29 @@ def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
     assert "hangs at: all_reduce of 1 float32 (faults.py:" in check["reason"]
 
 
+def test_a_node_that_goes_silent_is_named(repository: Path) -> None:
+    faulty = variables(Fault.WATCHER_KILLED, stage="collectives")
+    first, second = _nodes(repository, "tests.probe.given_rank", "device-arithmetic", "collectives", "shards", **faulty)
+    document = json.loads(first.stdout or second.stdout)
+    checks = {check["name"]: check for check in document["checks"]}
+    assert checks["device-arithmetic"]["verdict"] == "pass"
+    assert checks["collectives"]["verdict"] == "fail"
+    assert checks["collectives"]["reason"].startswith("nothing is heard of rank 1 on ")
+    assert checks["shards"]["verdict"] == "inconclusive"
+    assert any(note.startswith("not reached after collectives: shards; ") for note in document["notes"])
+
+
+def test_a_worker_that_cannot_start_is_named(repository: Path) -> None:
+    first, second = _nodes(repository, "tests.probe.given_rank", "collectives", GPUDOCTOR_TEST_FAULT="no such fault")
+    start = _checks(first.stdout or second.stdout)["ranks-start"]
+    assert start["verdict"] == "fail"
+    assert "ended before it could take part: KeyError" in start["reason"]
+
+
 def test_an_address_where_nobody_answers(repository: Path) -> None:
     given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
     path = os.pathsep.join([str(repository), str(repository / "rules")])
-    code = "import gpudoctor.probe.join as join; join.START_SECONDS = 1.0; from gpudoctor.cli import main; "
+    code = "import gpudoctor.probe.board as board; board.START_SECONDS = 1.0; from gpudoctor.cli import main; "
     ended = subprocess.run(
         [sys.executable, "-c", f"{code} raise SystemExit(main(['probe']))"],
         env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},
@@ -68,23 +92,32 @@ def _checks(text: str) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in json.loads(text)["checks"]}
 
 
+def test_what_was_found_until_the_launcher_ends_it(repository: Path) -> None:
+    faulty = variables(Fault.LAUNCHER_ENDED, stage="collectives")
+    first, second = _nodes(repository, "tests.probe.given_rank", "device-arithmetic", "collectives", **faulty)
+    document = json.loads(first.stdout or second.stdout)
+    checks = {check["name"]: check["verdict"] for check in document["checks"]}
+    assert document["interrupted"] is True
+    assert (checks["device-arithmetic"], checks["collectives"]) == ("pass", "inconclusive")
+
+
 def _nodes(repository: Path, *command: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], ...]:
     """Run a module under two launchers that find each other on a port of this machine."""
     port = free_port()
-    launcher = ["torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
-    launcher += [f"--rdzv-endpoint=127.0.0.1:{port}", f"--rdzv-id=probe{port}", "--monitor-interval=0.1"]
+    launcher = ["torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--monitor-interval=0.1"]
+    launcher += ["--master-addr=127.0.0.1", f"--master-port={port}"]
     path = os.pathsep.join([str(repository), str(repository / "rules")])
     full = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "", **environment}
     started = [
         subprocess.Popen(
-            [sys.executable, "-m", *launcher, "-m", *command],
+            [sys.executable, "-m", *launcher, f"--node-rank={node}", "-m", *command],
             cwd=repository,
             env=full,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(2)
+        for node in range(2)
     ]
     outputs = [process.communicate(timeout=240) for process in started]
     return tuple(
