@@ -45,7 +45,13 @@ class Probe(Command):
             type=at_least(1),
             help="after that a stage counts as hung; default: by stage",
         )
-        add("--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full")
+        add(
+            "--output-format",
+            metavar="full|json",
+            type=one_of("full", "json"),
+            default="full",
+            help="default: full; gpudoctor/probe/report.schema.json describes the JSON",
+        )
         add("--output-file", metavar="FILE", help="write there, not to standard output")
         add("--html", metavar="FILE", help="write a page with drawings there, too")
         add("--compare", metavar="FILE", help="the JSON of an earlier probe: say what got worse since then")

@@ -137,6 +137,8 @@ def _last_line(report: Report, style: Style) -> str:
     }
     parts = [f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict]]
     text = f"{', '.join(parts)} in {report.seconds:.0f} s"
+    if report.started:
+        text += f", begun {report.started}"
     if report.interrupted:
         text = f"interrupted; until then {text}"
     return style.paint(text, "error" if report.failed else "bold")

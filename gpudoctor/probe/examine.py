@@ -69,7 +69,7 @@ def _silent(news: News) -> None:
 
 def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
     """Examine this machine with ranks of our own."""
-    began = time.monotonic()
+    started, began = now(), time.monotonic()
     tell(News("taking stock of the machine"))
     machine = inventory.take_stock()
     weak = inventory.weak_points(machine)
@@ -81,12 +81,12 @@ def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
         )
     else:
         report = _with_ranks(report, plan_for(machine, wishes), wishes, tell)
-    return replace(report, seconds=round(time.monotonic() - began, 2))
+    return replace(report, started=started, seconds=round(time.monotonic() - began, 2))
 
 
 def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Report | None:
     """Examine as one of the ranks that somebody else has started; the report on the first of them, None on others."""
-    began = time.monotonic()
+    started, began = now(), time.monotonic()
     if importlib.util.find_spec("torch") is None:
         return examine(wishes, tell) if place.rank == 0 else None
     tell(News(f"waiting for {place.size} ranks of {place.by}"))
@@ -108,7 +108,13 @@ def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Repor
     weak = tuple(check for machine in joint.machines for check in inventory.weak_points(machine))
     report = Report(joint.machines, (*weak, *joint.load), notes=joint.notes)
     report = concluded(report, joint.plan, states, broken, joint.samples)
-    return replace(report, interrupted=joint.interrupted, seconds=round(time.monotonic() - began, 2))
+    seconds = round(time.monotonic() - began, 2)
+    return replace(report, interrupted=joint.interrupted, started=started, seconds=seconds)
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601 writes it: 2026-11-22T03:10:14Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def take_over(states: Mapping[int, RankState], later: Mapping[int, RankState]) -> None:

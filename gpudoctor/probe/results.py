@@ -251,7 +251,8 @@ class Comparison:
 class Report:
     """All that a probe found out. `machine` has one entry a node, `notes` says what was not examined and why.
 
-    `comparison` is there where an earlier report was given to compare with.
+    `comparison` is there where an earlier report was given to compare with. `started` is when the examination began,
+    in UTC (ISO 8601), empty in reports that were written before it was told; `seconds` is how long it took.
     """
 
     machine: tuple[Machine, ...]
@@ -262,6 +263,7 @@ class Report:
     world_size: int = 0
     backend: str = ""
     device: str = ""
+    started: str = ""
     seconds: float = 0.0
     interrupted: bool = False
     comparison: Comparison | None = None

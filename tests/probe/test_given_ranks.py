@@ -14,6 +14,7 @@ import pytest
 
 from gpudoctor.probe.place import advice
 from gpudoctor.ranks.environment import free_port
+from tests.probe.faults import Fault, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,31 @@ def test_pods_of_kubeflow(repository: Path, real_ranks: None) -> None:
     assert _verdicts(document) == {"ranks-start": "pass", "collectives": "pass", "shards": "pass"}
     hosts = [machine["host"] for machine in document["machine"]]
     assert [host.rpartition("#")[2] for host in hosts] == ["0", "1"]
+
+
+def test_a_node_that_goes_silent_is_named(repository: Path, real_ranks: None) -> None:
+    document = _with_a_fault(repository, Fault.WATCHER_KILLED)
+    checks = {check["name"]: check for check in document["checks"]}
+    assert checks["device-arithmetic"]["verdict"] == "pass"
+    assert checks["collectives"]["verdict"] == "fail"
+    assert checks["collectives"]["reason"].startswith("nothing is heard of rank 1 on ")
+    assert checks["shards"]["verdict"] == "inconclusive"
+    assert any(note.startswith("not reached after collectives: shards; ") for note in document["notes"])
+
+
+def test_what_was_found_until_the_job_is_ended(repository: Path, real_ranks: None) -> None:
+    document = _with_a_fault(repository, Fault.LAUNCHER_ENDED)
+    checks = {check["name"]: check["verdict"] for check in document["checks"]}
+    assert document["interrupted"] is True
+    assert (checks["device-arithmetic"], checks["collectives"]) == ("pass", "inconclusive")
+
+
+def _with_a_fault(repository: Path, fault: Fault) -> dict[str, Any]:
+    """What two pods report of which one has this fault in the middle."""
+    given = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+    faulty = variables(fault, stage="collectives")
+    command = [sys.executable, "-m", "tests.probe.given_rank", "device-arithmetic", *STAGES]
+    return _report(repository, [command] * 2, [{**given, **faulty, "RANK": rank} for rank in "01"])
 
 
 @pytest.mark.parametrize(

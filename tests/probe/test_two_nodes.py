@@ -53,18 +53,6 @@ def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
     assert "hangs at: all_reduce of 1 float32 (faults.py:" in check["reason"]
 
 
-def test_a_node_that_goes_silent_is_named(repository: Path) -> None:
-    faulty = variables(Fault.WATCHER_KILLED, stage="collectives")
-    first, second = _nodes(repository, "tests.probe.given_rank", "device-arithmetic", "collectives", "shards", **faulty)
-    document = json.loads(first.stdout or second.stdout)
-    checks = {check["name"]: check for check in document["checks"]}
-    assert checks["device-arithmetic"]["verdict"] == "pass"
-    assert checks["collectives"]["verdict"] == "fail"
-    assert checks["collectives"]["reason"].startswith("nothing is heard of rank 1 on ")
-    assert checks["shards"]["verdict"] == "inconclusive"
-    assert any(note.startswith("not reached after collectives: shards; ") for note in document["notes"])
-
-
 def test_a_worker_that_cannot_start_is_named(repository: Path) -> None:
     first, second = _nodes(repository, "tests.probe.given_rank", "collectives", GPUDOCTOR_TEST_FAULT="no such fault")
     start = _checks(first.stdout or second.stdout)["ranks-start"]
@@ -90,15 +78,6 @@ def test_an_address_where_nobody_answers(repository: Path) -> None:
 
 def _checks(text: str) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in json.loads(text)["checks"]}
-
-
-def test_what_was_found_until_the_launcher_ends_it(repository: Path) -> None:
-    faulty = variables(Fault.LAUNCHER_ENDED, stage="collectives")
-    first, second = _nodes(repository, "tests.probe.given_rank", "device-arithmetic", "collectives", **faulty)
-    document = json.loads(first.stdout or second.stdout)
-    checks = {check["name"]: check["verdict"] for check in document["checks"]}
-    assert document["interrupted"] is True
-    assert (checks["device-arithmetic"], checks["collectives"]) == ("pass", "inconclusive")
 
 
 def _nodes(repository: Path, *command: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], ...]:

@@ -116,6 +116,7 @@ def _environment() -> Environment:
         percent=words.percent,
         size=words.size,
         duration=words.duration,
+        moment=words.moment,
         interval=words.interval,
         setup=words.setup,
         workload=words.workload,

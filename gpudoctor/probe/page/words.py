@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from gpudoctor.probe.results import Direction, Fact, Interval, Report, StepResult, Verdict
@@ -78,6 +79,12 @@ def duration(seconds: float | None) -> str:
         if seconds * factor >= 1 or unit == "µs":
             return f"{number(seconds * factor)}\N{NO-BREAK SPACE}{unit}"
     return NONE
+
+
+def moment(text: str) -> str:
+    """A time of ISO 8601 in UTC for reading: 2026-11-22 03:10 UTC."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\dZ", text)
+    return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def interval(figure: Interval | None) -> str:

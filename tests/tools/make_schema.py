@@ -1,0 +1,98 @@
+"""Write the JSON Schema of the probe's report from its records: `python tests/tools/make_schema.py`."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import json
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import gpudoctor.probe
+from gpudoctor.probe.results import SCHEMA_VERSION, Finding, Report
+from gpudoctor.record import fields
+
+FILE = Path(gpudoctor.probe.__file__).with_name("report.schema.json")
+POLICY = (
+    "Stable: within a version, members are added, and none is renamed, removed or given another meaning; readers must "
+    "ignore members that they do not know. `version` counts what breaks this."
+)
+
+
+def schema() -> dict[str, Any]:
+    """The schema of a whole document."""
+    definitions: dict[str, Any] = {}
+    report = _record(Report, definitions)
+    members = {"version": {"const": SCHEMA_VERSION}, **report["properties"]}
+    members["findings"] = {"type": "array", "items": _kind(Finding, definitions)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "gpudoctor probe --output-format json",
+        "description": f"{report['description']} {POLICY}",
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _record(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    members = {each.name: _kind(hints[each.name], definitions) for each in fields(kind)}
+    return {
+        "description": " ".join((inspect.getdoc(kind) or "").split()),
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+    }
+
+
+def _kind(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a value, as `document.plain` writes it."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _one_of([_kind(part, definitions) for part in parts])
+    if origin is tuple and parts[-1] is not Ellipsis:
+        return {"type": "array", "prefixItems": [_kind(part, definitions) for part in parts], "items": False}
+    if origin in (tuple, list):
+        return {"type": "array", "items": _kind(parts[0], definitions)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _kind(parts[1], definitions)}
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind]}
+    if issubclass(kind, enum.Enum):
+        return {"description": " ".join((inspect.getdoc(kind) or "").split()), "enum": [each.value for each in kind]}
+    if kind.__name__ not in definitions:
+        definitions[kind.__name__] = {}
+        definitions[kind.__name__] = _record(kind, definitions)
+    return {"$ref": f"#/$defs/{kind.__name__}"}
+
+
+# What JSON has no number for, NaN and infinity, is written as null.
+_PLAIN: dict[Any, Any] = {
+    str: "string",
+    int: "integer",
+    bool: "boolean",
+    float: ["number", "null"],
+    type(None): "null",
+}
+
+
+def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    if not all(choice.keys() == {"type"} for choice in choices):
+        return {"anyOf": choices}
+    names = [choice["type"] if isinstance(choice["type"], list) else [choice["type"]] for choice in choices]
+    return {"type": list(dict.fromkeys(name for each in names for name in each))}
+
+
+def text() -> str:
+    """The file's content."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
+    sys.stdout.write(f"{FILE}\n")
