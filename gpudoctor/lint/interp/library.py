@@ -12,6 +12,7 @@ from gpudoctor.lint.interp.attributes import class_of, library_call
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
+from gpudoctor.lint.models.averages import of_arithmetic, operator_of
 from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
@@ -375,6 +376,8 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     if isinstance(node, ast.Compare):
         return one(tensors.without_graph(result))
     arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
+    if arithmetic:
+        result = of_arithmetic(m, result, values, operator_of(node), m.place(node))
     return one(of_extent(result, extent_of_sum(values)) if arithmetic else result)
 
 

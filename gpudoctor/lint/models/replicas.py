@@ -159,3 +159,8 @@ def extent_by(call: Call, name: str) -> Extent | None:
 def reduces(given: Values | None) -> bool:
     """This `reduction` of a loss leaves one number for the batch; so does the default."""
     return given is None or given.all(lambda value: value in (Const("mean"), Const("sum"), Const("batchmean")))
+
+
+def takes_mean(given: Values | None) -> bool:
+    """This `reduction` of a loss is the mean over the batch; so is the default."""
+    return given is None or given.all(lambda value: value in (Const("mean"), Const("batchmean")))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, leaves, one
+from gpudoctor.lint.models.averages import SCALING, of_arithmetic
 from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
@@ -151,14 +152,14 @@ NOT_DIFFERENTIABLE = frozenset(
 """Operations whose result has no graph: answers and places."""
 
 
-def as_loss(value: Value, made_by: str, reduced: bool = False) -> Value:
+def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = False) -> Value:
     """What a loss function returns surely has a graph: nobody gives it anything else. It is a number if `reduced`."""
     last = made_by.rpartition(".")[2].lower()
     # `nll_loss`, `CrossEntropyLoss`, `F.kl_div`: torch's names for losses have no other word in common.
     is_loss = "loss" in last or "cross_entropy" in last or last == "kl_div"
     if not is_loss or not isinstance(value, Tensor):
         return value
-    return replace(value, doubtful=False, extent=Extent.NUMBER if reduced else None)
+    return replace(value, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
 
 
 def without_graph(value: Value) -> Value:
@@ -263,7 +264,8 @@ def _attribute(call: Call) -> Values:
         return one(tensor.device or Unknown(("device of", tensor), "the device of a tensor", call.label))
     # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
     if name == "grad":
-        return one(made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device))
+        owner = tensor.batch_of if tensor.origin is TensorOrigin.PARAMETER else None
+        return one(made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, batch_of=owner))
     # `.data` shares the memory and drops the graph, as `detach()` does.
     if name == "data":
         return one(_without_graph(call, tensor))
@@ -274,7 +276,10 @@ def _attribute(call: Call) -> Values:
         return one(Method(tensor, name))
     # `outputs.loss` is the same tensor each time: what went backward once has a graph.
     identity = ("part", tensor.identity, name) if tensor.origin is TensorOrigin.OUTPUT else call.identity()
-    return one(part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name))
+    part = part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name)
+    # Models of transformers compute their loss themselves, as a mean.
+    known = name == "loss" and call.do.fact(tensor, "holds its loss") is not None
+    return one(replace(part, mean=True) if known else part)
 
 
 def _without_graph(call: Call, tensor: Tensor) -> Tensor:
@@ -343,7 +348,12 @@ def _backward(call: Call) -> Values:
     tensor = call.receiver
     assert isinstance(tensor, Tensor)
     # A vector goes backward too, if it is told with which weights.
-    loss = replace(tensor, extent=None) if call.args or call.keywords.keys() & {"gradient"} else tensor
+    weighted = bool(call.args) or "gradient" in call.keywords
+    loss = replace(tensor, extent=None, mean=False, divided=None) if weighted else tensor
+    in_place = call.do.fact(tensor, "scaled in place")
+    if in_place is not None:
+        changed = in_place.only
+        loss = replace(loss, mean=False, divided=changed.divided if isinstance(changed, Tensor) else None)
     scaled = call.do.fact(tensor, "scaled by")
     scaler = scaled.only if scaled is not None else None
     call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler)
@@ -410,10 +420,16 @@ def _method(call: Call) -> Values:
         return one(Unknown((call.name, tensor), f"the {call.name} of a tensor", call.label))
     certain = [tensor, *call.sure_values()]
     result = combined(call.do, [tensor, *call.all_values()], call.place, call.label, certain)
+    operands: list[Value] = [tensor, *call.all_values()]
     # In-place: the same object, so later reads see what is known of it.
     if call.name.endswith("_") and not call.name.endswith("__"):
+        changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)
+        if call.name in SCALING:
+            call.do.set_fact(tensor, "scaled in place", one(changed))
         return one(tensor)
-    result = of_extent(result, extent_by(call, call.name))
+    result = of_extent(of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name))
+    if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
+        result = replace(result, mean=True)
     return one(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
 
 

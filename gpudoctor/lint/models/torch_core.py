@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.averages import of_arithmetic
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
-from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces
+from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces, takes_mean
 from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
@@ -80,12 +81,14 @@ def _operation(call: Call) -> Values:
     given = flat(call.do, [value for values in arguments for value in agreed(call.do, values)])
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(isinstance(value, Tensor) for value in given):
+        last = call.name.rpartition(".")[2].removeprefix("_foreach_")
         result = combined(call.do, given, call.place, call.label, call.sure_values())
-        last = call.name.rpartition(".")[2]
+        result = of_arithmetic(call.do, result, given, last, call.place)
         if last in NOT_DIFFERENTIABLE:
             return one(without_graph(result))
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
-        return one(as_loss(of_extent(result, extent_by(call, last)), last, whole))
+        mean = whole and takes_mean(call.keywords.get("reduction"))
+        return one(as_loss(of_extent(result, extent_by(call, last)), last, whole, mean))
     depends = Dependence.NONE
     for value in given:
         depends |= value.depends

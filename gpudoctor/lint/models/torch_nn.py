@@ -13,7 +13,7 @@ from gpudoctor.lint.models.freezing import freeze, is_frozen, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
-from gpudoctor.lint.models.replicas import gathered, note_written, reduces
+from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
@@ -500,7 +500,8 @@ def forward(call: Call, module: Value | None) -> Values:
         if not tensors:
             return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
         result = combined(call.do, [*tensors], call.place, call.label, call.sure_values())
-        return one(as_loss(result, core.made_by, reduces(call.do.fact(core, "reduction"))))
+        how = call.do.fact(core, "reduction")
+        return one(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
     return _forward_of_model(call, module, core, tensors)
 
 
@@ -531,6 +532,8 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         # Without a tensor that was followed, ranks are taken to see different data.
         shards=shards, dependence=depends if tensors else Dependence.LOCAL,
     )  # fmt: skip
+    if isinstance(core, Module) and core.made_by.startswith("transformers."):
+        call.do.set_fact(output, "holds its loss", one(TRUE))
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),

@@ -11,6 +11,17 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Value, Values
+from gpudoctor.lint.values.steps import Accumulated as Accumulated
+from gpudoctor.lint.values.steps import Backward as Backward
+from gpudoctor.lint.values.steps import ClearGradients as ClearGradients
+from gpudoctor.lint.values.steps import ClipGradients as ClipGradients
+from gpudoctor.lint.values.steps import GradientsSwitched as GradientsSwitched
+from gpudoctor.lint.values.steps import GradientSync as GradientSync
+from gpudoctor.lint.values.steps import MakeOptimizer as MakeOptimizer
+from gpudoctor.lint.values.steps import OptimizerStep as OptimizerStep
+from gpudoctor.lint.values.steps import ScaleGradients as ScaleGradients
+from gpudoctor.lint.values.steps import ScalerCall as ScalerCall
+from gpudoctor.lint.values.steps import TakeGradient as TakeGradient
 from gpudoctor.lint.values.way import Event as Event
 from gpudoctor.lint.values.way import Loop as Loop
 from gpudoctor.lint.values.way import Way as Way
@@ -314,97 +325,7 @@ class SetEpoch(Event):
     epoch: Values | None
 
 
-# --- steps -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backward(Event):
-    """`loss.backward()`, or a framework's form of it. `forwards` are the module calls in the graph of the loss;
-    `complete` is false where something unknown is in that graph too."""
-
-    loss: Value
-    forwards: frozenset[Hashable] = frozenset()
-    complete: bool = True
-    managed: str = ""
-    scaler: Value | None = None
-    """The gradient scaler that has scaled the loss."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalerCall(Event):
-    """A method of a gradient scaler: `scale`, `unscale_`, `step` or `update`, the middle two of an `optimizer`."""
-
-    scaler: Value
-    call: str
-    optimizer: Value | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClipGradients(Event):
-    """Gradients are cut to a bound, by `call`. `modules` are those whose parameters are given, as in `Optimizer`."""
-
-    call: str
-    modules: frozenset[Value] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakeGradient(Event):
-    """Gradients are asked for without being kept in parameters: `torch.autograd.grad`. Fields as in `Backward`."""
-
-    forwards: frozenset[Hashable] = frozenset()
-    complete: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientSync(Event):
-    """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
-    the wrapper, or the framework."""
-
-    target: Value
-    call: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientsSwitched(Event):
-    """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
-
-    on: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MakeOptimizer(Event):
-    """An optimizer is made."""
-
-    optimizer: Value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizerStep(Event):
-    """`optimizer.step()`, also through a scaler or a framework."""
-
-    optimizer: Value
-    through: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearGradients(Event):
-    """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
-
-    target: Value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accumulated(Event):
-    """A tensor that carries a graph is added to, or kept in, something.
-
-    `held` are the module calls in all the graphs that are kept there after it: where some are of an earlier round of
-    a loop, the graphs of the rounds add up.
-    """
-
-    tensor: Value
-    into: str
-    held: frozenset[Hashable] = frozenset()
-    used: bool = True
+# --- waits, clocks, seeds ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

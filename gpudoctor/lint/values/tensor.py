@@ -57,6 +57,10 @@ class Tensor(Made):
     doubtful: bool = False
     """A part of what a model returned, or made from such: it has the graph only if that part was computed by it."""
     extent: Extent | None = None
+    mean: bool = False
+    """The mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
+    divided: Value | None = None
+    """The number of processes by which it was divided, graph and all."""
 
     @property
     def depends(self) -> Dependence:

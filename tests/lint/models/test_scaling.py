@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.values.base import FALSE
-from gpudoctor.lint.values.event import Backward, ClipGradients, OptimizerStep, ScalerCall
+from gpudoctor.lint.values.event import Backward, ClipGradients, OptimizerStep, ScaleGradients, ScalerCall
 
 PROGRAM = """
     import torch
@@ -38,3 +38,42 @@ def test_what_is_cut_names_its_modules(paper):
     clip = paper(PROGRAM).event(ClipGradients)
     assert clip.call == "clip_grad_norm_"
     assert [module.label for module in clip.modules] == ["model"]
+
+
+def test_a_mean_loss_stays_one_until_it_is_multiplied(paper):
+    found = paper(
+        """
+        import torch
+        import torch.nn.functional as F
+        model = torch.nn.Linear(2, 2)
+        x, y = torch.zeros(4, 2), torch.zeros(4, 2)
+        F.mse_loss(model(x), y).backward()
+        (F.mse_loss(model(x), y) + torch.nn.L1Loss()(model(x), y)).backward()
+        (F.mse_loss(model(x), y) / 4).backward()
+        F.mse_loss(model(x), y, reduction="sum").backward()
+        loss = F.mse_loss(model(x), y)
+        loss.div_(4)
+        loss.backward()
+        """
+    )
+    assert [event.loss.mean for event in found.events(Backward)] == [True, True, False, False, False]
+
+
+def test_a_loss_knows_the_world_size_that_it_was_divided_by(paper):
+    found = paper(
+        """
+        import torch
+        import torch.distributed as dist
+        import torch.nn.functional as F
+        dist.init_process_group("gloo")
+        model = torch.nn.Linear(2, 2)
+        x, y = torch.zeros(4, 2), torch.zeros(4, 2)
+        (F.mse_loss(model(x), y) / dist.get_world_size()).backward()
+        (2 * (F.mse_loss(model(x), y) / dist.get_world_size())).backward()
+        (F.mse_loss(model(x), y) / dist.get_world_size() * dist.get_world_size()).backward()
+        for parameter in model.parameters():
+            parameter.grad /= 2
+        """
+    )
+    assert [event.loss.divided is not None for event in found.events(Backward)] == [True, True, False]
+    assert next(iter(found.events(ScaleGradients)), None) is not None
