@@ -19,9 +19,9 @@ from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.device import CPU
-from gpudoctor.lint.values.event import DeviceUsed, Escape, ItemRead, Load, Move, ReadFile
-from gpudoctor.lint.values.function import Bound, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.event import DeviceUsed, Escape, Event, ItemOnGpu, ItemRead, Load, Move, ReadFile
+from gpudoctor.lint.values.function import Bound, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
@@ -310,11 +310,36 @@ def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
 def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
     """One batch of a loader."""
     for dataset in loader.dataset or ():
-        _look_at_items(m, dataset, node)
+        _look_at_items(m, dataset, loader, node)
+    _look_at_collate(m, loader, node)
     return tensors.batch(m, loader, m.place(node), m.text(node, 40))
 
 
-def _look_at_items(m: Interpreter, dataset: Value, node: ast.AST) -> None:
+def _look_at_collate(m: Interpreter, loader: Loader, node: ast.AST) -> None:
+    """Learn whether the function that makes batches of items puts them on a device."""
+    function = loader.collate
+    followed = function is not None and function.all(lambda value: isinstance(value, (Function, Bound, Partial)))
+    if function is None or not followed or m.fact(loader, "collated") is not None:
+        return
+    m.set_fact(loader, "collated", one(TRUE))
+    _, events = m.rehearse(lambda: m.call(function, (m.unknown(node, "items"),), {}, node))
+    _note_gpu(m, loader, events)
+
+
+def _note_gpu(m: Interpreter, loader: Loader, events: list[Event]) -> None:
+    """Log where what is done for each item surely uses a GPU."""
+    for event in events:
+        used = isinstance(event, DeviceUsed) and event.purpose in ("move", "factory") and event.certain
+        if used and _is_cuda(event) and not event.when.without(m.path):
+            m.emit(ItemOnGpu, at=event.location, loader=loader)
+            return
+
+
+def _is_cuda(event: Event) -> bool:
+    return isinstance(event, DeviceUsed) and isinstance(event.device, Device) and event.device.type == "cuda"
+
+
+def _look_at_items(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether a data set of the project puts its items on a device."""
     while isinstance(dataset, Dataset) and isinstance(dataset.parent, Dataset):
         dataset = dataset.parent
@@ -333,6 +358,7 @@ def _look_at_items(m: Interpreter, dataset: Value, node: ast.AST) -> None:
         items, events = m.rehearse(lambda: m.items_of(m.call(iterator, (), {}, node), node))
     else:
         return
+    _note_gpu(m, loader, events)
     moved = any(isinstance(event, (Move, DeviceUsed)) for event in events)
     if moved or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
         m.set_fact(dataset, "moves items", one(TRUE))

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
 from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
-from gpudoctor.lint.values.event import Spawn
+from gpudoctor.lint.values.event import SetStartMethod, Spawn
 from gpudoctor.lint.values.function import Bound, Function, Partial
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.record import dataclass
@@ -84,6 +84,12 @@ def _as_rank(call: Call, values: Values) -> Values:
     if isinstance(only, Unknown) and isinstance(only.key, tuple) and only.key[:1] == ("counter",):
         return one(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
     return values
+
+
+@MODELS.callable("torch.multiprocessing.set_start_method", "multiprocessing.set_start_method")
+def _start_method(call: Call) -> Values:
+    call.emit(SetStartMethod, method=call.arg(0, "method"))
+    return one(NONE)
 
 
 @MODELS.callable("torch.multiprocessing.*")

@@ -6,15 +6,34 @@ from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.models.devices import devices_of, use
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Values
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import HostSync
+from gpudoctor.lint.values.event import CudaStarted, HostSync
 from gpudoctor.lint.values.function import Context, Library
 from gpudoctor.lint.values.rank import Size, SizeKind
 
 CUDA = Library("torch.cuda")
+STARTING = frozenset(
+    """
+    init current_device get_device_name get_device_properties get_device_capability mem_get_info synchronize
+    memory_allocated get_rng_state current_stream Stream Event
+    """.split()
+)
+"""What asks the driver. Seeds are kept until then, and `device_count` asks NVML."""
+
+
+def start(call: Call) -> None:
+    """The driver reads `CUDA_VISIBLE_DEVICES` when it is asked for the first time."""
+    if call.do.fact(CUDA, "started") is None:
+        call.do.set_fact(CUDA, "started", one(TRUE))
+        call.emit(CudaStarted, call=call.name)
+
+
+@MODELS.callable("torch.cuda.is_available")
+def _asks_the_driver(call: Call) -> Values:
+    start(call)
+    return one(TRUE)
 
 
 @MODELS.callable(
-    "torch.cuda.is_available",
     "torch.cuda.is_initialized",
     "torch.cuda.is_bf16_supported",
     "torch.backends.cuda.is_built",
@@ -52,6 +71,7 @@ def _set_device(call: Call) -> Values:
 
 @MODELS.callable("torch.cuda.current_device", "torch.accelerator.current_device_index")
 def _current(call: Call) -> Values:
+    start(call)
     chosen = call.do.fact(CUDA, "current device")
     # torch returns the index as an int, not a device.
     if chosen is not None:
@@ -80,6 +100,8 @@ def _synchronize(call: Call) -> Values:
 def _other(call: Call) -> Values:
     if call.name.startswith("torch.cuda.amp"):
         return one(Context(call.name))
+    if call.name.rpartition(".")[2] in STARTING:
+        start(call)
     return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
 
 

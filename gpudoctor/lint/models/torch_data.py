@@ -229,6 +229,8 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         opaque=call.open_ended,
         sharded=_is_sharded(call, dataset),
         custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != one(NONE),
+        collate=call.arg(6, "collate_fn"),
+        context=call.arg(11, "multiprocessing_context"),
         made_up=any(_is_made_up(call, value) for value in dataset or ()),
     )
     call.emit(MakeLoader, loader=loader)

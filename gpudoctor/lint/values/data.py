@@ -82,6 +82,9 @@ class Loader(Made):
     sharded: bool = False
     """Each rank reads its own part without a distributed sampler's help: the data set was cut by rank."""
     custom_collate: bool = False
+    collate: Values | None = None
+    context: Values | None = None
+    """How its workers are started, as given."""
     cls: Value | None = None
     """The project's class where the loader is an object of one that derives from DataLoader."""
     made_up: bool = False

@@ -63,6 +63,13 @@ class Spawn(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetStartMethod(Event):
+    """`set_start_method`: how processes are started from here on, workers of loaders among them."""
+
+    method: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentRead(Event):
     """A read of an environment variable."""
 
@@ -129,6 +136,8 @@ class Wrap(Event):
     """It can be no other module that is wrapped here."""
     opaque: bool = False
     """Arguments were given that could not be followed."""
+    keeps_parameters: Values | None = None
+    """`use_orig_params`, as given: the parameters of the model stay the objects that they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +283,13 @@ class DeviceUsed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CudaStarted(Event):
+    """The driver is asked for the first time, on this path: which GPUs the process sees is settled from here on."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mixed(Event):
     """Tensors that lie on different devices meet: in a module, a loss function or an operation (`by`)."""
 
@@ -315,6 +331,13 @@ class ItemRead(Event):
 
     dataset: Value
     call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemOnGpu(Event):
+    """A data set of the project puts each item on a GPU, here, or the function does that makes batches of a loader."""
+
+    loader: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .registry import Judgement, claim
@@ -57,6 +58,14 @@ def reduces_per_backward(run: Run, count: str) -> Judgement:
     """Every backward of a rank reduces gradients this many times (DDP: once for each bucket)."""
     reduces = {line["reduces"] for rank in run.ranks for line in rank.of("backward")}
     return reduces == {int(count)}, f"reductions per backward: {sorted(reduces)}"
+
+
+@claim
+def broadcasts_per_step(run: Run, count: str) -> Judgement:
+    """From one optimizer step to the next, a rank takes part in this many broadcasts (DDP: its buffers, by type)."""
+    steps = [[line["collectives"].get("broadcast", 0) for line in rank.of("step")] for rank in run.ranks]
+    between = {after - before for rank in steps for before, after in pairwise(rank)}
+    return between == {int(count)}, f"broadcasts between steps: {sorted(between)}"
 
 
 def _syncs(run: Run, count: int) -> tuple[int, int, int]:

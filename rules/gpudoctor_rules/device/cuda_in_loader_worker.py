@@ -1,0 +1,136 @@
+"""A data set or a collate function uses the GPU in the workers of a loader.
+
+## What goes wrong
+
+Workers are forked from the training process, and CUDA does not survive a fork: the first batch ends with `RuntimeError:
+Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start
+method`. Many then set `num_workers=0`, and the GPU waits for every batch.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, Dataset
+
+
+    class Numbers(Dataset):
+        def __init__(self):
+            self.x = torch.randn(64, 8)
+
+        def __len__(self):
+            return len(self.x)
+
+        def __getitem__(self, i):
+            return self.x[i].cuda()
+
+
+    torch.manual_seed(0)
+    model = nn.DataParallel(nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in DataLoader(Numbers(), batch_size=16, num_workers=4):
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, Dataset
+
+
+    class Numbers(Dataset):
+        def __init__(self):
+            self.x = torch.randn(64, 8)
+
+        def __len__(self):
+            return len(self.x)
+
+        def __getitem__(self, i):
+            return self.x[i]
+
+
+    torch.manual_seed(0)
+    model = nn.DataParallel(nn.Linear(8, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in DataLoader(Numbers(), batch_size=16, num_workers=4, pin_memory=True):
+        x = x.cuda(non_blocking=True)
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+
+## Fix
+
+Return CPU tensors, and move the batch in the training loop; with `pin_memory=True` and `non_blocking=True` the copy
+goes on beside the computation. None by itself: it changes two places.
+
+## Silent when
+
+There are no workers, or how many is not known; they are started by another method than `fork`; the device is not known,
+or chosen under a test; nothing was on the GPU before the first batch is asked for.
+
+## Sources
+
+pytorch/pytorch#77159, pytorch/pytorch#40403, pytorch/pytorch#1494, PattanaikL/GeoMol#8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import NONE, Const, name_of
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import DeviceUsed, Event, ItemOnGpu, SetStartMethod
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class CudaInLoaderWorker(Rule):
+    """A data set or a collate function uses the GPU in the workers of a loader."""
+
+    code = "GPU216"
+    name = "cuda-in-loader-worker"
+    severity = Severity.ERROR
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(ItemOnGpu):
+            loader = event.loader
+            if not isinstance(loader, Loader) or event.location in told or not _forks(loader):
+                continue
+            # What was set to `spawn` or by an option holds for loaders as well.
+            if program.has(SetStartMethod) or not _used_before(program, event):
+                continue
+            told.add(event.location)
+            yield self.found(
+                event.location,
+                f"The workers of {name_of(loader, 'the loader')} come here, and a forked process cannot use CUDA: the "
+                "first batch ends with a `RuntimeError`.",
+                remedy="Return CPU tensors, and move the batch in the training loop: `x = x.to(device, "
+                "non_blocking=True)`, with `pin_memory=True` in the loader.",
+                because=[("the loader is made here", loader.place)],
+            )
+
+
+def _forks(loader: Loader) -> bool:
+    """It surely has workers, started as they are by default."""
+    workers = loader.num_workers.only if loader.num_workers is not None else None
+    several = isinstance(workers, Const) and isinstance(workers.value, int) and workers.value > 0
+    return several and (loader.context is None or loader.context.only == NONE) and not loader.managed
+
+
+def _used_before(program: Program, event: Event) -> bool:
+    """The training process has something on the GPU already: only then the fork is one too many."""
+    return any(
+        used.order < event.order
+        and isinstance(used.device, Device)
+        and used.device.type == "cuda"
+        and used.purpose in ("move", "set_device", "factory")
+        and event.when.implies(used.when)
+        for used in program.events(DeviceUsed)
+    )

@@ -1,0 +1,120 @@
+"""`CUDA_VISIBLE_DEVICES` is set after the program has asked for the GPUs.
+
+## What goes wrong
+
+The driver reads `CUDA_VISIBLE_DEVICES` once, when it is asked for the first time, and `torch.cuda.is_available()` asks
+it. What is written later is ignored, without a word: the program trains on other GPUs than it was told to, all
+processes perhaps on the same one, and meets jobs of other people there.
+
+## Bad
+
+    import os
+
+    import torch
+    from torch import nn
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    os.environ["CUDA_VISIBLE_DEVICES"] = "2,3"
+    model = nn.DataParallel(nn.Linear(8, 1).to(device))
+
+## Good
+
+    import os
+
+    os.environ["CUDA_VISIBLE_DEVICES"] = "2,3"
+
+    import torch
+    from torch import nn
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = nn.DataParallel(nn.Linear(8, 1).to(device))
+
+## Fix
+
+Set it at the very top, before `import torch`, or where the program is started: `CUDA_VISIBLE_DEVICES=2,3 python
+train.py`. None by itself, because what is asked before may decide the value.
+
+## Silent when
+
+The GPUs were asked for on another path, or in another process; the processes that train are started after it; nothing
+uses a GPU afterwards. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
+
+## Sources
+
+pytorch/pytorch#9158, pytorch/pytorch#23544, pytorch/pytorch#40618, pytorch/pytorch#80876,
+open-mmlab/mmdetection3d#1020, NVIDIA/DALI#2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import CudaStarted, DeviceUsed, EnvironmentWrite, Escape, Event, Spawn
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+NAME = "CUDA_VISIBLE_DEVICES"
+
+
+class VisibleDevicesSetTooLate(Rule):
+    """`CUDA_VISIBLE_DEVICES` is set after the program has asked for the GPUs."""
+
+    code = "GPU210"
+    name = "visible-devices-set-too-late"
+    severity = Severity.ERROR
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for write in program.events(EnvironmentWrite):
+            if write.name != NAME or write.location in told or _for_others(program, write):
+                continue
+            start = _started(program, write)
+            if start is None or not any(_uses(used) for used in program.events(DeviceUsed) if used.order > write.order):
+                continue
+            told.add(write.location)
+            yield self.found(
+                write.location,
+                f"`{NAME}` is set after {_asked(start)} has settled which GPUs this process sees: it is ignored, and "
+                "training runs on other GPUs.",
+                remedy="Set it before `import torch`, or in the command that starts the program.",
+                because=[("the GPUs are asked for here", start.location)],
+            )
+
+
+def _started(program: Program, write: EnvironmentWrite) -> Event | None:
+    """What asked the driver first, in this process and surely before this write."""
+    if not program.whole:
+        return None
+    asked: list[Event] = [*program.events(CudaStarted), *filter(_uses, program.events(DeviceUsed))]
+    before = [
+        event
+        for event in asked
+        if event.order < write.order
+        and write.when.implies(event.when)
+        and program.by_one_process(event) == program.by_one_process(write)
+    ]
+    return min(before, key=lambda event: event.order, default=None)
+
+
+def _uses(event: DeviceUsed) -> bool:
+    """Something is put on a GPU, or one is made the current one. To name a device asks nobody."""
+    gpu = isinstance(event.device, Device) and event.device.type == "cuda"
+    return gpu and event.certain and event.purpose in ("move", "set_device", "factory")
+
+
+def _for_others(program: Program, write: EnvironmentWrite) -> bool:
+    """Processes that are started later read it anew."""
+    later = any(spawn.order > write.order for spawn in program.events(Spawn))
+    return later or any(
+        escape.order > write.order and escape.into.startswith(("subprocess", "os.system", "os.exec", "multiprocessing"))
+        for escape in program.events(Escape)
+    )
+
+
+def _asked(start: Event) -> str:
+    return f"`{start.call}()`" if isinstance(start, CudaStarted) else "the use of a GPU"

@@ -1,0 +1,155 @@
+"""BatchNorm layers take their statistics from a few samples on each GPU.
+
+## What goes wrong
+
+Under `DistributedDataParallel` each process normalises with the mean and variance of its own part of the batch. From
+four samples or fewer these are mostly noise: training is less stable and ends with a worse model than the same batch
+gives on one GPU, and no error is raised. Running statistics differ between ranks too; those of rank 0 are kept.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    data = TensorDataset(torch.randn(64, 8))
+    loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data))
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(10):
+        loader.sampler.set_epoch(epoch)
+        for (x,) in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    data = TensorDataset(torch.randn(64, 8))
+    loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data))
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    model = DistributedDataParallel(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(10):
+        loader.sampler.set_epoch(epoch)
+        for (x,) in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+`model = nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrap, which costs a collective for each layer and
+step; or `GroupNorm`, which does not look at the batch. None by itself: it changes what is trained.
+
+## Silent when
+
+The batch of one GPU is larger, or not written as a number; the layers are converted or kept in evaluation mode; which
+layers the model has is not known. It depends on the model how much is lost, so that this rule is advice, and off by
+default.
+
+## Sources
+
+pytorch/pytorch#2584, https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.values.base import Const, Value, name_of
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import Forward, ModeChange, SyncNorm, Wrap
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import trained_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+FEW = 4
+"""Samples of which the statistics are mostly noise."""
+READY = ("torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet")
+"""Models of torchvision that are known to normalise over the batch."""
+
+
+class BatchnormNotSynced(Rule):
+    """BatchNorm layers take their statistics from a few samples on each GPU."""
+
+    code = "GPU111"
+    name = "batchnorm-not-synced"
+    severity = Severity.INFO
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for wrap in program.events(Wrap):
+            if wrap.kind is not WrapperKind.DDP or not isinstance(wrap.wrapper, Wrapper) or wrap.location in told:
+                continue
+            layer = _norm_in(program, wrap.inner)
+            call = trained_after(program, wrap, wrap) if layer is not None else None
+            size = _batch_of(call) if call is not None and call.training else None
+            if layer is None or size is None or size > FEW or _is_handled(program, wrap.inner):
+                continue
+            told.add(wrap.location)
+            yield self.found(
+                wrap.location,
+                f"BatchNorm layers of {name_of(wrap.wrapper)} see {size} sample{'s' if size > 1 else ''} at a time: "
+                "each rank normalises its own part of the batch.",
+                remedy="Convert them before the wrap: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`.",
+                because=[("a layer of that kind", layer.place)],
+            )
+
+
+def _norm_in(program: Program, model: Value) -> Module | None:
+    """A layer that normalises over the batch, or a ready model that has such layers."""
+    parts = sorted((each for each in program.within(model) if isinstance(each, Module)), key=lambda each: each.place)
+    return next((each for each in parts if each.made_by.startswith(("torch.nn.BatchNorm", *READY))), None)
+
+
+def _batch_of(call: Forward) -> int | None:
+    """How many samples a rank takes at a time, where the program says so."""
+    loop = batch_loop(call)
+    loader = loop.over if loop is not None else None
+    size = loader.batch_size.only if isinstance(loader, Loader) and loader.batch_size is not None else None
+    return size.value if isinstance(size, Const) and isinstance(size.value, int) else None
+
+
+def _is_handled(program: Program, model: Value) -> bool:
+    """The layers are converted, or some part of the model is kept in evaluation mode."""
+    held = program.within(model)
+    core = core_of(model)
+    synced = any(
+        core_of(sync.module) in held or core in program.within(sync.module) for sync in program.events(SyncNorm)
+    )
+    frozen = any(
+        mode.training is not True and core_of(mode.module) in held - {core} for mode in program.events(ModeChange)
+    )
+    return synced or frozen

@@ -1,0 +1,173 @@
+"""The optimizer holds other parameters than those that are trained.
+
+## What goes wrong
+
+An optimizer keeps the very parameters that it was given. Where the model is sharded after that, or copied, or built
+anew, training computes gradients for other parameters, and `optimizer.step()` goes on changing the old ones, which
+nobody uses, or finds no gradient and does nothing. No error is raised, and the loss does not go down.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.distributed.fsdp import fully_shard
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    fully_shard(model)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.distributed.fsdp import fully_shard
+
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1).cuda()
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Make the optimizer when the model is finished and sharded. None by itself: a scheduler or a loaded state may hang on the
+old one.
+
+## Silent when
+
+`DistributedDataParallel` and `DataParallel`, which keep the parameters; `FullyShardedDataParallel` with
+`use_orig_params`; a framework that puts the new parameters into the optimizer; not all that the optimizer holds, or
+that is trained, is known; the trained parameters are in another optimizer.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/fsdp.html, huggingface/accelerate#3256, huggingface/accelerate#2665,
+pytorch/pytorch#149205.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import FALSE, NONE, Value, name_of
+from gpudoctor.lint.values.event import Backward, Event, MakeOptimizer, OptimizerStep, TakeGradient, Wrap
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class OptimizerOfOtherParameters(Rule):
+    """The optimizer holds other parameters than those that are trained."""
+
+    code = "GPU120"
+    name = "optimizer-of-other-parameters"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.managed_by or program.cut_short:
+            return
+        told: set[Value] = set()
+        for step in program.events(OptimizerStep):
+            held = step.optimizer
+            if not isinstance(held, Optimizer) or held in told or held.managed or not held.complete or not held.modules:
+                continue
+            made = next((each for each in program.events(MakeOptimizer) if each.optimizer == held), None)
+            found = self._judge(program, made, step, held) if made is not None else None
+            if made is not None and found is not None:
+                told.add(held)
+                yield found
+
+    def _judge(self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer) -> Finding | None:
+        wrap = _sharded_later(program, made, step, held)
+        if wrap is not None:
+            how = "`fully_shard`" if wrap.wrapper == wrap.inner else f"`{WrapperKind.FSDP.value}`"
+            return self.found(
+                made.location,
+                f"{name_of(held, 'the optimizer')} gets the parameters of {name_of(wrap.inner)} before {how} puts "
+                "others in their place: its steps change nothing that is trained.",
+                remedy="Shard the model first, and make the optimizer after that.",
+                because=[("sharded here", wrap.location)],
+            )
+        trained = _trained_instead(program, held)
+        if trained is None:
+            return None
+        return self.found(
+            made.location,
+            f"{name_of(held, 'the optimizer')} holds the parameters of {_names(held)}, and another model is trained: its "
+            "steps change nothing that is used.",
+            remedy=f"Give it the parameters of the model that is trained, {name_of(trained)}, once that is built.",
+            because=[
+                ("its parameters are those of this model", next(iter(held.modules)).place),  # type: ignore[attr-defined]
+                ("this one is trained", trained.place),
+            ],
+        )
+
+
+def _names(held: Optimizer) -> str:
+    return name_of(core_of(min(held.modules, key=repr)))
+
+
+def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) -> Wrap | None:
+    """Where the parameters are replaced between the making of the optimizer and its step."""
+    for wrap in program.events(Wrap):
+        keeps = wrap.keeps_parameters is not None and wrap.keeps_parameters.only not in (FALSE, NONE)
+        if wrap.kind is not WrapperKind.FSDP or keeps or wrap.opaque or not made.order < wrap.order < step.order:
+            continue
+        inside = any(core_of(wrap.inner) in program.within(each) for each in held.modules)
+        if (inside or _related(program, held, core_of(wrap.inner))) and wrap.when.implies(made.when):
+            return wrap
+    return None
+
+
+def _trained_instead(program: Program, held: Optimizer) -> Module | None:
+    """A model that is trained and is in no optimizer, where all that is trained is known and none of it is held."""
+    grads: list[Backward | TakeGradient] = [*program.events(Backward), *program.events(TakeGradient)]
+    if not all(each.complete for each in grads) or held.modules & program.escaped:
+        return None
+    calls = [program.forwards[identity] for each in grads for identity in each.forwards if identity in program.forwards]
+    trained = [core_of(call.module) for call in calls if call.graph]
+    if any(_related(program, held, core) for core in trained):
+        return None
+    optimizers = [each.optimizer for each in program.events(MakeOptimizer)]
+    known = all(isinstance(each, Optimizer) and each.complete for each in optimizers)
+    stepped_elsewhere = any(not isinstance(step.optimizer, Optimizer) for step in program.events(OptimizerStep))
+    for core in trained if known and not stepped_elsewhere else ():
+        free = not any(isinstance(each, Optimizer) and _related(program, each, core) for each in optimizers)
+        if free and isinstance(core, Module) and core.made_by != "unknown":
+            return core
+    return None
+
+
+def _related(program: Program, held: Optimizer, core: Value) -> bool:
+    """The optimizer has parameters of this module, of a part of it, or of a whole that it is in."""
+    return any(
+        core in program.within(each) or not program.within(core).isdisjoint(program.within(each))
+        for each in held.modules
+        if isinstance(each, (Module, Wrapper))
+    )

@@ -1,0 +1,138 @@
+"""A wrapped model with buffers is called twice before the backward that goes through both calls.
+
+## What goes wrong
+
+At the begin of each call in training mode `DistributedDataParallel` copies the buffers of rank 0, such as the running
+statistics of BatchNorm, over those of all ranks, in place. The backward of the first call may need them as they were.
+PyTorch notices it: `RuntimeError: one of the variables needed for gradient computation has been modified by an inplace
+operation`. The latest versions hide the copy from that check, and what depends on buffers is differentiated with those
+of the second call.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    critic = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
+    critic = DistributedDataParallel(critic, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+    for step in range(100):
+        real, fake = torch.randn(16, 8, device="cuda"), torch.randn(16, 8, device="cuda")
+        loss = critic(fake).mean() - critic(real).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    critic = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
+    critic = DistributedDataParallel(critic, device_ids=[local_rank], broadcast_buffers=False)
+    optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+    for step in range(100):
+        real, fake = torch.randn(16, 8, device="cuda"), torch.randn(16, 8, device="cuda")
+        loss = critic(fake).mean() - critic(real).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Give the wrapper `broadcast_buffers=False` (`SyncBatchNorm` keeps the statistics alike), or make one call of
+both parts, `model(torch.cat([a, b]))`, and split what it returns. None by itself: either changes what BatchNorm sees.
+
+## Silent when
+
+The model has no buffers, or is not known to have any; a call is in evaluation mode or without gradients; each call has
+a backward of its own; `broadcast_buffers` is given; the layers are `SyncBatchNorm`.
+
+## Sources
+
+pytorch/pytorch#22095, pytorch/pytorch#66504, pytorch/pytorch#62474, pytorch/pytorch#175024,
+rosinality/stylegan2-pytorch#236, XPixelGroup/BasicSR#541.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import NONE, TRUE, name_of
+from gpudoctor.lint.values.event import Backward, Forward, SyncNorm
+from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class TwoForwardsWithBuffers(Rule):
+    """A wrapped model with buffers is called twice before the backward that goes through both calls."""
+
+    code = "GPU117"
+    name = "two-forwards-with-buffers"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            first: dict[object, Forward] = {}
+            for call in program.calls_in_graph(backward):
+                if not _copies_buffers(program, call):
+                    continue
+                before = first.setdefault(call.module, call)
+                if before is call or not _both_happen(before, call, backward) or call.location in told:
+                    continue
+                told.add(call.location)
+                model = name_of(call.module)
+                yield self.found(
+                    call.location,
+                    f"{model} is called twice before one backward: the second call writes the buffers of rank 0 over "
+                    "those that the first one still needs, which may end in a `RuntimeError`.",
+                    remedy="Give `DistributedDataParallel` `broadcast_buffers=False`, or make one call: "
+                    f"`{model.strip('`') if model.startswith('`') else 'model'}(torch.cat([a, b]))`.",
+                    because=[("the first call", before.location), ("one backward for both", backward.location)],
+                )
+
+
+def _copies_buffers(program: Program, call: Forward) -> bool:
+    """The wrapper surely copies buffers at the begin of this call, and something may need the old ones."""
+    wrapper = call.module
+    if not isinstance(wrapper, Wrapper) or not call.graph or call.training is False or call.buffers is not True:
+        return False
+    copies = [each for each in wrapper.chain if each.kind is WrapperKind.DDP]
+    if not copies or any(each.broadcast_buffers not in (NONE, TRUE) for each in copies):
+        return False
+    # Its backward needs no running statistics, and they are alike on all ranks.
+    core = core_of(wrapper)
+    synced = (core_of(sync.module) for sync in program.events(SyncNorm))
+    return not any(core in program.within(each) or each in program.within(core) for each in synced)
+
+
+def _both_happen(one: Forward, other: Forward, backward: Backward) -> bool:
+    """Both calls surely lie in one graph: a loss may also be of either, or of the one of an earlier round."""
+    sure = backward.when.implies(one.when) and backward.when.implies(other.when)
+    same = [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
+    return sure and same
