@@ -90,6 +90,12 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Discard", "InitGroup", "SyncNorm", "Wrap"), size=7903,
     ),
     RuleCard(
+        code="GPU111", name="batchnorm-not-synced", severity=Severity.INFO, family="wrap",
+        module="gpudoctor_rules.wrap.batchnorm_not_synced",
+        summary="BatchNorm layers take their statistics from a few samples on each GPU.", shows_in_run=True,
+        needs=("Backward", "Forward", "ModeChange", "SyncNorm", "Wrap"), size=6513,
+    ),
+    RuleCard(
         code="GPU113", name="unused-search-always-on", severity=Severity.INFO, family="wrap",
         module="gpudoctor_rules.wrap.unused_search_always_on",
         summary="`find_unused_parameters=True` is written into a program in which nothing needs it.", shows_in_run=True,
@@ -114,6 +120,12 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Forward", "Move", "Wrap"), size=5510,
     ),
     RuleCard(
+        code="GPU117", name="two-forwards-with-buffers", severity=Severity.WARNING, family="wrap",
+        module="gpudoctor_rules.wrap.two_forwards_with_buffers",
+        summary="A wrapped model with buffers is called twice before the backward that goes through both calls.",
+        shows_in_run=True, needs=("Backward", "Forward", "SyncNorm"), size=6078,
+    ),
+    RuleCard(
         code="GPU118", name="nothing-to-train", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.nothing_to_train",
         summary="A module in which nothing is trained is wrapped in `DistributedDataParallel`.", shows_in_run=True,
@@ -126,6 +138,12 @@ CARDS: tuple[RuleCard, ...] = (
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "LoadState", "Lost", "OptimizerStep", "SeedSet", "WeightsDrawn", "Wrap"),
         size=5964,
+    ),
+    RuleCard(
+        code="GPU120", name="optimizer-of-other-parameters", severity=Severity.ERROR, family="wrap",
+        module="gpudoctor_rules.wrap.optimizer_of_other_parameters",
+        summary="The optimizer holds other parameters than those that are trained.", shows_in_run=True,
+        needs=("Backward", "Forward", "MakeOptimizer", "OptimizerStep", "TakeGradient", "Wrap"), size=7486,
     ),
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
@@ -190,6 +208,12 @@ CARDS: tuple[RuleCard, ...] = (
         fix_safety=Safety.SAFE, needs=("Load", "LoadState", "Save"), size=5578,
     ),
     RuleCard(
+        code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",
+        module="gpudoctor_rules.device.visible_devices_set_too_late",
+        summary="`CUDA_VISIBLE_DEVICES` is set after the program has asked for the GPUs.",
+        needs=("CudaStarted", "DeviceUsed", "EnvironmentWrite", "Escape", "Spawn"), size=4488,
+    ),
+    RuleCard(
         code="GPU212", name="layers-in-plain-list", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.layers_in_plain_list",
         summary="Layers are kept in a Python list or dict, where the module does not find them.",
@@ -200,6 +224,12 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.device.super_init_missing",
         summary="A module assigns layers before the constructor of `nn.Module` has run, or without it.",
         fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3135,
+    ),
+    RuleCard(
+        code="GPU216", name="cuda-in-loader-worker", severity=Severity.ERROR, family="device",
+        module="gpudoctor_rules.device.cuda_in_loader_worker",
+        summary="A data set or a collate function uses the GPU in the workers of a loader.",
+        needs=("DeviceUsed", "ItemOnGpu", "SetStartMethod"), size=4811,
     ),
     RuleCard(
         code="GPU301", name="missing-distributed-sampler", severity=Severity.ERROR, family="data",

@@ -311,18 +311,20 @@ def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
     """One batch of a loader."""
     for dataset in loader.dataset or ():
         _look_at_items(m, dataset, loader, node)
-    _look_at_collate(m, loader, node)
+        _look_at_collate(m, dataset, loader, node)
     return tensors.batch(m, loader, m.place(node), m.text(node, 40))
 
 
-def _look_at_collate(m: Interpreter, loader: Loader, node: ast.AST) -> None:
+def _look_at_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether the function that makes batches of items puts them on a device."""
     function = loader.collate
     followed = function is not None and function.all(lambda value: isinstance(value, (Function, Bound, Partial)))
     if function is None or not followed or m.fact(loader, "collated") is not None:
         return
     m.set_fact(loader, "collated", one(TRUE))
-    _, events = m.rehearse(lambda: m.call(function, (m.unknown(node, "items"),), {}, node))
+    getter = m.find_method(dataset, "__getitem__")
+    item = m.rehearse(partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
+    _, events = m.rehearse(lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
     _note_gpu(m, loader, events)
 
 

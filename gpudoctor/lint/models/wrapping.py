@@ -75,7 +75,8 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool) -> Val
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
         model_device=device_of(call.do, inner), group_exists=group_exists(call.do), ids=_items(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
-        static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended, keeps_parameters=call.keywords.get("use_orig_params"),
+        static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
+        keeps_parameters=call.keywords.get("use_orig_params"),
     )  # fmt: skip
     note_wrapped(call.do)
     # Who gets past that constructor has a process group, also where another file made it.

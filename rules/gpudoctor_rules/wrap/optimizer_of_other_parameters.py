@@ -70,7 +70,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.values.base import FALSE, NONE, Value, name_of
 from gpudoctor.lint.values.event import Backward, Event, MakeOptimizer, OptimizerStep, TakeGradient, Wrap
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
@@ -119,8 +119,8 @@ class OptimizerOfOtherParameters(Rule):
             return None
         return self.found(
             made.location,
-            f"{name_of(held, 'the optimizer')} holds the parameters of {_names(held)}, and another model is trained: its "
-            "steps change nothing that is used.",
+            f"{name_of(held, 'the optimizer')} holds the parameters of {_names(held)}, and another model is trained: "
+            "its steps change nothing that is used.",
             remedy=f"Give it the parameters of the model that is trained, {name_of(trained)}, once that is built.",
             because=[
                 ("its parameters are those of this model", next(iter(held.modules)).place),  # type: ignore[attr-defined]

@@ -51,7 +51,7 @@ def test_items_that_are_put_on_a_gpu(paper, item: str, times: int):
 
 def test_batches_that_are_put_on_a_gpu(paper):
     (event,) = paper(LOADER.format(item="x", batch="x.cuda()", collate="together")).events(ItemOnGpu)
-    assert event.location.line == 12
+    assert event.location.line == 11
 
 
 def test_how_workers_are_started(paper):

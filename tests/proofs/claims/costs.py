@@ -62,9 +62,10 @@ def reduces_per_backward(run: Run, count: str) -> Judgement:
 
 @claim
 def broadcasts_per_step(run: Run, count: str) -> Judgement:
-    """From one optimizer step to the next, a rank takes part in this many broadcasts (DDP: its buffers, by type)."""
-    steps = [[line["collectives"].get("broadcast", 0) for line in rank.of("step")] for rank in run.ranks]
-    between = {after - before for rank in steps for before, after in pairwise(rank)}
+    """From one optimizer step to the next, a rank makes this many broadcasts, but for the first (DDP: its buffers)."""
+    totals = [[line["collectives"].get("broadcast", 0) for line in rank.of("step")] for rank in run.ranks]
+    # After its first step DDP tells the other ranks how it has rearranged its buckets.
+    between = {after - before for rank in totals for before, after in pairwise(rank[1:])}
     return between == {int(count)}, f"broadcasts between steps: {sorted(between)}"
 
 
