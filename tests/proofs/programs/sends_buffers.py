@@ -7,7 +7,7 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
@@ -31,7 +31,7 @@ def main():
     data = TensorDataset(torch.randn(64, 8))
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, sampler=sampler)
-    critic = DDP(Critic().to(device), device_ids=[local_rank] if use_cuda else None)
+    critic = DistributedDataParallel(Critic().to(device), device_ids=[local_rank] if use_cuda else None)
     optimizer = torch.optim.Adam(critic.parameters(), lr=1e-3)
     for epoch in range(2):
         sampler.set_epoch(epoch)
