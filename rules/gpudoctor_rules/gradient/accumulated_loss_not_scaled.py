@@ -1,0 +1,125 @@
+"""The losses of several batches are summed into one step and never divided by their number.
+
+## What goes wrong
+
+`backward()` adds to the gradients that are there. A loop that steps only every eight batches, each with a loss that is
+a mean, steps with eight times the gradient of one large batch. SGD goes eight times as far as the learning rate says;
+with Adam, which makes up for a constant factor, the clipping and the weight decay still see the large gradients. No
+error is raised, and when somebody changes the number of batches, the learning rate changes with it.
+
+## Bad
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for i, (x, y) in enumerate(loader):
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Good
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
+    for i, (x, y) in enumerate(loader):
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda()) / 4
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Fix
+
+Divide the loss by the number of batches in a step before `backward()`. Unsafe: a learning rate that was found with the
+large gradients has to be multiplied by that number (with SGD).
+
+## Silent when
+
+It is not certain that the loss is a mean over the batch, as where the model computes it; it is multiplied or divided by
+anything; the gradients are scaled by hand before the step; the gradients of a batch may be cleared or used before the
+next; a framework scales the loss.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation,
+https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Backward, Escape, OptimizerStep, ScaleGradients
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.optim import Optimizer, Parameters
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
+from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+
+class AccumulatedLossNotScaled(Rule):
+    """The losses of several batches are summed into one step and never divided by their number."""
+
+    code = "GPU713"
+    name = "accumulated-loss-not-scaled"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # Who scales gradients by hand may divide there.
+        if program.has(ScaleGradients):
+            return
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            loss = backward.loss
+            if backward.location in told or backward.managed or not isinstance(loss, Tensor) or not loss.mean:
+                continue
+            step = next((each for each in program.events(OptimizerStep) if _sums_for(program, backward, each)), None)
+            if step is None:
+                continue
+            told.add(backward.location)
+            yield self.found(
+                backward.location,
+                f"{name_of(step.optimizer, 'the optimizer')} steps after several of these backwards, and each adds a "
+                "whole mean: the gradient is as many times too large.",
+                remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
+                because=[("the loss is a mean over its batch", loss.place), ("the step", step.location)],
+            )
+
+
+def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool:
+    optimizer = step.optimizer
+    return (
+        isinstance(optimizer, Optimizer)
+        and not optimizer.managed
+        and feeds(program, backward, optimizer)
+        and steps_less_often(program, backward, step)
+        and adds_up(program, backward, step, averaging_wrapper(program, backward))
+        and not any(_gets_at(program, event, optimizer) for event in program.during(backward.loops[-1], Escape))
+    )
+
+
+def _gets_at(program: Program, event: Escape, optimizer: Optimizer) -> bool:
+    """Code that could not be read is handed the gradients, and may scale them."""
+    held = frozenset().union(*(program.within(module) for module in optimizer.modules))
+    return any(isinstance(v, Parameters) or v == optimizer or core_of(v) in held for v in event.values)

@@ -1,0 +1,161 @@
+"""Gradients that DistributedDataParallel has averaged are divided or reduced once more.
+
+## What goes wrong
+
+In `backward()`, `DistributedDataParallel` replaces the gradients of each rank (each process, one for each GPU) by their
+mean over all ranks. Code from before that often does so too. A loss that is divided by the world size makes every
+gradient as many times too small, so that eight GPUs train with an eighth of the learning rate. An `all_reduce` of the
+gradients after `backward()` sends them around a second time: with a division for nothing, and without one they are as
+many times too large. No error is raised.
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / dist.get_world_size()
+        loss.backward()
+        optimizer.step()
+
+## Good
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu))
+        loss.backward()
+        optimizer.step()
+
+## Fix
+
+Leave the averaging to DDP: remove the division of the loss, or the loop over the gradients. A number for the log is
+another tensor: `dist.all_reduce(loss.detach().clone())`. No automatic fix, because the learning rate may make up for
+it.
+
+## Silent when
+
+The loss is multiplied by the world size, which undoes the average on purpose; it was computed from what all ranks have
+gathered, or multiplied and divided by it; the program decides itself in which steps DDP reduces; the model is not
+wrapped, or the reduced gradients are those of another one.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/ddp.html, kubeflow/training-operator#122, neuralmagic/sparseml#135.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.event import Backward, Collective, GradientSync
+from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import averaging_wrapper
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.module import Wrapper
+
+GATHERS = ("all_gather", "all_gather_into_tensor", "gather", "all_to_all", "broadcast")
+
+
+class GradientAveragedTwice(Rule):
+    """Gradients that DistributedDataParallel has averaged are divided or reduced once more."""
+
+    code = "GPU706"
+    name = "gradient-averaged-twice"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # Who says when DDP reduces may well do it himself in between.
+        if not program.world.several_processes or program.has(GradientSync):
+            return
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            wrapper = averaging_wrapper(program, backward)
+            if wrapper is None or backward.managed or backward.location in told:
+                continue
+            for found in (self._divided(program, backward, wrapper), self._reduced(program, backward, wrapper)):
+                if found is not None:
+                    told.add(backward.location)
+                    yield found
+
+    def _divided(self, program: Program, backward: Backward, wrapper: Wrapper) -> Finding | None:
+        """The loss is divided by the number of processes."""
+        loss = backward.loss
+        # A sum over all ranks' samples, or a loss of gathered features, has to be divided.
+        if not isinstance(loss, Tensor) or loss.divided is None or _gathers(program, backward):
+            return None
+        return self.found(
+            backward.location,
+            f"The loss is divided by the world size, and `{wrapper.label}` (DistributedDataParallel) averages the "
+            "gradients over the ranks as well: they are as many times too small.",
+            remedy="Leave the division out of the loss that goes backward.",
+            because=[("divided here", loss.place), ("the model is wrapped here", wrapper.place)],
+        )
+
+    def _reduced(self, program: Program, backward: Backward, wrapper: Wrapper) -> Finding | None:
+        """The gradients are reduced by hand after the backward that reduces them."""
+        parts = program.within(wrapper)
+        for event in program.events(Collective):
+            if event.order < backward.order or event.call not in ("all_reduce", "reduce") or event.group is not None:
+                continue
+            subject = event.subject.only if event.subject is not None else None
+            if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
+                continue
+            owner = core_of(subject.batch_of) if subject.batch_of is not None else None
+            if owner in parts and _behind(event, backward) and not event.when.excludes(backward.when):
+                return self.found(
+                    event.location,
+                    f"`{wrapper.label}` (DistributedDataParallel) has averaged these gradients over the ranks in "
+                    f"`backward()`; this `{event.call}` sends them around once more.",
+                    remedy="Remove the loop over the gradients.",
+                    because=[("averaged here", backward.location), ("the model is wrapped here", wrapper.place)],
+                )
+        return None
+
+
+def _gathers(program: Program, backward: Backward) -> bool:
+    """Something was gathered from all ranks in the same round, before the backward."""
+    return any(
+        event.call in GATHERS and event.order < backward.order and same_round(event, backward)
+        for event in program.events(Collective)
+    )
+
+
+def _behind(event: Collective, backward: Backward) -> bool:
+    """In the same round of the training loop, perhaps in a loop over the parameters."""
+    rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
+    return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
