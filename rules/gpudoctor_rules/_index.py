@@ -451,6 +451,12 @@ CARDS: tuple[RuleCard, ...] = (
         shows_in_run=True, size=6959,
     ),
     RuleCard(
+        code="GPU706", name="gradient-averaged-twice", severity=Severity.WARNING, family="gradient",
+        module="gpudoctor_rules.gradient.gradient_averaged_twice",
+        summary="Gradients that DistributedDataParallel has averaged are divided or reduced once more.",
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync"), size=7422,
+    ),
+    RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
@@ -476,6 +482,12 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.train_mode_not_restored",
         summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
         shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange"), size=7233,
+    ),
+    RuleCard(
+        code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
+        module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
+        summary="The losses of several batches are summed into one step and never divided by their number.",
+        fix_safety=Safety.UNSAFE, shows_in_run=True, size=5336,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
