@@ -229,9 +229,11 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
     with m.store.layer() as layer:
         caught, inner = any(map(_takes_files, handlers)), len(m.contexts)
         m.contexts += ["caught"] if caught else []
+        before = sum(map(len, _ways_out(m)))
         run_block(m, node.body)
         del m.contexts[inner : inner + caught]
-        raised = m.dead
+        # A body that ends with `return` or `break` has not failed.
+        raised = m.dead and sum(map(len, _ways_out(m))) == before
         if not m.dead:
             run_block(m, node.orelse)
         if not m.dead:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.collective_arguments import flaw_of
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.tensors import made
-from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.event import Collective, DestroyGroup, InitGroup, ResultUsed
 from gpudoctor.lint.values.function import Library, Method
@@ -14,26 +19,26 @@ from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
 DISTRIBUTED = Library("torch.distributed")
-# The position of the group among the arguments, and of what is written to.
+# The position of the group among the arguments, that of what is written to, and its name.
 COLLECTIVES = {
-    "all_reduce": (2, 0),
-    "broadcast": (2, 0),
-    "reduce": (3, 0),
-    "all_gather": (2, 0),
-    "gather": (3, 1),
-    "scatter": (3, 0),
-    "reduce_scatter": (3, 0),
-    "all_to_all": (2, 0),
-    "all_gather_into_tensor": (2, 0),
-    "reduce_scatter_tensor": (3, 0),
-    "all_to_all_single": (4, 0),
-    "barrier": (0, -1),
-    "monitored_barrier": (0, -1),
-    "all_gather_object": (2, 0),
-    "gather_object": (3, 1),
-    "broadcast_object_list": (2, 0),
-    "scatter_object_list": (3, 0),
-    "all_reduce_coalesced": (2, 0),
+    "all_reduce": (2, 0, "tensor"),
+    "broadcast": (2, 0, "tensor"),
+    "reduce": (3, 0, "tensor"),
+    "all_gather": (2, 0, "tensor_list"),
+    "gather": (3, 1, "gather_list"),
+    "scatter": (3, 0, "tensor"),
+    "reduce_scatter": (3, 0, "output"),
+    "all_to_all": (2, 0, "output_tensor_list"),
+    "all_gather_into_tensor": (2, 0, "output_tensor"),
+    "reduce_scatter_tensor": (3, 0, "output"),
+    "all_to_all_single": (4, 0, "output"),
+    "barrier": (0, -1, ""),
+    "monitored_barrier": (0, -1, ""),
+    "all_gather_object": (2, 0, "object_list"),
+    "gather_object": (3, 1, "object_gather_list"),
+    "broadcast_object_list": (2, 0, "object_list"),
+    "scatter_object_list": (3, 0, "scatter_object_output_list"),
+    "all_reduce_coalesced": (2, 0, "tensors"),
 }
 
 
@@ -126,29 +131,44 @@ def _backend(call: Call) -> Values:
     return one(Unknown(("backend",), "the backend", call.label, config=True))
 
 
-@MODELS.callable("torch.distributed.new_group", "torch.distributed.new_subgroups", "torch.distributed.split_group")
+@MODELS.callable(
+    "torch.distributed.new_group", "torch.distributed.new_subgroups", "torch.distributed.split_group",
+    "torch.distributed.new_subgroups_by_enumeration",
+)  # fmt: skip
 def _new_group(call: Call) -> Values:
+    members = reduce(or_, (each.depends for each in _members(call)), Dependence.NONE)
     call.emit(
         # A collective itself: also ranks outside the new group must call it.
-        Collective, call="new_group", in_place=False, arguments=tuple(call.keywords), group_exists=group_exists(call.do)
+        Collective, call="new_group", in_place=False, arguments=tuple(call.keywords),
+        group_exists=group_exists(call.do), members=members,
     )  # fmt: skip
-    return one(Group(call.identity(), call.place, call.label))
+    made = one(Group(call.identity(), call.place, call.label))
+    # These give the group of this rank, and all of them.
+    several = "new_subgroups" in call.name
+    return one(TupleOf((made, call.do.new_list([made], call.node, exact=False)))) if several else made
+
+
+def _members(call: Call) -> list[Value]:
+    """Who is in the group; a rank that makes a group for itself alone is left out."""
+    ranks = call.arg(0, "ranks")
+    only = ranks.only if ranks is not None else None
+    items = call.do.known_items(only) if only is not None else None
+    alone = items is not None and len(items) == 1
+    return [] if alone or ranks is None else flat(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
 
 
 @MODELS.callable(*(f"torch.distributed.{name}" for name in COLLECTIVES))
 def _collective(call: Call) -> Values:
     name = call.name.rpartition(".")[2]
-    group_at, target_at = COLLECTIVES[name]
-    target = call.args[target_at] if 0 <= target_at < len(call.args) else next(iter(call.keywords.values()), None)
-    if target_at < 0:
-        target = None
+    group_at, target_at, target_name = COLLECTIVES[name]
+    target = call.arg(target_at, target_name)
     # Without `async_op=True` the call returns None, not the tensor.
     asynchronous = call.is_true(-1, "async_op")
     subject = next((v for v in flat(call.do, list(target or ())) if isinstance(v, Tensor)), None)
     work = Work(call.identity(), call.place, call.label, subject)
     call.emit(
         Collective, call=name, subject=target, group=_group(call, group_at), asynchronous=asynchronous,
-        group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work,
+        group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, name),
     )  # fmt: skip
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:

@@ -413,6 +413,11 @@ class Collective(Event):
     group_exists: bool | None = None
     arguments: tuple[str, ...] = ()
     returned: Value | None = None
+    flaw: str = ""
+    """What is wrong with its arguments: `lacks src`, `in wrong order`, `no tensor`, `list on every rank`, `list on no
+    rank`."""
+    members: Dependence = Dependence.NONE
+    """How far ranks may disagree about who is in the group that is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

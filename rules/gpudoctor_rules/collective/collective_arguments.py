@@ -1,0 +1,129 @@
+"""A collective is called without an argument that it needs, or with one where it does not belong.
+
+## What goes wrong
+
+`broadcast` must know from which rank (process) the tensor comes, `reduce` and `gather` to which one it goes. Without it
+the call ends at once: `ValueError: Must specify global_rank or group_rank`, in older versions `TypeError: broadcast()
+missing 1 required positional argument: 'src'`. `all_gather` takes the list first and the tensor second; the other way
+round it is `TypeError: Invalid function argument. Expected parameter tensor_list of type List[torch.Tensor]`. `gather`
+and `scatter` want their list on one rank only, the one that receives or sends: `ValueError: Argument gather_list must
+NOT be specified on non-destination ranks.` None of this shows while a single process is tested that skips these calls.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    weights = torch.ones(4, device="cuda")
+    dist.broadcast(weights)
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    weights = torch.ones(4, device="cuda")
+    dist.broadcast(weights, src=0)
+    dist.destroy_process_group()
+
+## Fix
+
+None is applied: which rank is meant only the author knows. Mostly it is rank 0.
+
+## Silent when
+
+Arguments come from `*args` or `**kwargs` that cannot be followed; the list is None or empty on all ranks but one; it is
+not known what the arguments are.
+
+## Sources
+
+pytorch/pytorch#25463, pytorch/pytorch#161467, flowersteam/lamorel#19,
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcast; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.event import Collective
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class Remark(NamedTuple):
+    """What a finding says: what happens, and what to write."""
+
+    message: str
+    remedy: str
+
+
+SRC = Remark("does not say which rank it is from: each rank ends with an error here.", "Name the rank: `src=0`.")
+DST = Remark("does not say which rank it is for: each rank ends with an error here.", "Name the rank: `dst=0`.")
+SWAPPED = Remark(
+    "is given its tensor first: it wants the list that is filled first, and what this rank gives second.",
+    "Swap the two arguments.",
+)
+NO_TENSOR = Remark(
+    "is given something that is no tensor: each rank ends with `TypeError` here.",
+    "Put it into a tensor on the GPU first, as `torch.tensor(value, device=...)`, and read the result from that.",
+)
+EVERYWHERE = Remark(
+    "is given its list on every rank: all ranks but the one that it is for end with `must NOT be specified`.",
+    "Hand over the list on that rank alone: `values if dist.get_rank() == 0 else None`.",
+)
+NOWHERE = Remark(
+    "is given no list on any rank: the one rank that needs it ends with `must be specified`, the others wait for it.",
+    "Hand over a list on that rank, and None on the others.",
+)
+REMARKS = {"lacks src": SRC, "lacks dst": DST, "in wrong order": SWAPPED, "no tensor": NO_TENSOR}
+BY_RANK = {"list on every rank": EVERYWHERE, "list on no rank": NOWHERE}
+"""Mistakes only where all ranks come by."""
+
+
+class CollectiveArguments(Rule):
+    """A collective is called without an argument that it needs, or with one where it does not belong."""
+
+    code = "GPU514"
+    name = "collective-arguments"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            remark = _remark(program, event)
+            if remark is None or event.location in told:
+                continue
+            told.add(event.location)
+            yield self.found(
+                at=event.location,
+                message=f"`{event.call}` {remark.message}",
+                remedy=remark.remedy,
+                because=[("called from here", call) for call in event.way.calls[-1:]],
+            )
+
+
+def _remark(program: Program, event: Collective) -> Remark | None:
+    if not event.flaw:
+        return None
+    if event.flaw in BY_RANK:
+        # In a group of its own, or with another rank named, somebody else may have the list.
+        return BY_RANK[event.flaw] if event.group is None and program.by_every_rank(event) else None
+    missing = event.flaw.removeprefix("lacks ")
+    remark = Remark(f"lacks `{missing}`: each rank ends with `TypeError` here.", f"Hand over `{missing}` as well.")
+    return REMARKS.get(event.flaw, remark)

@@ -1,0 +1,118 @@
+"""A new process group is made in each round of a loop.
+
+## What goes wrong
+
+`dist.new_group()` is no cheap handle: all ranks (processes) meet, connect to each other and, with NCCL, set up a
+communicator that holds buffers on the GPU. Groups live until the process ends or they are destroyed, so that each round
+takes longer and memory grows, until there are no more file descriptors or no more GPU memory. For a small sum in each
+step the group costs more than the sum.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total = loss.detach().clone()
+        dist.all_reduce(total, op=dist.ReduceOp.AVG, group=dist.new_group())
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    group = dist.new_group()
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total = loss.detach().clone()
+        dist.all_reduce(total, op=dist.ReduceOp.AVG, group=group)
+
+## Fix
+
+Make the group once, before the loop, and keep it. The group of all ranks need not be made at all: it is the default.
+No automatic fix.
+
+## Silent when
+
+The loop is no loop of training or evaluation, as one that makes a group for each part of a node; the group is made
+under a test, as a cache that is empty at first.
+
+## Sources
+
+NVIDIA/Megatron-LM#6897, NVIDIA/nccl#604, https://docs.pytorch.org/docs/stable/distributed.html#groups; run on two
+CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import in_every_round, trains
+from gpudoctor.lint.values.event import Collective, Loop
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class GroupMadeInLoop(Rule):
+    """A new process group is made in each round of a loop."""
+
+    code = "GPU515"
+    name = "group-made-in-loop"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            if event.call != "new_group" or event.location in told:
+                continue
+            loop = _working_loop(program, event)
+            if loop is not None:
+                told.add(event.location)
+                yield self.found(
+                    at=event.location,
+                    message="A new process group is made in each round of this loop: all ranks meet to connect, and "
+                    "every group stays, with its memory.",
+                    remedy="Make it once, before the loop, and use it again; the group of all ranks is there already.",
+                    because=[("each round of this loop makes one", loop.location)],
+                )
+
+
+def _working_loop(program: Program, event: Collective) -> Loop | None:
+    """The innermost loop that trains or goes over batches, where each of its rounds makes a group."""
+    # Loops inside of it only make several groups in one go.
+    working = (loop for loop in reversed(event.loops) if loop.repeats and _works(program, loop))
+    return next((loop for loop in working if in_every_round(program, event, loop)), None)
+
+
+def _works(program: Program, loop: Loop) -> bool:
+    return loop.over is not None or trains(program, loop)

@@ -1,0 +1,114 @@
+"""A process group is made by its members only, or by each rank with other members.
+
+## What goes wrong
+
+`dist.new_group(ranks)` must be called by every rank (every process of the job), in the same order and with the same
+ranks, also by those that are not to be members. Inside `if rank in ranks:` only the members call it, and wait until the
+others come: the job stands still until a timeout (`Timed out after 1801 seconds waiting for clients`). Where each rank
+hands over the members of its own group only, the ranks of different groups meet under one name: the job hangs or
+connects the wrong ranks.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    ranks = [0, 1]
+    if dist.get_rank() in ranks:
+        group = dist.new_group(ranks)
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    ranks = [0, 1]
+    group = dist.new_group(ranks)
+    if dist.get_rank() in ranks:
+        dist.barrier(group=group)
+    dist.destroy_process_group()
+
+## Fix
+
+Let all ranks make all groups, in one loop over lists that are the same everywhere, and let each keep the one that it
+is in. Equal groups of neighbours: `dist.new_subgroups(group_size)`. No automatic fix.
+
+## Silent when
+
+The other ranks call it on their side of the test as well; `use_local_synchronization=True` is given, which asks the
+members alone; a rank makes a group for itself alone; the members are not known.
+
+## Sources
+
+pytorch/pytorch#25390, pytorch/pytorch#38375, pytorch/pytorch#130102,
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_group; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.values.event import Collective
+from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._sides import reached_alone, story
+
+AMONG_MEMBERS = "use_local_synchronization"
+
+
+class GroupMadeOnSomeRanks(Rule):
+    """A process group is made by its members only, or by each rank with other members."""
+
+    code = "GPU508"
+    name = "group-made-on-some-ranks"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        making = [event for event in program.events(Collective) if _is_for_all(event)]
+        told: set[Location] = set()
+        for place, events in reached_alone(making, _kind):
+            told.add(place)
+            yield self.found(
+                at=place,
+                message=f"`new_group` is called by {who(events[0])}. Every rank must call it, also those that are not "
+                "to be members: the members wait for them, and they never come.",
+                remedy="Make the group on all ranks, outside of the test, and use it only where the rank is a member.",
+                because=story(events),
+            )
+        for event in making:
+            if _names_own_members(event) and event.location not in told:
+                told.add(event.location)
+                yield self.found(
+                    at=event.location,
+                    message="Each rank calls `new_group` with members that depend on its own rank. All ranks must make "
+                    "the same groups in the same order: as it is, different groups meet under one name.",
+                    remedy="Loop over the members of all groups on all ranks, and keep the group that this rank is in.",
+                    because=[("called from here", call) for call in event.way.calls[-2:]],
+                )
+
+
+def _is_for_all(event: Collective) -> bool:
+    return event.call == "new_group" and AMONG_MEMBERS not in event.arguments
+
+
+def _names_own_members(event: Collective) -> bool:
+    # What unread code makes of a rank may be the same list everywhere.
+    return bool(event.members & Dependence.RANK) and not event.members & Dependence.UNREAD
+
+
+def _kind(event: Collective) -> Hashable:
+    return event.call
