@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.models.api import Call
-from gpudoctor.lint.values.base import NONE, Const
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.models.api import Call
 
 # Required arguments by position; after a bar, the name that newer versions take instead.
 REQUIRED = {
@@ -35,8 +39,8 @@ def flaw_of(call: Call, name: str) -> str:
     if call.open_ended:
         return ""
     for index, names in enumerate(REQUIRED.get(name, ())):
-        given = (call.arg(index, names.partition("|")[0]), call.keywords.get(names.rpartition("|")[2]))
-        if all(values is None or values.only == NONE for values in given):
+        # An attribute that is None here may be filled by code that was not followed.
+        if call.arg(index, names.partition("|")[0]) is None and names.rpartition("|")[2] not in call.keywords:
             return f"lacks {names.partition('|')[0]}"
     first = call.args[0] if call.args else None
     if name in FIRST_A_LIST and first is not None and first.all(_is_no_list):
@@ -50,7 +54,7 @@ def _uneven(call: Call, name: str) -> str:
     if name not in ON_ONE_RANK:
         return ""
     given = call.arg(1, ON_ONE_RANK[name])
-    if given is None or given.only == NONE:
+    if given is None:
         return "list on no rank"
     # `lst if rank == 0 else None`, or an empty list on the others, is how it should be.
     return "list on every rank" if given.all(lambda value: _is_full(call, value)) else ""
