@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.models.marks import put_back
 from gpudoctor.lint.models.states import is_loaded
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
@@ -289,6 +290,7 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
         else:
             _add_more(m, value, new)
     elif isinstance(value, ListOf):
+        put_back(m, value)
         items = known_items(m, value)
         if (
             items is not None

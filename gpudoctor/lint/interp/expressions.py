@@ -17,6 +17,7 @@ from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, NONE_SET, Exit, one
 from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
+from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.tensors import agreed
 from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
@@ -142,10 +143,11 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     """An unknown number that inherits what its operands depend on."""
     config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
     shards = frozenset().union(*(v.shards for v in (left, right) if isinstance(v, (Unknown, Tensor))))
-    return Unknown(
+    made = Unknown(
         (type(op).__name__, left, right), "computed", label, left.depends | right.depends, config, frozenset(shards),
         times=scaled_by(op, left, right),
     )  # fmt: skip
+    return after_operator(op, right, made) if shards else made
 
 
 def _is_text(value: Value) -> bool:

@@ -14,6 +14,7 @@ from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
 from gpudoctor.lint.models.averages import of_arithmetic, operator_of
 from gpudoctor.lint.models.lookups import member_named_by
+from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
@@ -403,6 +404,8 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     result = tensors.combined(m, values, m.place(node), m.text(node, 40))
     if isinstance(node, ast.Compare):
         return one(tensors.without_graph(result))
+    if isinstance(node, (ast.BinOp, ast.AugAssign)):
+        result = after_operator(node.op, values[-1], result)
     arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
     if arithmetic:
         result = of_arithmetic(m, result, values, operator_of(node), m.place(node))

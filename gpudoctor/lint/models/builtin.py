@@ -15,10 +15,12 @@ from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import HostSync, Iterate, LeaveLoop, RankTextUsed, ReadFile, Save
+from gpudoctor.lint.values.function import Library
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
 
+BUILTINS = Library("builtins")
 FIELD = re.compile(r"\{(\w+(?:\.\w+)+)")
 """A field of a format that asks for an attribute."""
 
@@ -93,7 +95,9 @@ def _print(call: Call) -> Values:
     for values in call.args:
         note_printed(call.do, values, call.place)
     # A mean over one rank's share that is shown as if it were the whole.
-    report(call.do, "print", call.args, call.place)
+    # `builtins.print = print` of a function that is mute on all ranks but one, as torchvision's references do.
+    replaced = call.do.fact(BUILTINS, "print") is not None
+    report(call.do, "log" if replaced else "print", call.args, call.place)
     return one(NONE)
 
 
@@ -146,7 +150,7 @@ def _trange(call: Call) -> Values:
 @MODELS.method(Enumerated)
 def _bar_method(call: Call) -> Values:
     """`pbar.set_postfix(loss=…)` and its kind."""
-    report(call.do, "print", (*call.args, *call.keywords.values()), call.place)
+    report(call.do, "bar", (*call.args, *call.keywords.values()), call.place)
     for values in (*call.args, *call.keywords.values()):
         note_printed(call.do, values, call.place)
     return one(call.receiver) if call.name == "__enter__" and call.receiver else one(NONE)

@@ -9,6 +9,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, leaves, one
 from gpudoctor.lint.models.averages import SCALING, of_arithmetic
 from gpudoctor.lint.models.devices import moved_to, use
+from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
 from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
@@ -130,7 +131,8 @@ def part_of(
 def as_reduced(do: Interpreter, tensor: Tensor) -> Tensor:
     """The tensor with what a collective has made of it, the same on all ranks; else with what was written into it."""
     if is_reduced(do, tensor):
-        return replace(tensor, shards=frozenset(), dependence=Dependence.NONE)
+        marks = marks_of(do, tensor)
+        return replace(tensor, shards=marks, dependence=depends_on(marks))
     # `counts[0] += hits.sum()`: the counts of a rank are those of its share.
     written = do.fact(tensor, "written")
     if written is None:
@@ -284,7 +286,9 @@ def _attribute(call: Call) -> Values:
 
 def _without_graph(call: Call, tensor: Tensor) -> Tensor:
     plain = as_reduced(call.do, tensor)
-    return replace(plain, identity=call.identity(), place=call.place, forwards=frozenset(), graph=False, part=False)
+    bare = replace(plain, identity=call.identity(), place=call.place, forwards=frozenset(), graph=False, part=False)
+    note_view(call.do, bare, tensor)
+    return bare
 
 
 @MODELS.method(Tensor, "detach", "clone", "detach_")
@@ -293,8 +297,14 @@ def _detach(call: Call) -> Values:
     assert isinstance(tensor, Tensor)
     # A clone keeps its graph, which is why it leaks where detach would not.
     if call.name == "clone":
-        return one(combined(call.do, [tensor], call.place, tensor.label))
+        return one(_copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label)))
     return one(_without_graph(call, tensor))
+
+
+def _copied(do: Interpreter, tensor: Tensor, copy: Value) -> Value:
+    """A copy is a mean of the same batch, unless that was scaled meanwhile."""
+    mean = tensor.mean and do.fact(tensor, "scaled") is None and not is_reduced(do, tensor)
+    return replace(copy, mean=mean) if mean and isinstance(copy, Tensor) else copy
 
 
 @MODELS.method(Tensor, "pin_memory")
@@ -322,7 +332,7 @@ def _move(call: Call) -> Values:
     # Copies to pageable memory block the host, as `.item()` does.
     if call.name == "cpu" and not _is_cpu(tensor.device):
         call.emit(HostSync, call="cpu", subject=tensor)
-    moved = combined(call.do, [tensor], call.place, tensor.label)
+    moved = _copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label))
     assert isinstance(moved, Tensor)
     device = (
         moved.device if devices is None else (devices.only or Unknown(("device", devices), "one of several devices"))
@@ -426,8 +436,10 @@ def _method(call: Call) -> Values:
         changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)
         if call.name in SCALING:
             call.do.set_fact(tensor, "scaled in place", one(changed))
+        note_in_place(call.do, tensor, call.name)
         return one(tensor)
     result = of_extent(of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name))
+    result = after_operation(call.name, operands, result)
     if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
         result = replace(result, mean=True)
     return one(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)

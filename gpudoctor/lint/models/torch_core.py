@@ -6,6 +6,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.averages import of_arithmetic
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
+from gpudoctor.lint.models.marks import after_operation
 from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces, takes_mean
 from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
@@ -68,9 +69,17 @@ def _factory(call: Call) -> Values:
         made(
             call.do, call.place, call.label, TensorOrigin.FACTORY,
             device=device or Unknown(("device", devices), "one of several devices"), graph=grad, shards=shards,
-            dependence=depends,
+            dependence=depends, mean=_is_mean(given),
         )
     )  # fmt: skip
+
+
+def _is_mean(given: list[Value]) -> bool:
+    """`torch.tensor(loss.item())`: the mean that a loss was."""
+    first = given[0] if given else None
+    key = first.key if isinstance(first, Unknown) else None
+    source = key[1] if isinstance(key, tuple) and key[0] == "number of" else None
+    return isinstance(source, Tensor) and source.mean and len(given) == 1
 
 
 @MODELS.callable("torch.*")
@@ -88,7 +97,8 @@ def _operation(call: Call) -> Values:
             return one(without_graph(result))
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
         mean = whole and takes_mean(call.keywords.get("reduction"))
-        return one(as_loss(of_extent(result, extent_by(call, last)), last, whole, mean))
+        result = after_operation(last, given, of_extent(result, extent_by(call, last)))
+        return one(as_loss(result, last, whole, mean))
     depends = Dependence.NONE
     for value in given:
         depends |= value.depends

@@ -9,6 +9,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.collective_arguments import flaw_of
 from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.marks import mark_result
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
@@ -173,6 +174,7 @@ def _collective(call: Call) -> Values:
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:
         _make_whole(call, target)
+        mark_result(call, name, target)
     call.do.set_fact(work, "call", one(Const(name)))
     call.do.set_fact(work, "asynchronous", one(TRUE if asynchronous else FALSE))
     return one(work)
@@ -188,7 +190,8 @@ def _make_whole(call: Call, target: Values) -> None:
     """What all ranks wrote together is the same on all of them."""
     for value in target:
         if isinstance(value, Tensor):
-            call.do.set_fact(value, "reduced", one(TRUE))
+            for each in (value, *(call.do.fact(value, "memory") or ())):
+                call.do.set_fact(each, "reduced", one(TRUE))
         elif isinstance(value, ListOf):
             for each in flat(call.do, [value]):
                 if isinstance(each, Tensor):

@@ -516,7 +516,7 @@ class StartLogger(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Event):
-    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `compare`."""
+    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
 
     how: str
     value: Value

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Made, Value
+from gpudoctor.lint.values.base import Made, Value, Values
 from gpudoctor.record import dataclass, field
 
 
@@ -31,6 +31,25 @@ class Extent(enum.Enum):
     NUMBER = "a single number"
     EACH_GPU = "one number for each GPU"
     """What `DataParallel` gathers where the forward returned a single number."""
+
+
+class MarkKind(enum.Enum):
+    """What a collective has made of a tensor."""
+
+    SUM = "the sum of what are averages of each rank"
+    ON_ONE_RANK = "complete on one rank only"
+    WITHOUT_GRAPH = "gathered, and cut off from the graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(Value):
+    """What a collective left in a tensor, at `place`; it lies among the shards of all that is computed from that."""
+
+    kind: MarkKind
+    place: Location
+    label: str = field(default="", compare=False)
+    rank: Values | None = field(default=None, compare=False)
+    """Where it is complete, for what is so on one rank only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,0 +1,111 @@
+"""A loss is computed from gathered tensors through which no gradient flows.
+
+## What goes wrong
+
+`dist.all_gather` copies numbers: what it fills has no graph, whatever graph the tensor had that was handed in. For a
+contrastive loss over the features of all ranks (processes, one for each GPU) every gathered feature is a constant, also
+those that this rank has computed itself. Training goes on without an error, with half of the gradient missing, and is
+worse than on one GPU. Where nothing else leads to the model it ends with `element 0 of tensors does not require grad
+and does not have a grad_fn`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4).cuda(), device_ids=[gpu])
+    features = model(torch.randn(16, 8, device="cuda"))
+    gathered = [torch.zeros_like(features) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, features)
+    similarity = features @ torch.cat(gathered).t()
+    loss = nn.functional.cross_entropy(similarity, torch.arange(16, device="cuda"))
+    loss.backward()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4).cuda(), device_ids=[gpu])
+    features = model(torch.randn(16, 8, device="cuda"))
+    gathered = [torch.zeros_like(features) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, features)
+    gathered[dist.get_rank()] = features
+    similarity = features @ torch.cat(gathered).t()
+    loss = nn.functional.cross_entropy(similarity, torch.arange(16, device="cuda"))
+    loss.backward()
+
+## Fix
+
+Put the rank's own tensor back into the list, `gathered[dist.get_rank()] = features`, or gather with a function that
+passes gradients on: `torch.distributed.nn.functional.all_gather`, or an `autograd.Function` of your own. Which of them
+is meant changes the gradient, so nothing is applied.
+
+## Silent when
+
+An item of the list is set after the gathering, or the own tensor is joined to it; the gathering happens under `no_grad`
+or what is gathered has no graph, as keys, targets and metrics; it is not known whether it has one.
+
+## Sources
+
+HobbitLong/SupContrast#26, vturrisi/solo-learn#258, mlfoundations/open_clip#616, facebookresearch/SLIP#31; run on two
+CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Backward
+from gpudoctor.lint.values.tensor import Mark, MarkKind, Tensor
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class GatherCutsGradient(Rule):
+    """A loss is computed from gathered tensors through which no gradient flows."""
+
+    code = "GPU507"
+    name = "gather-cuts-gradient"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for event in program.events(Backward):
+            for mark in sorted(_cut(event), key=lambda each: each.place):
+                if mark.place in told:
+                    continue
+                told.add(mark.place)
+                yield self.found(
+                    at=mark.place,
+                    message=f"What is gathered here has no graph: in the loss, {name_of(mark, 'it')} counts as a "
+                    "constant on every rank, and the gradient that should flow through it is missing.",
+                    remedy="Put the rank's own tensor back in its place, `gathered[dist.get_rank()] = ...`, or gather "
+                    "with `torch.distributed.nn.functional.all_gather`.",
+                    because=[("the loss that is made of it goes backward here", event.location)],
+                )
+
+
+def _cut(event: Backward) -> list[Mark]:
+    shards = event.loss.shards if isinstance(event.loss, Tensor) else frozenset()
+    return [mark for mark in shards if isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH]

@@ -1,0 +1,106 @@
+"""The result of `reduce` is used on ranks that never get it.
+
+## What goes wrong
+
+`dist.reduce(x, dst=0)` puts the sum into the tensor of rank 0 only. A rank is one process, one for each GPU. On the
+others the tensor holds what it held before, or a part of the sum on its way: no error is raised, and each rank goes on
+with another number. What is printed is wrong on all ranks but one, and decisions that follow from it fall apart.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    loss = torch.rand(1, device="cuda")
+    dist.reduce(loss, dst=0)
+    print("loss", loss.item() / dist.get_world_size())
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    loss = torch.rand(1, device="cuda")
+    dist.reduce(loss, dst=0)
+    if dist.get_rank() == 0:
+        print("loss", loss.item() / dist.get_world_size())
+    dist.destroy_process_group()
+
+## Fix
+
+Show it on that rank only, or give the sum to all ranks with `dist.all_reduce(x)`. No automatic fix: the second costs
+twice the traffic, and only the author knows who needs the number.
+
+## Silent when
+
+Only some ranks get there; the text says which rank speaks; the result was broadcast since; it goes to a logger or a
+progress bar, which may be muted on the other ranks.
+
+## Sources
+
+sanderwood/bgpt#5, https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.reduce; run on two CPU ranks
+with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import Const
+from gpudoctor.lint.values.event import Report
+from gpudoctor.lint.values.tensor import Mark, MarkKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class ReducedValueOffDestination(Rule):
+    """The result of `reduce` is used on ranks that never get it."""
+
+    code = "GPU505"
+    name = "reduced-value-off-destination"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for report in program.events(Report):
+            mark = _on_one_rank(report)
+            # "rank 3: 0.91" says whose number it is, and loggers are often mute on the other ranks.
+            if mark is None or report.how != "print" or report.depends & Dependence.RANK:
+                continue
+            if not program.by_every_rank(report) or mark.place in told:
+                continue
+            told.add(mark.place)
+            yield self.found(
+                at=report.location,
+                message=f"Every rank shows this, but `reduce` gave the sum to {_destination(mark)} alone: the others "
+                "show what their tensor held before, or a part of the sum.",
+                remedy="Show it on that rank only, or let `dist.all_reduce` give the sum to all ranks.",
+                because=[("it is reduced here", mark.place)],
+            )
+
+
+def _on_one_rank(report: Report) -> Mark | None:
+    marks = (mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.ON_ONE_RANK)
+    return min(marks, key=lambda mark: mark.place, default=None)
+
+
+def _destination(mark: Mark) -> str:
+    only = mark.rank.only if mark.rank is not None else None
+    return f"rank {only.value}" if isinstance(only, Const) and isinstance(only.value, int) else "one rank"

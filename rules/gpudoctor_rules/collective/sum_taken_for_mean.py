@@ -1,0 +1,113 @@
+"""A loss is added up over the ranks and shown as if it were the mean.
+
+## What goes wrong
+
+`all_reduce` adds, unless it is told otherwise. A loss is the mean over the batch of one rank (one process, one for each
+GPU), so that after `dist.all_reduce(loss)` it is as many times too large as there are ranks. The curve has the right
+form and the wrong height: runs on different numbers of GPUs cannot be compared, and a threshold such as `loss < 0.1`
+means something else on each machine.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 2).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        x, y = torch.randn(4, 8, device="cuda"), torch.randint(2, (4,), device="cuda")
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    total = loss.detach()
+    dist.all_reduce(total)
+    print("loss", total.item())
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 2).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        x, y = torch.randn(4, 8, device="cuda"), torch.randint(2, (4,), device="cuda")
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    mean = loss.detach()
+    dist.all_reduce(mean)
+    print("loss", mean.item() / dist.get_world_size())
+
+## Fix
+
+Divide by `dist.get_world_size()` after the reduction, or let NCCL do it: `op=dist.ReduceOp.AVG`. No automatic fix.
+
+## Silent when
+
+It is divided or multiplied by anything before it is shown, but for the number of batches; the operation is not the
+sum; what is reduced is a count, a sum over the batch (`reduction="sum"`), or anything that is not surely a mean.
+
+## Sources
+
+sanderwood/bgpt#5, ultralytics/ultralytics#18616,
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.ReduceOp; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Report
+from gpudoctor.lint.values.tensor import Mark, MarkKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SumTakenForMean(Rule):
+    """A loss is added up over the ranks and shown as if it were the mean."""
+
+    code = "GPU506"
+    name = "sum-taken-for-mean"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for report in program.events(Report):
+            for mark in sorted(_sums(report), key=lambda each: each.place):
+                if mark.place in told:
+                    continue
+                told.add(mark.place)
+                yield self.found(
+                    at=mark.place,
+                    message=f"{name_of(mark, 'this')} is the mean of this rank's batch. Added up over the ranks and "
+                    "never divided, it is shown as many times too large as there are ranks.",
+                    remedy="Divide by `dist.get_world_size()` afterwards, or reduce with `op=dist.ReduceOp.AVG`.",
+                    because=[("it is shown here", report.location)],
+                )
+
+
+def _sums(report: Report) -> list[Mark]:
+    return [mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.SUM]
