@@ -32,7 +32,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
-ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance)
+ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
 CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 

@@ -48,12 +48,17 @@ def _expression(m: Interpreter, node: ast.Expr) -> None:
     values = m.evaluate(node.value)
     if isinstance(node.value, ast.Call) and not m.dead:
         # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
-        dropped = [value for value in values.given(m.path) if isinstance(value, Made)]
+        dropped = [value for value in values.given(m.path) if isinstance(value, Made) or _is_of_all_ranks(value)]
         if dropped:
             _note_dropped(m, node.value, dropped)
 
 
-def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Made]) -> None:
+def _is_of_all_ranks(value: Value) -> bool:
+    """What a collective of another library returned."""
+    return isinstance(value, Unknown) and value.escaped_from in ("horovod", "torch.gather")
+
+
+def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Value]) -> None:
     receiver = m.last_receiver(call)
     name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
     for value in dropped:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.tensor import Tensor
@@ -70,3 +72,44 @@ def _is_no_list(value: object) -> bool:
 
 def _is_no_tensor(value: object) -> bool:
     return isinstance(value, (ListOf, TupleOf, DictOf)) or (isinstance(value, Const) and value.value is not None)
+
+
+SHARING = frozenset(
+    """
+    detach view view_as reshape flatten squeeze unsqueeze contiguous to cuda cpu float half double bfloat16 long int
+    type t permute transpose expand requires_grad_
+    """.split()
+)
+"""Methods whose result may share its memory with the tensor."""
+COPYING = frozenset(
+    """
+    clone sum mean max min add sub mul div norm sqrt pow exp log abs tensor stack cat copy
+    """.split()
+)
+"""Methods and functions that always make a tensor of their own."""
+
+
+def writes_into_copy(call: Call, index: int, name: str) -> bool:
+    """What is written to was made in this very argument, from numbers of this rank, so that nobody else gets it."""
+    if not isinstance(call.node, ast.Call):
+        return False
+    named = {keyword.arg: keyword.value for keyword in call.node.keywords}
+    node = named.get(name) or (call.node.args[index] if 0 <= index < len(call.node.args) else None)
+    given = call.arg(index, name)
+    only = given.only if given is not None else None
+    # A helper of the project may keep what it returns: then the tensor comes from another place.
+    if not isinstance(node, (ast.Call, ast.BinOp)) or not isinstance(only, Tensor) or only.place != call.do.place(node):
+        return False
+    # A zero that is reduced is a barrier or a rehearsal, and nobody wants it back.
+    return _is_copied(node) and bool(only.dependence & Dependence.LOCAL or only.shards or only.mean)
+
+
+def _is_copied(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return True
+    function = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in SHARING:
+        return _is_copied(function.value)
+    return function.attr in COPYING

@@ -187,12 +187,15 @@ def _horovod_size(call: Call) -> Values:
 
 def _horovod_collective(call: Call) -> Values:
     name = call.name.rpartition(".")[2]
-    call.emit(Collective, call=name, by="horovod", subject=call.arg(0, "tensor"), in_place=name.endswith("_"))
+    result = Unknown((call.name, call.identity()), "a value from all ranks", call.label, escaped_from="horovod")
+    call.emit(
+        Collective, call=name, by="horovod", subject=call.arg(0, "tensor"), in_place=name.endswith("_"), returned=result
+    )  # fmt: skip
     given = [value for value in flat(call.do, call.all_values()) if isinstance(value, Tensor)]
     # horovod names in-place collectives with a trailing underscore, as torch does operations.
     for value in given if name.endswith("_") else ():
         call.do.set_fact(value, "reduced", one(TRUE))
-    return one(Unknown((call.name, call.identity()), "a value from all ranks", call.label, escaped_from="horovod"))
+    return one(result)
 
 
 SPECIAL = {
@@ -306,10 +309,11 @@ def _engine_backward(call: Call) -> Values:
 def _gather(call: Call) -> Values:
     managed = call.receiver
     assert isinstance(managed, Managed)
-    call.emit(Collective, call=call.name, by=managed.framework, subject=call.arg(0, "tensor"), in_place=False)
-    result = one(
-        Unknown((call.name, call.identity()), "values from all ranks", call.label, escaped_from="torch.gather")
-    )
+    made = Unknown((call.name, call.identity()), "values from all ranks", call.label, escaped_from="torch.gather")
+    call.emit(
+        Collective, call=call.name, by=managed.framework, subject=call.arg(0, "tensor"), in_place=False, returned=made
+    )  # fmt: skip
+    result = one(made)
     given = call.args[0].only if call.args else None
     # `gather_for_metrics((preds, labels))` gives back as many as it got.
     items = call.do.known_items(given) if isinstance(given, TupleOf) else None

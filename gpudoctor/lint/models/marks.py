@@ -152,4 +152,3 @@ def note_in_place(do: Interpreter, tensor: Tensor, name: str) -> None:
         if do.fact(each, "marks") is not None:
             kept = [mark for mark in marks_of(do, each) if isinstance(mark, Mark) and mark.kind is not MarkKind.SUM]
             set_marks(do, each, kept)
-

@@ -10,6 +10,7 @@ from gpudoctor.lint.models.api import MODELS, Call, Interpreter, leaves, one
 from gpudoctor.lint.models.averages import SCALING, of_arithmetic
 from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
+from gpudoctor.lint.models.pending import note_pending
 from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
@@ -128,9 +129,11 @@ def part_of(
     )  # fmt: skip
 
 
-def as_reduced(do: Interpreter, tensor: Tensor) -> Tensor:
+def as_reduced(do: Interpreter, tensor: Tensor, read_at: Location | None = None) -> Tensor:
     """The tensor with what a collective has made of it, the same on all ranks; else with what was written into it."""
     if is_reduced(do, tensor):
+        if read_at is not None:
+            note_pending(do, tensor, read_at)
         marks = marks_of(do, tensor)
         return replace(tensor, shards=marks, dependence=depends_on(marks))
     # `counts[0] += hits.sum()`: the counts of a rank are those of its share.
@@ -185,7 +188,7 @@ def combined(
     for value in values:
         # Unknown operands count: a number from `.item()` still carries its rank's share.
         if isinstance(value, (Tensor, Unknown)):
-            seen = as_reduced(do, value) if isinstance(value, Tensor) else value
+            seen = as_reduced(do, value, place) if isinstance(value, Tensor) else value
             depends |= seen.dependence
             shards = shards | seen.shards if shards else seen.shards
     first = tensors[0]
@@ -348,7 +351,7 @@ def _to_host(call: Call) -> Values:
     if not _is_cpu(tensor.device):
         call.emit(HostSync, call=call.name, subject=tensor)
     # After an all-reduce the number speaks for all ranks and may be shown.
-    seen = as_reduced(call.do, tensor)
+    seen = as_reduced(call.do, tensor, call.place)
     key, why = ("number of", tensor), "a number computed on the GPU"
     return one(Unknown(key, why, call.label, seen.dependence, False, seen.shards))
 

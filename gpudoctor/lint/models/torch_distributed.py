@@ -7,12 +7,14 @@ from operator import or_
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
-from gpudoctor.lint.models.collective_arguments import flaw_of
+from gpudoctor.lint.models.collective_arguments import flaw_of, writes_into_copy
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.marks import mark_result
+from gpudoctor.lint.models.pending import WAITING, begin_work, end_work
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
+from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Collective, DestroyGroup, InitGroup, ResultUsed
 from gpudoctor.lint.values.function import Library, Method
 from gpudoctor.lint.values.group import Group, Work
@@ -167,17 +169,29 @@ def _collective(call: Call) -> Values:
     asynchronous = call.is_true(-1, "async_op")
     subject = next((v for v in flat(call.do, list(target or ())) if isinstance(v, Tensor)), None)
     work = Work(call.identity(), call.place, call.label, subject)
+    group = _group(call, group_at)
     call.emit(
-        Collective, call=name, subject=target, group=_group(call, group_at), asynchronous=asynchronous,
+        Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, name),
+        on_cpu=() if "object" in name else tuple(filter(_lies_on_cpu, call.sure_values())),
+        temporary=writes_into_copy(call, target_at, target_name),
     )  # fmt: skip
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:
         _make_whole(call, target)
         mark_result(call, name, target)
+    if asynchronous:
+        begin_work(call, name, work, flat(call.do, list(target or ())))
+    elif group is None:
+        # Ranks that have met have done what they began before.
+        end_work(call, None)
     call.do.set_fact(work, "call", one(Const(name)))
     call.do.set_fact(work, "asynchronous", one(TRUE if asynchronous else FALSE))
     return one(work)
+
+
+def _lies_on_cpu(value: Value) -> bool:
+    return isinstance(value, Tensor) and isinstance(value.device, Device) and value.device.is_cpu
 
 
 def _group(call: Call, index: int) -> Values | None:
@@ -220,7 +234,8 @@ def _work_attribute(call: Call) -> Values:
     asynchronous = call.do.fact(work, "asynchronous")
     # Only an asynchronous call returns something that has `wait`.
     is_handle = asynchronous is not None and asynchronous.only == TRUE
-    if is_handle and name in ("wait", "is_completed", "get_future", "result", "is_success", "synchronize"):
+    if is_handle and name in WAITING:
+        end_work(call, work)
         return one(Method(work, name))
     _note_use(call, work, f"asked for its `.{name}`")
     return one(Method(work, name))
@@ -267,16 +282,17 @@ def _functional(call: Call) -> Values:
     if name[:1].isupper():
         # `torch.distributed.nn.RemoteModule` and its kind are classes, which one process may make alone.
         return one(Unknown((call.name, call.identity()), f"a {name}", call.label, escaped_from=call.name))
-    if name[:1].isupper():
-        return _other(call)
     given = flat(call.do, call.all_values())
+    known = any(isinstance(value, Tensor) for value in given)
     # Differentiable collectives return a new tensor and keep the graph.
-    call.emit(Collective, call=name, by="torch.distributed.nn", subject=call.arg(0, "tensor"), in_place=False)
-    if not any(isinstance(value, Tensor) for value in given):
-        return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
     result = made(
-        call.do, call.place, call.label, TensorOrigin.OUTPUT, graph=True,
+        call.do, call.place, call.label, TensorOrigin.OUTPUT if known else TensorOrigin.OTHER,
+        graph=True if known else None,
         forwards=frozenset().union(*(v.forwards for v in given if isinstance(v, Tensor))),
+    )  # fmt: skip
+    subject = call.arg(0, "tensor")
+    call.emit(
+        Collective, call=name, by="torch.distributed.nn", subject=subject, in_place=False, returned=result
     )  # fmt: skip
     call.do.set_fact(result, "reduced", one(TRUE))
     return one(result)
@@ -287,7 +303,21 @@ def _functional(call: Call) -> Values:
 )
 def _point_to_point(call: Call) -> Values:
     # Two ranks are enough for these: that others do not come here is no mistake.
-    return one(Unknown((call.name, call.identity()), "a request", call.label, escaped_from="torch.distributed.request"))
+    name = call.name.rpartition(".")[2]
+    if not name.startswith("i"):
+        return one(Unknown((call.name, call.identity()), "a request", call.label, escaped_from="torch.request"))
+    work = Work(call.identity(), call.place, call.label)
+    begin_work(call, name, work, [])
+    call.do.set_fact(work, "call", one(Const(name)))
+    call.do.set_fact(work, "asynchronous", one(TRUE))
+    return one(work)
+
+
+@MODELS.method(Unknown, "wait")
+def _wait_for_unknown(call: Call) -> Values:
+    # Which handle it is was lost: it may be any.
+    end_work(call, None)
+    return one(NONE)
 
 
 @MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")

@@ -416,6 +416,10 @@ class Collective(Event):
     flaw: str = ""
     """What is wrong with its arguments: `lacks src`, `in wrong order`, `no tensor`, `list on every rank`, `list on no
     rank`."""
+    on_cpu: tuple[Value, ...] = ()
+    """The tensors among its arguments that surely lie on the CPU."""
+    temporary: bool = False
+    """It writes into a copy that was made for the call, which nobody else has."""
     members: Dependence = Dependence.NONE
     """How far ranks may disagree about who is in the group that is made."""
 
@@ -429,6 +433,29 @@ class ResultUsed(Event):
     collective_at: Location
     asynchronous: bool = False
     target_is_argument: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWork(Event):
+    """A collective, or a transfer between two ranks, goes on in the background; `work` is its handle."""
+
+    call: str
+    work: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone(Event):
+    """Somebody waits for this work, or (None) for all that was begun before."""
+
+    work: Value | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTooEarly(Event):
+    """The numbers of a tensor are used that unfinished `work` may still be writing."""
+
+    work: Value
+    subject: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

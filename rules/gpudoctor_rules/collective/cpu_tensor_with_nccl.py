@@ -1,0 +1,99 @@
+"""A tensor on the CPU is handed to a collective of NCCL.
+
+## What goes wrong
+
+NCCL moves data between GPUs, and between nothing else. A tensor that lies on the CPU ends the call on every rank (every
+process): `RuntimeError: No backend type associated with device type cpu`, in older versions `Tensors must be CUDA and
+dense`. It happens to numbers that were put into a tensor just for the reduction, and to indices that come from numpy.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    counts = torch.tensor([3.0, 4.0])
+    dist.all_reduce(counts)
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    counts = torch.tensor([3.0, 4.0], device="cuda")
+    dist.all_reduce(counts)
+    dist.destroy_process_group()
+
+## Fix
+
+Make the tensor on the GPU, `device="cuda"`, or move it there; the result then lies there as well. For data that should
+stay on the CPU: `init_process_group("cpu:gloo,cuda:nccl")`, or a group with `backend="gloo"`. No automatic fix.
+
+## Silent when
+
+The backend is not surely NCCL, or the default, which serves both; a group of its own is named; it is not known where
+the tensor lies; objects are exchanged, which PyTorch moves itself.
+
+## Sources
+
+pytorch/pytorch#18998, WongKinYiu/yolov7#1191,
+https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import Const, name_of
+from gpudoctor.lint.values.event import Collective, InitGroup
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class CpuTensorWithNccl(Rule):
+    """A tensor on the CPU is handed to a collective of NCCL."""
+
+    code = "GPU510"
+    name = "cpu-tensor-with-nccl"
+    severity = Severity.ERROR
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        made = _nccl_alone(program)
+        if not program.world.several_processes or made is None:
+            return
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            if not event.on_cpu or event.group is not None or event.location in told:
+                continue
+            told.add(event.location)
+            tensor = event.on_cpu[0]
+            yield self.found(
+                at=event.location,
+                message=f"{name_of(tensor, 'the tensor')} lies on the CPU, and NCCL only knows GPUs: `{event.call}` "
+                "ends with an error on every rank.",
+                remedy='Move it to the GPU first, or choose `backend="cpu:gloo,cuda:nccl"`.',
+                because=[
+                    ("the tensor is made here", getattr(tensor, "place", None)),
+                    ("the backend is chosen here", made.location),
+                ],
+            )
+
+
+def _nccl_alone(program: Program) -> InitGroup | None:
+    """Where the process group is made, if its only backend is surely NCCL."""
+    # A device mesh takes the group that is there.
+    groups = [event for event in program.events(InitGroup) if event.by.endswith("init_process_group")]
+    sure = groups and all(event.backend is not None and event.backend.only == Const("nccl") for event in groups)
+    return groups[0] if sure else None

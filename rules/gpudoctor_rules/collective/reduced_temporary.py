@@ -1,0 +1,111 @@
+"""The result of a reduction is dropped, and the number of this rank alone is used on.
+
+## What goes wrong
+
+`dist.all_reduce(x)` writes its result into `x`. Handed `x.clone()`, `x / n` or `torch.tensor(value)`, it writes into
+that copy, which nobody else has. `hvd.allreduce(x)`, `accelerator.reduce(x)` and the collectives of
+`torch.distributed.nn` do the reverse: they leave `x` alone and return the result. Both look as if the reduction had
+happened; no error is raised, and each rank (each process, one for each GPU) goes on with its own number.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    loss = model(torch.randn(4, 8, device="cuda")).square().mean()
+    dist.all_reduce(loss.detach().clone())
+    print(loss.item() / dist.get_world_size())
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    loss = model(torch.randn(4, 8, device="cuda")).square().mean()
+    total = loss.detach().clone()
+    dist.all_reduce(total)
+    print(total.item() / dist.get_world_size())
+
+## Fix
+
+Give the copy a name, reduce that, and go on with it; or keep what the call returns. No automatic fix: the name that is
+used later must change as well.
+
+## Silent when
+
+What is reduced holds nothing of this rank's own, as the zero of a barrier or of a first call that warms up; the tensor
+comes from a helper that may keep it; the argument shares its memory with a tensor that has a name, as `x.detach()`.
+
+## Sources
+
+tczhangzhi/pytorch-distributed#14, https://horovod.readthedocs.io/en/stable/api.html#module-horovod.torch,
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_reduce; run on two CPU ranks with torch
+2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.event import Collective, Discard
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+
+COPIED = "writes its result into a copy that was made for this call and is gone: all go on with their own number."
+RETURNED = "leaves its argument as it is and returns the result, which is dropped: all go on with their own number."
+
+
+class ReducedTemporary(Rule):
+    """The result of a reduction is dropped, and the number of this rank alone is used on."""
+
+    code = "GPU513"
+    name = "reduced-temporary"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        dropped = {event.value for event in program.events(Discard)}
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            if event.returned not in dropped or event.location in told:
+                continue
+            if event.in_place and event.temporary and not event.asynchronous:
+                message, remedy = COPIED, "Give the copy a name first, reduce it, and go on with it."
+            elif not event.in_place and _is_own(event):
+                message, remedy = RETURNED, f"Keep what it returns: `total = ...{event.call}(...)`, and go on with it."
+            else:
+                continue
+            told.add(event.location)
+            yield self.found(at=event.location, message=f"`{event.call}` {message}", remedy=remedy)
+
+
+def _is_own(event: Collective) -> bool:
+    """What is reduced is surely this rank's own: the zero of a barrier is not."""
+    return event.subject is not None and event.subject.all(_is_of_this_rank)
+
+
+def _is_of_this_rank(value: Value) -> bool:
+    return isinstance(value, Tensor) and bool(value.dependence & Dependence.LOCAL or value.shards)

@@ -1,0 +1,131 @@
+"""A collective goes on in the background, and nobody waits for it before its tensor is used.
+
+## What goes wrong
+
+With `async_op=True` a collective returns at once, with a handle, while the numbers of the other ranks (processes, one
+for each GPU) are still on their way. Who reads the tensor before `handle.wait()` gets the old numbers, half of the new
+ones, or by chance the right ones; no error is raised, and the result differs from run to run. The same goes for
+`isend` and `irecv`: a buffer that is filled again before its `isend` is done sends the wrong numbers.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    total = torch.rand(1, device="cuda")
+    dist.all_reduce(total, async_op=True)
+    print(total / dist.get_world_size())
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    total = torch.rand(1, device="cuda")
+    handle = dist.all_reduce(total, async_op=True)
+    handle.wait()
+    print(total / dist.get_world_size())
+
+## Fix
+
+Keep the handle and call `.wait()` on it before the tensor is used; without work in between, leave `async_op` out. No
+automatic fix: where to wait decides what is gained.
+
+## Silent when
+
+The handle is waited for anywhere, is asked for its future or whether it has completed, or is given to code that could
+not be read; a barrier, another collective of all ranks or `torch.cuda.synchronize()` comes in between.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations,
+pytorch/pytorch#38375; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone
+from gpudoctor.lint.values.group import Work
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+SYNCHRONIZE = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
+
+
+class WorkNotWaited(Rule):
+    """A collective goes on in the background, and nobody waits for it before its tensor is used."""
+
+    code = "GPU509"
+    name = "work-not-waited"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for read in program.events(ReadTooEarly):
+            work = read.work
+            if not isinstance(work, Work) or work.place in told or _synchronized(program, work, read.order):
+                continue
+            told.add(work.place)
+            yield self.found(
+                at=read.location,
+                message=f"{name_of(read.subject, 'the tensor')} is used here while a collective may still be writing "
+                "it: the numbers are old, new or mixed, by chance.",
+                remedy="Call `.wait()` on the handle first, or leave out `async_op=True`.",
+                because=[("the collective is started here", work.place)],
+            )
+        yield from self._never(program, told)
+
+    def _never(self, program: Program, told: set[Location]) -> Iterator[Finding]:
+        """Work that nobody ever waits for, in a program of which all was seen."""
+        if not program.whole or program.cut_short:
+            return
+        # A handle that is taken for the tensor is reported as that.
+        told |= {used.collective_at for used in program.events(ResultUsed)}
+        for start in program.events(StartWork):
+            if start.work.place in told or not _is_never_done(program, start):  # type: ignore[attr-defined]
+                continue
+            told.add(start.location)
+            yield self.found(
+                at=start.location,
+                message=f"Nobody ever waits for this `{start.call}`: what uses the tensor later may find the old "
+                "numbers, new ones, or both.",
+                remedy="Keep the handle that it returns and call `.wait()` on it before the tensor is used again.",
+                confidence=Confidence.LIKELY,
+            )
+
+
+def _synchronized(program: Program, work: Work, before: int) -> bool:
+    """The host waited for the GPU between the start of the work and an event."""
+    starts = [start.order for start in program.events(StartWork) if start.work == work and start.order < before]
+    begun = max(starts, default=before)
+    return any(begun < sync.order < before and sync.call in SYNCHRONIZE for sync in program.events(HostSync))
+
+
+def _is_never_done(program: Program, start: StartWork) -> bool:
+    work = start.work
+    if work in program.escaped:
+        return False
+    for done in program.events(WorkDone):
+        # Rounds of a loop may wait for the work of the round before.
+        same = isinstance(done.work, Work) and isinstance(work, Work) and done.work.place == work.place
+        if same or (done.work is None and done.order > start.order):
+            return False
+    return not any(sync.call in SYNCHRONIZE and sync.order > start.order for sync in program.events(HostSync))
