@@ -390,9 +390,62 @@ CARDS: tuple[RuleCard, ...] = (
         shows_in_run=True, needs=("ResultUsed",), size=3928,
     ),
     RuleCard(
+        code="GPU505", name="reduced-value-off-destination", severity=Severity.WARNING, family="collective",
+        module="gpudoctor_rules.collective.reduced_value_off_destination",
+        summary="The result of `reduce` is used on ranks that never get it.", shows_in_run=True, needs=("Report",),
+        size=3833,
+    ),
+    RuleCard(
+        code="GPU506", name="sum-taken-for-mean", severity=Severity.WARNING, family="collective",
+        module="gpudoctor_rules.collective.sum_taken_for_mean",
+        summary="A loss is added up over the ranks and shown as if it were the mean.", shows_in_run=True,
+        needs=("Report",), size=4116,
+    ),
+    RuleCard(
+        code="GPU507", name="gather-cuts-gradient", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.gather_cuts_gradient",
+        summary="A loss is computed from gathered tensors through which no gradient flows.", shows_in_run=True,
+        needs=("Backward",), size=4488,
+    ),
+    RuleCard(
+        code="GPU508", name="group-made-on-some-ranks", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.group_made_on_some_ranks",
+        summary="A process group is made by its members only, or by each rank with other members.", shows_in_run=True,
+        needs=("Collective",), size=4393,
+    ),
+    RuleCard(
+        code="GPU509", name="work-not-waited", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.work_not_waited",
+        summary="A collective goes on in the background, and nobody waits for it before its tensor is used.",
+        shows_in_run=True, needs=("HostSync", "ReadTooEarly", "ResultUsed", "StartWork", "WorkDone"), size=5442,
+    ),
+    RuleCard(
+        code="GPU510", name="cpu-tensor-with-nccl", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.cpu_tensor_with_nccl",
+        summary="A tensor on the CPU is handed to a collective of NCCL.", needs=("Collective", "InitGroup"), size=3578,
+    ),
+    RuleCard(
         code="GPU511", name="barrier-every-step", severity=Severity.PERF, family="collective",
         module="gpudoctor_rules.collective.barrier_every_step",
         summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=7273,
+    ),
+    RuleCard(
+        code="GPU513", name="reduced-temporary", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.reduced_temporary",
+        summary="The result of a reduction is dropped, and the number of this rank alone is used on.",
+        shows_in_run=True, needs=("Collective", "Discard"), size=4353,
+    ),
+    RuleCard(
+        code="GPU514", name="collective-arguments", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.collective_arguments",
+        summary="A collective is called without an argument that it needs, or with one where it does not belong.",
+        shows_in_run=True, needs=("Collective",), size=5010,
+    ),
+    RuleCard(
+        code="GPU515", name="group-made-in-loop", severity=Severity.PERF, family="collective",
+        module="gpudoctor_rules.collective.group_made_in_loop",
+        summary="A new process group is made in each round of a loop.", shows_in_run=True, needs=("Collective",),
+        size=4305,
     ),
     RuleCard(
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
