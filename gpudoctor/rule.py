@@ -1,7 +1,7 @@
 """What a rule is: one mistake, seen from the code and from a run, with one page and one remedy.
 
 A rule is a class in a file of its own. The docstring of that file is its page. `in_code` asks the program that lint
-has executed on paper; it never looks at syntax.
+has executed on paper; it never looks at syntax. `in_run` asks the recording of a run, under the same code and remedy.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,14 @@ class Rule:
     def in_code(self, program: Program) -> Iterator[Finding]:
         """The places where `program` makes this mistake."""
         return iter(())
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        """The places where a run was seen to make this mistake."""
+        return iter(())
+
+    def could_show(self, recording: Recording) -> bool:
+        """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""
+        return False
 
     def found(
         self,

@@ -41,7 +41,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.program",
         "gpudoctor.diagnostic",
     },
-    "gpudoctor.rule": {"gpudoctor.lint.program", "gpudoctor.lint.values", "gpudoctor.diagnostic"},
+    "gpudoctor.run.recording": {"gpudoctor.diagnostic"},
+    "gpudoctor.rule": {
+        "gpudoctor.lint.program",
+        "gpudoctor.lint.values",
+        "gpudoctor.run.recording",
+        "gpudoctor.diagnostic",
+    },
     "gpudoctor.registry": {"gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.errors"},
     "gpudoctor.lint": {
         "gpudoctor",
@@ -59,12 +65,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.report": {"gpudoctor.diagnostic"},
     "gpudoctor.ranks": {"gpudoctor.errors"},
     "gpudoctor.probe": {"gpudoctor.ranks", "gpudoctor.diagnostic", "gpudoctor.errors", "gpudoctor.config"},
+    "gpudoctor.run": {
+        "gpudoctor.run.recording",
+        "gpudoctor.ranks",
+        "gpudoctor.registry",
+        "gpudoctor.rule",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+        "gpudoctor.config",
+    },
     # `gpudoctor.lint.flow` gives rules the types of conditions, nothing that acts.
     "gpudoctor_rules": {
         "gpudoctor.rule",
         "gpudoctor.lint.program",
         "gpudoctor.lint.values",
         "gpudoctor.lint.flow",
+        "gpudoctor.run.recording",
         "gpudoctor.diagnostic",
     },
 }
@@ -72,9 +88,15 @@ ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
 NEEDED_LATE = {"rich", "libcst", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
-INTERPRETER = "gpudoctor.lint.examine"
-# Most runs ask for no fixes.
-FIXES = {"gpudoctor.lint.fix.findings", "gpudoctor.lint.fix.comments"}
+LATE = {
+    "gpudoctor.lint.examine",
+    # Most runs ask for no fixes.
+    "gpudoctor.lint.fix.findings",
+    "gpudoctor.lint.fix.comments",
+    # In the user's process: not before torch is there, and not where nothing is recorded.
+    "gpudoctor.run.agent",
+    "gpudoctor.run.instruments",
+}
 
 
 class Import(NamedTuple):
@@ -129,7 +151,7 @@ def test_late_imports_only_defer_what_is_slow() -> None:
         for each in _imports(source)
         if each.in_function
         and each.target.split(".")[0] not in NEEDED_LATE
-        and each.target not in {INTERPRETER, *FIXES}
+        and each.target not in LATE
         and each.target.split(".")[0] in {"gpudoctor", "gpudoctor_rules"}
         and _part(source.name) != ANYTHING
     ]

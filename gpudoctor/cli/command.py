@@ -19,6 +19,7 @@ COMMANDS = {
     "rules": "List the rules.",
     "plan": "Show what was understood of a training program.",
     "probe": "Prove that this machine trains on all its GPUs.",
+    "run": "Watch your own training and say what really happens.",
     "env": "Show what a report about a training run should say of the machine.",
     "completion": "Print what makes a shell complete commands, options and rules.",
 }

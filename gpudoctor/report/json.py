@@ -17,8 +17,7 @@ VERSION = 1
 def render(findings: Sequence[Finding], files: int, errors: Iterable[Problem], *, with_statistics: bool = False) -> str:
     """One document: the findings, how many files were read, what could not be done, and how often each rule found."""
     document: dict[str, Any] = {
-        "version": VERSION,
-        "findings": [_finding(finding) for finding in findings],
+        **document_of(findings),
         "files": files,
         "errors": [{"path": error.path, "message": error.message} for error in errors],
     }
@@ -28,6 +27,11 @@ def render(findings: Sequence[Finding], files: int, errors: Iterable[Problem], *
             for each in counts(findings)
         ]
     return json.dumps(document, indent=2)
+
+
+def document_of(findings: Iterable[Finding]) -> dict[str, Any]:
+    """What the documents of all commands that find something have in common."""
+    return {"version": VERSION, "findings": [_finding(finding) for finding in findings]}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""`gpudoctor run`: watch the user's own training and say what really happens."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.cli.command import Command, at_least, command_named, one_of
+from gpudoctor.cli.output import refuse_bad_target, write_file
+from gpudoctor.cli.settings import settings_for
+from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.cli.watched import Watched, compared, document, report, standstill
+from gpudoctor.diagnostic import Severity
+from gpudoctor.errors import GpudoctorError, UsageError
+from gpudoctor.lint.check import lint
+from gpudoctor.record import dataclass
+from gpudoctor.registry import find_rules
+from gpudoctor.run.observe import Order, judged, observe
+from gpudoctor.run.session import python_command
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.task import Outcome
+    from gpudoctor.run.recording import Waiting
+
+
+class Run(Command):
+    """Watch your own training and say what really happens.
+
+    Put it before the command that you use: `gpudoctor run train.py --epochs 3`, `gpudoctor run -m pkg.train`,
+    `gpudoctor run --nproc-per-node 4 train.py`, `gpudoctor run -- torchrun --nproc-per-node 4 train.py`. The script
+    is not changed, and its output, signals and exit code stay its own; the report comes on standard error.
+    """
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as `python -m` does")
+        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="the script, its arguments")
+        parser.add_argument(
+            "--nproc-per-node", metavar="N", type=at_least(1), help="start so many ranks with torch's launcher"
+        )
+        parser.add_argument("--steps", metavar="K", type=at_least(1), help="end the job after K steps on each rank")
+        parser.add_argument(
+            "--hang-after", metavar="SECONDS", type=at_least(1), default=30, help="tell who waits after (default: 30)"
+        )
+        parser.add_argument("--kill-on-hang", action="store_true", help="end a job that hangs, with exit code 1")
+        parser.add_argument("--no-lint", dest="lint", action="store_false", help="do not read the code beside it")
+        parser.add_argument(
+            "--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full"
+        )
+        parser.add_argument("--output-file", metavar="FILE", help="write the report there instead of standard error")
+        parser.add_argument(
+            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
+        )
+
+    def run(self, options: argparse.Namespace) -> int:
+        job = _job(options)
+        if options.output_format == "json" and not options.output_file:
+            raise UsageError("--output-format json: standard output is the script's; add `--output-file FILE`")
+        if options.output_file:
+            refuse_bad_target(options.output_file)
+        registry = find_rules()
+        suspicions = _Beside(lambda: _suspicions(job.script)) if options.lint and job.script else None
+        order = Order(job.command, float(options.hang_after), options.kill_on_hang, options.steps)
+        recording = observe(order, lambda waiting: _tell_hang(waiting, options.color))
+        found = tuple(judged(recording, registry.cards))
+        watched = compared(recording, found, suspicions.result() if suspicions else None, registry)
+        _hand_over(watched, options)
+        return _exit_code(watched)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is started. `script` is the file that lint can read, empty where that is not known."""
+
+    command: tuple[str, ...]
+    script: str
+
+
+def _job(options: argparse.Namespace) -> _Job:
+    given = list(options.program)
+    if given[:1] == ["--"]:
+        if not given[1:]:
+            raise UsageError("there is no command after `--`")
+        script = next((word for word in given[1:] if word.endswith(".py") and os.path.isfile(word)), "")
+        return _Job(tuple(given[1:]), script)
+    if options.module:
+        return _Job(tuple(python_command(options.module, module=True, ranks=options.nproc_per_node)), "")
+    if not given:
+        raise UsageError("there is no script to run: `gpudoctor run train.py`")
+    if not os.path.exists(given[0]):
+        hint = f"; to run a command, write `gpudoctor run -- {' '.join(given)}`" if not given[0].endswith(".py") else ""
+        raise UsageError(f"there is no script `{given[0]}`{hint}")
+    return _Job(tuple(python_command(given, module=False, ranks=options.nproc_per_node)), given[0])
+
+
+class _Beside:
+    """Work that is done in a thread while the script runs; this process has nothing else to do."""
+
+    def __init__(self, work: Callable[[], Outcome]) -> None:
+        self._work = work
+        self._result: Outcome | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def result(self, patience: float = 20.0) -> Outcome | None:
+        """What came of it; None where it failed, or takes longer than anybody should wait."""
+        self._thread.join(patience)
+        return self._result
+
+    def _run(self) -> None:
+        # What lint has to complain about, `gpudoctor lint` will say better.
+        try:
+            self._result = self._work()
+        except GpudoctorError:
+            return
+
+
+def _suspicions(script: str) -> Outcome:
+    """What `gpudoctor lint SCRIPT` finds."""
+    parser = argparse.ArgumentParser()
+    command_named("lint").declare(parser)
+    return lint(settings_for(parser.parse_args([script, "--jobs", "1"])).request)
+
+
+def _tell_hang(waiting: Sequence[Waiting], colour: str) -> None:
+    style = style_for(sys.stderr, colour)
+    print(*standstill(waiting, style), sep="\n", file=sys.stderr, flush=True)
+
+
+def _hand_over(watched: Watched, options: argparse.Namespace) -> None:
+    if options.output_format == "json":
+        text = document(watched)
+    else:
+        style = style_for(sys.stderr, "never" if options.output_file and options.color == "auto" else options.color)
+        text = "".join(f"{line}\n" for line in report(watched, style))
+    if options.output_file:
+        write_file(options.output_file, text)
+    else:
+        sys.stderr.write(text)
+
+
+def _exit_code(watched: Watched) -> int:
+    """The script's own where that is not 0; 1 where a mistake was seen that is worth it."""
+    status = watched.recording.status
+    if status:
+        return status
+    if watched.recording.hang:
+        return 1
+    return int(any(each.severity.weight >= Severity.WARNING.weight for each in watched.found))

@@ -1,0 +1,147 @@
+"""Ranks that do not advance: who waits in which collective, and where the others are. Nothing is ended for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudoctor.record import dataclass
+from gpudoctor.run.instruments.questions import ANSWER, QUESTION
+from gpudoctor.run.reading import collective_of, frames_of, lines_of
+from gpudoctor.run.recording import Collective, Frame, Waiting
+
+_PATIENCE = 3.0
+"""Seconds that a rank may take to answer."""
+_WAITING_IN = ("torch/distributed/", "torch/autograd/graph.py", "torch/nn/parallel/distributed.py")
+"""Files of torch in which a rank waits for others: a backward waits in the collectives of DDP."""
+
+
+@dataclass
+class _Rank:
+    """One rank's file as far as it has been followed."""
+
+    path: Path
+    pid: int
+    rank: int
+    size: int = 0
+    since: float = 0.0
+
+
+class Watch:
+    """Follows the files of a recording, and asks the ranks where they are when one of them stands still."""
+
+    def __init__(self, folder: Path, patience: float) -> None:
+        self._folder = folder
+        self._patience = patience
+        self._ranks: dict[Path, _Rank] = {}
+        self._asked_at = 0.0
+
+    def look(self) -> tuple[Waiting, ...]:
+        """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
+        now = time.monotonic()
+        self._follow(now)
+        still = [each for each in self._ranks.values() if now - each.since > self._patience]
+        if not still or now - self._asked_at < self._patience:
+            return ()
+        self._asked_at = now
+        found = self._ask()
+        waits = {each.rank for each in found if each.collective is not None or _waits(each.stack)}
+        return found if waits & {each.rank for each in still} else ()
+
+    @property
+    def standing_still(self) -> bool:
+        """No rank that is left has done anything for as long as is allowed."""
+        now = time.monotonic()
+        left = [each for each in self._ranks.values() if _alive(each.pid)]
+        return bool(left) and all(now - each.since > self._patience for each in left)
+
+    def steps(self) -> int:
+        """Steps that each rank has made at least."""
+        return min((_steps_in(each.path) for each in self._ranks.values()), default=0)
+
+    def _follow(self, now: float) -> None:
+        for path in self._folder.glob("process-*.jsonl"):
+            known = self._ranks.get(path) or self._meet(path)
+            if known is None:
+                continue
+            with contextlib.suppress(OSError):
+                size = path.stat().st_size
+                if size != known.size:
+                    known.size, known.since = size, now
+
+    def _meet(self, path: Path) -> _Rank | None:
+        """A process counts as a rank from when it makes a process group."""
+        rank = pid = None
+        for line in lines_of(path):
+            if line["kind"] == "process":
+                pid, rank = line["pid"], line.get("launch", {}).get("RANK")
+            elif line["kind"] == "group":
+                rank = line["rank"]
+        if pid is None or rank is None or not os.path.exists(self._folder / QUESTION.format(pid=pid)):
+            return None
+        return self._ranks.setdefault(path, _Rank(path, pid, int(rank)))
+
+    def _ask(self) -> tuple[Waiting, ...]:
+        ranks = sorted((each for each in self._ranks.values() if _alive(each.pid)), key=lambda each: each.rank)
+        for each in ranks:
+            with contextlib.suppress(OSError):
+                (self._folder / ANSWER.format(pid=each.pid)).unlink(missing_ok=True)
+                pipe = os.open(self._folder / QUESTION.format(pid=each.pid), os.O_WRONLY | os.O_NONBLOCK)
+                os.write(pipe, b"?")
+                os.close(pipe)
+        answers = self._answers(ranks)
+        return tuple(_waiting(each.rank, answers[each.pid]) for each in ranks if each.pid in answers)
+
+    def _answers(self, ranks: Sequence[_Rank]) -> dict[int, dict[str, Any]]:
+        found: dict[int, dict[str, Any]] = {}
+        deadline = time.monotonic() + _PATIENCE
+        while len(found) < len(ranks) and time.monotonic() < deadline:
+            for each in ranks:
+                with contextlib.suppress(OSError, ValueError):
+                    found[each.pid] = json.loads((self._folder / ANSWER.format(pid=each.pid)).read_text())
+            time.sleep(0.02)
+        return found
+
+
+def _steps_in(path: Path) -> int:
+    return max((line["step"] for line in lines_of(path) if line["kind"] == "step"), default=0)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
+    stack = frames_of(answer["stack"])
+    own = next((frame for frame in stack if frame.own), None)
+    return Waiting(
+        rank=rank,
+        place=own.location if own else None,
+        function=own.function if own else "",
+        collective=_open_collective(answer["collectives"]) if _waits(stack) else None,
+        stack=stack,
+    )
+
+
+def _open_collective(entries: Sequence[dict[str, Any]]) -> Collective | None:
+    """The first that has begun and not ended: what was begun after it waits for it."""
+    return next((collective_of(entry) for entry in entries if not entry["done"]), None)
+
+
+def _waits(stack: Sequence[Frame]) -> bool:
+    """The rank is inside of torch's code for several processes, and not in code of the user's called from there."""
+    inner = []
+    for frame in stack:
+        if frame.own:
+            break
+        inner.append(frame.location.path.replace(os.sep, "/"))
+    return any(part in path for path in inner for part in _WAITING_IN)

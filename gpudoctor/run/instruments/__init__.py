@@ -1,0 +1,19 @@
+"""What is seen of a training program: each instrument sits on a seam that every program passes, and is cheap.
+
+None of them is called for each module, changes a tensor, or takes part in a collective. They are put in place when
+`import torch` has come to its end, so that names imported from torch later are the watched ones.
+"""
+
+from __future__ import annotations
+
+from gpudoctor.run.instruments import crashes, files, groups, loaders, training, wrappers
+from gpudoctor.run.instruments.state import State
+from gpudoctor.run.recorder import Recorder
+
+
+def install(folder: str) -> None:
+    """Put all instruments in place; one that this torch has no seam for is left out, and the recording says so."""
+    recorder = Recorder(folder)
+    state = State(recorder)
+    for instrument in (crashes, groups, wrappers, loaders, training, files):
+        recorder.guarded(instrument.watch)(state)

@@ -1,0 +1,84 @@
+"""How the process ends: what it raised and where, or that it came to its end."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.run.instruments.listener import collectives
+from gpudoctor.run.places import is_own
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from gpudoctor.run.instruments.state import State
+
+
+def watch(state: State) -> None:
+    """Write a line for an exception that nobody caught, and one at the end of the process."""
+    tell = state.recorder.guarded(_tell)
+    show = sys.excepthook
+
+    def watched(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        tell(state, kind, error, trace)
+        show(kind, error, trace)
+
+    sys.excepthook = watched
+    state.recorder.guarded(_watch_spawned)(state, tell)
+    atexit.register(state.recorder.guarded(_over), state)
+
+
+def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
+    """Ranks of `mp.spawn` hand their exceptions on to the parent, and no hook sees them."""
+    # The package has a function of the same name.
+    spawn = sys.modules["torch.multiprocessing.spawn"]
+    wrap = vars(spawn)["_wrap"]
+
+    @functools.wraps(wrap)
+    def watched(target: Callable[..., Any], *args: Any) -> None:
+        @functools.wraps(target)
+        def watched_target(*given: Any) -> Any:
+            with _Rank(state, tell):
+                return target(*given)
+
+        wrap(watched_target, *args)
+
+    vars(spawn)["_wrap"] = watched
+
+
+class _Rank:
+    """The body of a rank of `mp.spawn`. Such processes end without what `atexit` was given."""
+
+    def __init__(self, state: State, tell: Callable[..., None]) -> None:
+        self._state = state
+        self._tell = tell
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._tell(self._state, kind, error, trace)
+        self._state.recorder.guarded(_over)(self._state)
+
+
+def _tell(state: State, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, (KeyboardInterrupt, SystemExit)):
+        return
+    frames = [
+        [frame.filename, frame.lineno, frame.name, is_own(frame.filename)] for frame in traceback.extract_tb(trace)
+    ]
+    state.write("crash", type=kind.__name__, text=str(error)[:4000], step=state.steps, frames=frames[-30:])
+
+
+def _over(state: State) -> None:
+    # Of a process that did nothing worth a line there is nothing to tell.
+    if state.recorder.begun:
+        state.write("collectives", entries=collectives())
+        state.write("over", steps=state.steps, cost=state.recorder.cost)

@@ -1,0 +1,75 @@
+"""Files that the program writes: by `torch.save`, and those that its own code opens."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_DEPTH = 3
+"""How far a state dict may lie inside of what is saved."""
+_MOST_PATHS = 500
+_SPECIAL = ("/dev/", "/proc/", "/sys/")
+
+
+def watch(state: State) -> None:
+    """Write a line for each checkpoint, and for each file that the user's own code opens for writing."""
+    save = torch.save
+    told = state.recorder.guarded(_tell)
+
+    @functools.wraps(save)
+    def watched(obj: Any, f: Any, *args: Any, **keywords: Any) -> None:
+        told(state, obj, f)
+        save(obj, f, *args, **keywords)
+
+    torch.save = watched
+    torch.serialization.save = watched
+    opened = state.recorder.guarded(_Opened(state).note)
+
+    def audit(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            opened(*args)
+
+    sys.addaudithook(audit)
+
+
+def _tell(state: State, obj: Any, file: Any) -> None:
+    target = getattr(file, "name", None) if hasattr(file, "write") else file
+    if isinstance(target, (str, os.PathLike)):
+        keys = sorted(_keys(obj, _DEPTH))
+        prefixed = bool(keys) and all(key.startswith("module.") for key in keys)
+        path = os.path.realpath(os.fspath(target))
+        state.write("save", path=path, step=state.steps, prefixed=prefixed, place=state.recorder.place())
+
+
+class _Opened:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen: set[str] = set()
+
+    def note(self, path: Any, mode: Any, flags: int) -> None:
+        if not isinstance(path, (str, bytes)) or not isinstance(mode, str) or mode[:1] not in "wxa":
+            return
+        name = os.path.realpath(os.fsdecode(path))
+        if name in self._seen or len(self._seen) >= _MOST_PATHS or name.startswith(_SPECIAL):
+            return
+        place = self._state.recorder.place()
+        self._seen.add(name)
+        if place is not None:
+            self._state.write("open", path=name, mode=mode, step=self._state.steps, place=place)
+
+
+def _keys(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, Mapping) and depth:
+        for key, item in value.items():
+            if isinstance(item, torch.Tensor):
+                yield str(key)
+            else:
+                yield from _keys(item, depth - 1)

@@ -1,0 +1,37 @@
+"""Process groups: where they are made, and a listener for questions while the ranks hang."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from gpudoctor.run.instruments import listener
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+
+def watch(state: State) -> None:
+    """Write a line where a process group is made."""
+    if not dist.is_available():
+        return
+    make = c10d.init_process_group
+    tell = state.recorder.guarded(_tell)
+    # A line of its own, so that whoever waits for the others here is known by then.
+    listen = state.recorder.guarded(listener.listen)
+
+    @functools.wraps(make)
+    def watched(*args: Any, **keywords: Any) -> Any:
+        tell(state)
+        listen(state)
+        make(*args, **keywords)
+
+    for module in (c10d, dist):
+        vars(module)["init_process_group"] = watched
+
+
+def _tell(state: State) -> None:
+    state.write("init_process_group", place=state.recorder.place(), initialised=dist.is_initialized())

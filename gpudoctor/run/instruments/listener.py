@@ -1,0 +1,90 @@
+"""A thread that waits to be asked where this process is, and answers also while the program waits in a collective.
+
+It holds no lock while it waits, and starts with the process group, whose own threads are there by then.
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import os
+import pickle
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gpudoctor.run.instruments.questions import ANSWER, QUESTION
+from gpudoctor.run.places import is_own
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from gpudoctor.run.instruments.state import State
+
+_MOST_ENTRIES = 400
+
+
+def listen(state: State) -> None:
+    """Begin to listen, once in each process."""
+    folder = state.recorder.folder
+    path = os.path.join(folder, QUESTION.format(pid=os.getpid()))
+    if os.path.exists(path):
+        return
+    os.mkfifo(path, 0o600)
+    # Open for writing, too: a pipe that nobody writes to would end at once.
+    pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    main = _thread.get_ident()
+    answer = state.recorder.guarded(_answer)
+
+    def wait() -> None:
+        while os.read(pipe, 1):
+            answer(folder, main)
+
+    _thread.start_new_thread(wait, ())
+
+
+def _answer(folder: str, main: int) -> None:
+    frame = sys._current_frames().get(main)
+    said = {"at": time.time(), "pid": os.getpid(), "stack": _stack(frame), "collectives": collectives()}
+    path = os.path.join(folder, ANSWER.format(pid=os.getpid()))
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        json.dump(said, file, default=str)
+    os.replace(f"{path}.new", path)
+
+
+def _stack(frame: FrameType | None) -> list[list[Any]]:
+    """Innermost first: file, line, function, and whether it is the user's own code."""
+    stack = []
+    while frame is not None:
+        code = frame.f_code
+        stack.append([code.co_filename, frame.f_lineno, code.co_name, is_own(code.co_filename)])
+        frame = frame.f_back
+    return stack
+
+
+def collectives() -> list[dict[str, Any]]:
+    """The last collectives that this process has started, as PyTorch's flight recorder keeps them, oldest first."""
+    dump = getattr(torch._C._distributed_c10d, "_dump_fr_trace", None) or getattr(
+        torch._C._distributed_c10d, "_dump_nccl_trace", None
+    )
+    if dump is None:
+        return []
+    entries = pickle.loads(dump()).get("entries", [])
+    return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
+
+
+def _collective(entry: dict[str, Any]) -> dict[str, Any]:
+    frames = entry.get("frames") or ()
+    own = next(([each["filename"], each["line"]] for each in frames if is_own(each["filename"])), None)
+    return {
+        "name": str(entry.get("profiling_name", "")).rpartition(":")[2],
+        "number": entry.get("collective_seq_id"),
+        "group": (entry.get("process_group") or [""])[0],
+        "sizes": entry.get("input_sizes"),
+        "state": entry.get("state"),
+        "done": bool(entry.get("retired")) or entry.get("state") == "completed",
+        "began": entry.get("time_created_ns"),
+        "place": own,
+    }

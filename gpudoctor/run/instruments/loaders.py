@@ -1,0 +1,212 @@
+"""Passes over data loaders: which samples, in which order, and how long the program waited for them."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import time
+import weakref
+import zlib
+from array import array
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset, Subset
+from torch.utils.data import dataloader as data
+
+from gpudoctor.run.instruments.prints import print_of
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_MOST_PRINTS = 64
+"""Batches of a pass whose content is looked at."""
+_MOST_SAMPLES = 100_000
+"""Places of samples that are kept of a pass."""
+_MOST_PASSES = 400
+"""Passes that are written down, of one process."""
+
+
+def watch(state: State) -> None:
+    """Write a line where a pass begins, and what it has handed out as it goes on."""
+    _Loaders(state).install()
+
+
+class _Loaders:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._passes: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._beginning: list[_Pass] = []
+        self._begun = 0
+
+    def install(self) -> None:
+        """Watch where a pass begins, where samples are drawn and where a batch is handed out."""
+        make, start = DataLoader.__init__, DataLoader.__iter__
+        draw, following = data._BaseDataLoaderIter._next_index, data._BaseDataLoaderIter.__next__
+        begin, end = self._state.recorder.guarded(self._begin), self._state.recorder.guarded(self._end_of_beginning)
+        drawn, handed = self._state.recorder.guarded(self._drawn), self._state.recorder.guarded(self._handed_out)
+        over, made = self._state.recorder.guarded(self._over), self._state.recorder.guarded(self._make)
+
+        @functools.wraps(make)
+        def watched_make(loader: Any, *args: Any, **keywords: Any) -> None:
+            made(loader)
+            make(loader, *args, **keywords)
+
+        def watched_start(loader: Any) -> Any:
+            begin(loader)
+            iterator = None
+            try:
+                iterator = start(loader)
+            finally:
+                end(iterator)
+            return iterator
+
+        def watched_draw(iterator: Any) -> Any:
+            index = draw(iterator)
+            drawn(iterator, index)
+            return index
+
+        def watched_next(iterator: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                batch = following(iterator)
+            except StopIteration:
+                over(iterator)
+                raise
+            handed(iterator, batch, time.perf_counter() - began)
+            return batch
+
+        DataLoader.__init__ = watched_make
+        DataLoader.__iter__ = watched_start
+        data._BaseDataLoaderIter._next_index = watched_draw
+        data._BaseDataLoaderIter.__next__ = watched_next
+
+    def _make(self, loader: Any) -> None:
+        self._made[loader] = self._state.recorder.place()
+
+    def _begin(self, loader: Any) -> None:
+        self._begun += 1
+        number = self._numbers.setdefault(loader, len(self._numbers))
+        # Workers ask for their first batches while the iterator is made, so the pass exists before it.
+        self._beginning.append(_Pass(self._begun, number, loader, self._made.get(loader), self._state))
+
+    def _end_of_beginning(self, iterator: Any) -> None:
+        made = self._beginning.pop()
+        if iterator is not None:
+            self._passes[iterator] = made
+
+    def _drawn(self, iterator: Any, index: Any) -> None:
+        # A persistent iterator is reset inside `start` and still belongs to the pass before.
+        here = self._beginning[-1] if self._beginning else self._passes.get(iterator)
+        if here is not None:
+            here.drawn.append(index)
+
+    def _handed_out(self, iterator: Any, batch: Any, waited: float) -> None:
+        self._state.spend("wait", waited)
+        here = self._passes.get(iterator)
+        if here is not None:
+            here.take(batch, waited)
+
+    def _over(self, iterator: Any) -> None:
+        here = self._passes.pop(iterator, None)
+        if here is not None:
+            here.write(ended=True)
+
+
+class _Pass:
+    """One iteration over a loader."""
+
+    def __init__(self, number: int, loader_number: int, loader: Any, made: Any, state: State) -> None:
+        self.drawn: deque[Any] = deque()
+        self._state = state
+        self._number = number
+        self._about = {"loader": loader_number, **_about(loader), "made": made, "place": state.recorder.place()}
+        self._dataset = weakref.ref(loader.dataset) if _by_place(loader) else lambda: None
+        self._places = array("q")
+        self._prints: list[str] = []
+        self._digest = hashlib.blake2b(digest_size=8)
+        self._batches = 0
+        self._waited = 0.0
+        self._steps = state.steps
+        self._trains = False
+        self.write(ended=False)
+
+    def take(self, batch: Any, waited: float) -> None:
+        self._batches += 1
+        self._waited += waited
+        if self.drawn:
+            self._keep(self.drawn.popleft())
+        if len(self._prints) < _MOST_PRINTS:
+            self._prints.append(print_of(batch))
+        # A process that is killed has told most of it: the lines become rarer as the pass goes on.
+        if self._batches & (self._batches - 1) == 0:
+            self.write(ended=False)
+
+    def write(self, *, ended: bool) -> None:
+        if self._number > _MOST_PASSES:
+            return
+        self._state.write(
+            "pass",
+            number=self._number,
+            batches=self._batches,
+            waited=round(self._waited, 6),
+            steps=self._state.steps - self._steps,
+            first_step=self._steps,
+            ended=ended,
+            gradient=torch.is_grad_enabled(),
+            training=_training(self._state),
+            digest=self._digest.hexdigest(),
+            places=_packed(self._places),
+            prints=self._prints,
+            **self._about,
+        )
+
+    def _keep(self, index: Any) -> None:
+        places = index if isinstance(index, (list, tuple)) else [index]
+        dataset = self._dataset()
+        if dataset is None or not all(isinstance(place, int) for place in places):
+            return
+        while isinstance(dataset, Subset):
+            places = [dataset.indices[place] for place in places]
+            dataset = dataset.dataset
+        kept = array("q", (int(place) for place in places))
+        self._digest.update(kept.tobytes())
+        if len(self._places) < _MOST_SAMPLES:
+            self._places.extend(kept)
+
+
+def _training(state: State) -> bool | None:
+    """The wrapped models are in training mode; None where there is none, or they differ."""
+    modes = {wrapper.training for wrapper in state.wrappers}
+    return modes.pop() if len(modes) == 1 else None
+
+
+def _packed(places: array[int]) -> str:
+    return base64.b64encode(zlib.compress(places.tobytes(), 1)).decode()
+
+
+def _by_place(loader: Any) -> bool:
+    return not isinstance(loader.dataset, IterableDataset)
+
+
+def _about(loader: Any) -> dict[str, Any]:
+    sampler = loader.sampler
+    size = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
+    return {
+        "dataset": id(loader.dataset),
+        "iterable": not _by_place(loader),
+        "size": size,
+        "batch_size": loader.batch_size,
+        "drop_last": loader.drop_last,
+        "workers": loader.num_workers,
+        "pinned": loader.pin_memory,
+        "sampler": type(sampler).__name__,
+        "replicas": getattr(sampler, "num_replicas", None),
+        "sampler_rank": getattr(sampler, "rank", None),
+        "epoch": getattr(sampler, "epoch", None),
+        "shuffle": getattr(sampler, "shuffle", None),
+    }

@@ -1,0 +1,74 @@
+"""What instruments know in common: the models that were wrapped, and what has happened since the last step."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import get_worker_info
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recorder import Recorder
+
+
+class State:
+    """Of one process. `spans` are seconds of the current step, by what they were spent on."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.wrappers: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self.spans: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+        self.steps = 0
+        self._group: tuple[int, int] | None = None
+
+    def spend(self, what: str, seconds: float) -> None:
+        self.spans[what] = self.spans.get(what, 0.0) + seconds
+
+    def count(self, what: str, number: int = 1) -> None:
+        self.counts[what] = self.counts.get(what, 0) + number
+
+    def new_step(self) -> tuple[dict[str, float], dict[str, int]]:
+        """What was spent and counted since this was asked last."""
+        spans, counts = self.spans, self.counts
+        self.spans, self.counts = {}, {}
+        return spans, counts
+
+    def write(self, kind: str, /, **facts: Any) -> None:
+        """Append a line, where this is not a process that only loads data."""
+        if get_worker_info() is None:
+            self._tell_group()
+            self.recorder.write(kind, **facts)
+
+    def _tell_group(self) -> None:
+        """Whoever has made the process group, the ranks are known before anything else is said."""
+        if not dist.is_available() or not dist.is_initialized():
+            self._group = None
+            return
+        group = dist.get_rank(), dist.get_world_size()
+        if group != self._group:
+            self._group = group
+            self.recorder.write(
+                "group", rank=group[0], world=group[1], backend=str(dist.get_backend()), pid=os.getpid()
+            )
+
+
+class Span:
+    """`with Span(state, "backward"):` spends the seconds between."""
+
+    __slots__ = ("_began", "_state", "_what")
+
+    def __init__(self, state: State, what: str) -> None:
+        self._state = state
+        self._what = what
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self._state.spend(self._what, time.perf_counter() - self._began)

@@ -1,0 +1,166 @@
+"""Backward and step: how long they take, and at some steps whether parameters and gradients are what they should be."""
+
+from __future__ import annotations
+
+import functools
+import resource
+import time
+from typing import Any
+
+import torch
+from torch.optim import optimizer as optim
+
+from gpudoctor.run.instruments.prints import sums_of
+from gpudoctor.run.instruments.state import Span, State
+
+_MOST_NAMES = 5
+_CHECK_EVERY = 50
+_MOST_BYTES = 2_000_000_000
+"""Of parameters that are compared; a larger model is compared in part."""
+
+
+def watch(state: State) -> None:
+    """Write a line for each step of an optimizer, and look at its parameters at the first ones and now and then."""
+    steps = _Steps(state)
+    guarded = state.recorder.guarded
+    optim.register_optimizer_step_pre_hook(guarded(steps.before))
+    optim.register_optimizer_step_post_hook(guarded(steps.after))
+    before_backward = guarded(steps.before_backward)
+    backward = torch.autograd.backward
+
+    @functools.wraps(backward)
+    def watched(*args: Any, **keywords: Any) -> None:
+        before_backward()
+        with Span(state, "backward"):
+            backward(*args, **keywords)
+
+    torch.autograd.backward = watched
+
+
+class _Steps:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._running: list[int] = []
+        self._began = 0.0
+        self._last = time.perf_counter()
+        self._known: dict[int, int] = {}
+        self._stepped: list[torch.Tensor] = []
+
+    def before(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        # A step that has raised was never told to be over.
+        if id(optimizer) in self._running:
+            self._running.clear()
+        self._running.append(id(optimizer))
+        self._began = time.perf_counter()
+
+    def after(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        if self._running:
+            self._running.pop()
+        # An optimizer that holds others: the outermost step is the user's.
+        if self._running:
+            return
+        state = self._state
+        state.spend("optimizer", time.perf_counter() - self._began)
+        state.steps += 1
+        spans, counts = state.new_step()
+        if id(optimizer) not in self._known:
+            self._meet(optimizer)
+        now = time.perf_counter()
+        state.write(
+            "step",
+            step=state.steps,
+            optimizer=self._known[id(optimizer)],
+            took=round(now - self._last, 6),
+            memory=_memory() if state.steps % 8 == 1 else None,
+            cost=round(state.recorder.cost, 6),
+            spans={name: round(seconds, 6) for name, seconds in spans.items()},
+            counts=counts,
+        )
+        if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
+            self._check(optimizer)
+        self._last = time.perf_counter()
+
+    def before_backward(self) -> None:
+        state = self._state
+        state.count("backwards")
+        if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in state.wrappers):
+            state.count("synced backwards")
+        # Once after each of the first steps: gradients that were not cleared are added to.
+        if self._stepped and state.steps <= 4:
+            kept = any(each.grad is not None and bool(each.grad.detach().any()) for each in self._stepped)
+            state.write("first backward", step=state.steps, kept=kept)
+        self._stepped = []
+
+    def _meet(self, optimizer: Any) -> None:
+        """Write down whose parameters an optimizer holds that has not stepped before."""
+        number = self._known[id(optimizer)] = len(self._known)
+        held = {id(each) for each in _parameters(optimizer)}
+        wrapped = []
+        for wrapper in self._state.wrappers:
+            own = {id(each) for each in wrapper.parameters() if each.requires_grad}
+            wrapped.append({"wrapper": id(wrapper), "trainable": len(own), "held": len(own & held)})
+        first = next(iter(_parameters(optimizer)), None)
+        self._state.write(
+            "optimizer",
+            optimizer=number,
+            type=type(optimizer).__name__,
+            parameters=len(held),
+            wrapped=wrapped,
+            sharded=hasattr(first, "to_local"),
+            device=str(first.device) if first is not None else "",
+            gpu=_gpu(first.device) if first is not None else "",
+            seed=torch.initial_seed(),
+            place=self._state.recorder.place(),
+        )
+
+    def _check(self, optimizer: Any) -> None:
+        names = _names(self._state)
+        parameters = _parameters(optimizer)
+        labels = [
+            names.get(id(each), f"number {place} of shape {tuple(each.shape)}") for place, each in enumerate(parameters)
+        ]
+        both = zip(labels, parameters, strict=True)
+        idle = [label for label, each in both if each.requires_grad and each.grad is None]
+        self._stepped = [each for each in parameters if each.requires_grad][:8]
+        chosen = _affordable(parameters)
+        self._state.write(
+            "check",
+            step=self._state.steps,
+            optimizer=self._known[id(optimizer)],
+            sums=sums_of(chosen),
+            names=labels[: len(chosen)] if self._state.steps == 1 else None,
+            without_gradient=len(idle),
+            idle=idle[:_MOST_NAMES],
+        )
+
+
+def _parameters(optimizer: Any) -> list[torch.Tensor]:
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def _names(state: State) -> dict[int, str]:
+    return {id(each): name.removeprefix("module.") for w in state.wrappers for name, each in w.named_parameters()}
+
+
+def _affordable(parameters: list[torch.Tensor]) -> list[torch.Tensor]:
+    room = _MOST_BYTES
+    chosen = []
+    for each in parameters:
+        room -= each.numel() * each.element_size()
+        if room < 0:
+            break
+        chosen.append(each)
+    return chosen
+
+
+def _memory() -> int:
+    """Bytes that this process holds: on its GPU where it uses one."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        return int(torch.cuda.memory_allocated())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _gpu(device: torch.device) -> str:
+    if device.type != "cuda":
+        return ""
+    return str(getattr(torch.cuda.get_device_properties(device), "uuid", device.index))

@@ -1,0 +1,77 @@
+"""The pipeline of run, as an outline: start the command, follow its ranks, read the recording, ask the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, SeenIn
+from gpudoctor.errors import GpudoctorError, internal_error
+from gpudoctor.record import dataclass, replace
+from gpudoctor.registry import load
+from gpudoctor.run.hang import Watch
+from gpudoctor.run.reading import read
+from gpudoctor.run.session import recording_folder, run_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudoctor.rule import RuleCard
+    from gpudoctor.run.recording import Recording, Waiting
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to run and when to step in. `hang_after` is in seconds; `steps` ends the job after so many on each rank."""
+
+    command: tuple[str, ...]
+    hang_after: float = 30.0
+    kill_on_hang: bool = False
+    steps: int | None = None
+
+
+def observe(order: Order, tell: Callable[[Sequence[Waiting]], None]) -> Recording:
+    """Run the command of the user and return what was seen; `tell` hears of ranks that do not advance, at once."""
+    with recording_folder() as folder:
+        follower = _Follower(order, folder, tell)
+        ended = run_command(order.command, folder, follower.look)
+        recording = read(folder, status=ended.status, seconds=ended.seconds)
+        return replace(recording, hang=follower.hang)
+
+
+class _Follower:
+    """Looks at the recording while it grows."""
+
+    def __init__(self, order: Order, folder: Path, tell: Callable[[Sequence[Waiting]], None]) -> None:
+        self._order = order
+        self._watch = Watch(folder, order.hang_after)
+        self._tell = tell
+        self.hang: tuple[Waiting, ...] = ()
+
+    def look(self) -> bool:
+        """Whether the job is to be ended."""
+        found = self._watch.look()
+        if found:
+            if [each.place for each in found] != [each.place for each in self.hang]:
+                self._tell(found)
+            self.hang = found
+        elif self.hang and not self._watch.standing_still:
+            # They have gone on: who is only slow does not hang.
+            self.hang = ()
+        if self.hang and self._order.kill_on_hang:
+            return True
+        return self._order.steps is not None and self._watch.steps() >= self._order.steps
+
+
+def judged(recording: Recording, cards: Iterable[RuleCard]) -> Iterator[Finding]:
+    """What the rules that a run can show have seen in this one."""
+    for card in cards:
+        if card.shows_in_run:
+            rule = load(card)
+            try:
+                for finding in rule.in_run(recording):
+                    yield replace(finding, seen_in=SeenIn.RUN)
+            except GpudoctorError:
+                raise
+            except Exception as error:
+                raise internal_error(f"{card.code} in a run", error) from error

@@ -1,0 +1,39 @@
+"""Which line of the user's own code led here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+Place = tuple[str, int]
+"""File and line."""
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_FOREIGN = tuple(
+    {_PACKAGE, *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+)
+
+
+def is_own(path: str) -> bool:
+    """The file is the user's: neither Python's, nor an installed package's, nor ours."""
+    return not (path.startswith(("<", *_FOREIGN)) or f"{os.sep}site-packages{os.sep}" in path)
+
+
+def own_place(depth: int = 2) -> Place | None:
+    """The innermost line of the user's code above the caller."""
+    for frame in _above(sys._getframe(depth)):
+        if is_own(frame.f_code.co_filename):
+            return os.path.abspath(frame.f_code.co_filename), frame.f_lineno
+    return None
+
+
+def _above(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

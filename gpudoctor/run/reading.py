@@ -1,0 +1,190 @@
+"""From the files of a recording to plain data. A line that was cut off is left out; nothing here can fail a report."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.run.recording import (
+    Check,
+    Collective,
+    Crash,
+    Frame,
+    Group,
+    Optimizer,
+    Pass,
+    Process,
+    Recording,
+    Step,
+    Wrap,
+    Written,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Line = dict[str, Any]
+
+
+def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
+    """Put together what the processes of a run have left in `folder`."""
+    processes = [each for path in sorted(folder.glob("process-*.jsonl")) if (each := _process(list(lines_of(path))))]
+    ranks = _ranks(processes)
+    others = [each for each in processes if each not in ranks and (each.crash or each.steps)]
+    return Recording(tuple(ranks), tuple(others), status=status, seconds=seconds)
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The whole lines of one process's file."""
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return
+    for line in text.splitlines():
+        # The last line of a process that was killed, or that met a full disk, may be cut off.
+        if line.endswith(b"}"):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
+
+
+def shown(path: str) -> str:
+    """As lint shows it: relative to the working directory where that is shorter."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def place_of(given: Any) -> Location | None:
+    """A place as instruments write it, `[file, line]`."""
+    return Location(shown(given[0]), int(given[1])) if given else None
+
+
+def frames_of(given: Iterable[Any]) -> tuple[Frame, ...]:
+    """Frames as instruments write them, `[file, line, function, own]`."""
+    return tuple(Frame(Location(shown(file), int(line or 1)), name, own) for file, line, name, own in given)
+
+
+def collective_of(given: Line) -> Collective:
+    """One entry of the flight recorder."""
+    began = (given.get("began") or 0) / 1e9
+    place = place_of(given.get("place"))
+    return Collective(given["name"], given.get("number") or 0, given.get("group") or "", given["done"], began, place)
+
+
+def _ranks(processes: Iterable[Process]) -> list[Process]:
+    """One process for each rank: of a job that was started again, the last."""
+    trained = {each.rank: each for each in processes if each.rank is not None}
+    alone = [each for each in processes if each.rank is None and each.steps]
+    if not trained and alone:
+        return [max(alone, key=lambda each: len(each.steps))]
+    return [trained[rank] for rank in sorted(rank for rank in trained if rank is not None)]
+
+
+def _process(lines: list[Line]) -> Process | None:
+    if not lines or lines[0].get("kind") != "process":
+        return None
+    first = lines[0]
+    by_kind: dict[str, list[Line]] = {}
+    for line in lines:
+        by_kind.setdefault(line["kind"], []).append(line)
+    group = (by_kind.get("group") or [{}])[-1]
+    launch = first.get("launch", {})
+    over = by_kind["over"][-1] if "over" in by_kind else None
+    crash = next((_crash(line) for line in by_kind.get("crash", ())), None)
+    return Process(
+        pid=first["pid"],
+        parent=first["parent"],
+        rank=group.get("rank", _number(launch.get("RANK"))),
+        world=group.get("world", _number(launch.get("WORLD_SIZE")) or 1),
+        local_rank=_number(launch.get("LOCAL_RANK")),
+        host=first["host"],
+        main=first.get("main") or "",
+        torch=first["torch"],
+        backend=group.get("backend", ""),
+        groups=_each(by_kind, "init_process_group", _group),
+        wraps=_each(by_kind, "wrap", _wrap),
+        optimizers=_each(by_kind, "optimizer", _optimizer),
+        passes=tuple(_passes(by_kind.get("pass", ()))),
+        steps=_each(by_kind, "step", _step),
+        checks=_each(by_kind, "check", _check),
+        kept_gradients={line["step"]: line["kept"] for line in by_kind.get("first backward", ())},
+        saves=_each(by_kind, "save", _written),
+        opens=_each(by_kind, "open", _written),
+        collectives=tuple(collective_of(entry) for line in by_kind.get("collectives", ()) for entry in line["entries"]),
+        crash=crash,
+        over=over is not None,
+        cost=over["cost"] if over else max((line["cost"] for line in by_kind.get("step", ())), default=0.0),
+        faults=tuple(f"{line['instrument']}: {line['error']} ({line['where']})" for line in by_kind.get("fault", ())),
+    )
+
+
+def _each(by_kind: Mapping[str, list[Line]], kind: str, make: Callable[[Line], Any]) -> tuple[Any, ...]:
+    return tuple(make(line) for line in by_kind.get(kind, ()))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _without(line: Line, *names: str) -> Line:
+    return {name: value for name, value in line.items() if name not in ("kind", "at", *names)}
+
+
+def _crash(line: Line) -> Crash:
+    return Crash(line["type"], line["text"], line["step"], frames_of(line["frames"]))
+
+
+def _group(line: Line) -> Group:
+    return Group(place_of(line["place"]), again=line["initialised"])
+
+
+def _wrap(line: Line) -> Wrap:
+    rest = _without(line, "place", "devices", "device_ids")
+    return Wrap(place=place_of(line["place"]), devices=tuple(line["devices"]), **rest)
+
+
+def _optimizer(line: Line) -> Optimizer:
+    held = {each["wrapper"]: (each["trainable"], each["held"]) for each in line["wrapped"]}
+    return Optimizer(
+        number=line["optimizer"],
+        held=held,
+        **_without(line, "optimizer", "wrapped", "place"),
+        place=place_of(line["place"]),
+    )
+
+
+def _step(line: Line) -> Step:
+    return Step(number=line["step"], at=line["at"], **_without(line, "step"))
+
+
+def _check(line: Line) -> Check:
+    names = line["names"]
+    rest = _without(line, "names", "sums", "idle")
+    return Check(sums=tuple(line["sums"]), idle=tuple(line["idle"]), names=tuple(names) if names else None, **rest)
+
+
+def _written(line: Line) -> Written:
+    return Written(place=place_of(line["place"]), **_without(line, "place"))
+
+
+def _passes(lines: Iterable[Line]) -> Iterator[Pass]:
+    """The last line of each pass: they repeat each other as the pass goes on."""
+    for line in {line["number"]: line for line in lines}.values():
+        places = array("q")
+        places.frombytes(zlib.decompress(base64.b64decode(line["places"])))
+        rest = _without(line, "places", "prints", "place", "made")
+        known = bool(places) and not line["iterable"]
+        yield Pass(
+            places=tuple(places) if known else None,
+            prints=tuple(line["prints"]),
+            made=place_of(line["made"]),
+            place=place_of(line["place"]),
+            **rest,
+        )

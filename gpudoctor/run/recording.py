@@ -1,0 +1,256 @@
+"""What was seen of a run, as plain data: the questions that rules may ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One call of a stack: where, in which function, and whether that is the user's own code."""
+
+    location: Location
+    function: str
+    own: bool
+
+
+@dataclass(frozen=True)
+class Crash:
+    """An exception that nobody caught. `frames` are outermost first; `step` counts the steps made before."""
+
+    type: str
+    text: str
+    step: int
+    frames: tuple[Frame, ...]
+
+    @property
+    def place(self) -> Location | None:
+        """The innermost line of the user's own code."""
+        return next((frame.location for frame in reversed(self.frames) if frame.own), None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """`init_process_group` was called; `again` where there was a process group already."""
+
+    place: Location | None
+    again: bool
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """A model was given to a wrapper (`DistributedDataParallel`, `DataParallel`). Numbers count its parameters."""
+
+    wrapper: str
+    id: int
+    inner: int
+    model: str
+    nested: bool
+    parameters: int
+    trainable: int
+    bytes: int
+    devices: tuple[str, ...]
+    buffers: int
+    norms: int
+    synced_norms: int
+    find_unused: bool
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimizer that has stepped. `held` says for each wrapper how many trainable parameters it has, and how many
+    of them the optimizer holds."""
+
+    number: int
+    type: str
+    parameters: int
+    held: Mapping[int, tuple[int, int]]
+    sharded: bool
+    device: str
+    gpu: str
+    seed: int
+    place: Location | None
+    """Where it stepped first."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One iteration over a loader.
+
+    `places` are those of the samples in the data set that was split, in the order in which they came; None where
+    samples have none, or where not all were kept. `prints` name the content of the first batches. `steps` were made
+    during the pass, so that a pass without is an evaluation.
+    """
+
+    number: int
+    loader: int
+    batches: int
+    ended: bool
+    waited: float
+    steps: int
+    first_step: int
+    gradient: bool
+    training: bool | None
+    digest: str
+    places: tuple[int, ...] | None
+    prints: tuple[str, ...]
+    dataset: int
+    iterable: bool
+    size: int | None
+    batch_size: int | None
+    drop_last: bool
+    workers: int
+    pinned: bool
+    sampler: str
+    replicas: int | None
+    sampler_rank: int | None
+    epoch: int | None
+    shuffle: bool | None
+    made: Location | None
+    """Where the loader was made."""
+    place: Location | None
+    """Where the pass began."""
+
+    @property
+    def trains(self) -> bool:
+        """An optimizer stepped between its batches."""
+        return self.steps > 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an optimizer. Times are seconds of this process; `took` is from the step before to this one."""
+
+    number: int
+    optimizer: int
+    at: float
+    took: float
+    spans: Mapping[str, float]
+    counts: Mapping[str, int]
+    memory: int | None
+    cost: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """What an optimizer's parameters were after a step: a sum of bits for each; and how many had no gradient."""
+
+    step: int
+    optimizer: int
+    sums: tuple[int, ...]
+    names: tuple[str, ...] | None
+    without_gradient: int
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file was saved by `torch.save`, or opened for writing by the user's own code (`mode`)."""
+
+    path: str
+    step: int
+    place: Location | None
+    prefixed: bool = False
+    mode: str = ""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective as PyTorch's flight recorder has it. `began` is in seconds since the epoch."""
+
+    name: str
+    number: int
+    group: str
+    done: bool
+    began: float
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the program, and what it did. `rank` is None where it never had one."""
+
+    pid: int
+    parent: int
+    rank: int | None
+    world: int
+    local_rank: int | None
+    host: str
+    main: str
+    torch: str
+    backend: str = ""
+    groups: tuple[Group, ...] = ()
+    wraps: tuple[Wrap, ...] = ()
+    optimizers: tuple[Optimizer, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    steps: tuple[Step, ...] = ()
+    checks: tuple[Check, ...] = ()
+    kept_gradients: Mapping[int, bool] = field(default_factory=dict)
+    """After a step, whether its gradients were still there when the next backward began."""
+    saves: tuple[Written, ...] = ()
+    opens: tuple[Written, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    crash: Crash | None = None
+    over: bool = False
+    """It came to its end by itself."""
+    cost: float = 0.0
+    faults: tuple[str, ...] = ()
+
+    @property
+    def training_passes(self) -> tuple[Pass, ...]:
+        return tuple(each for each in self.passes if each.trains)
+
+    @property
+    def evaluations(self) -> tuple[Pass, ...]:
+        return tuple(each for each in self.passes if not each.trains and each.batches)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Where a rank stood when the ranks did not advance any more. `collective` is what it waits in, None where it is
+    elsewhere; `stack` is innermost first."""
+
+    rank: int
+    place: Location | None
+    function: str
+    collective: Collective | None
+    stack: tuple[Frame, ...]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run: its ranks in order, and the processes that had no rank. `status` is the exit code, None where it was
+    ended by us."""
+
+    ranks: tuple[Process, ...]
+    others: tuple[Process, ...] = ()
+    status: int | None = 0
+    hang: tuple[Waiting, ...] = ()
+    seconds: float = 0.0
+
+    @cached_property
+    def distributed(self) -> bool:
+        """Several processes trained together."""
+        return len(self.ranks) > 1
+
+    @cached_property
+    def trained(self) -> bool:
+        """Some rank made a step."""
+        return any(each.steps for each in self.ranks)
+
+    def crashes(self) -> Iterator[tuple[Process, Crash]]:
+        """The processes that raised, with what they raised."""
+        for each in (*self.ranks, *self.others):
+            if each.crash is not None:
+                yield each, each.crash
+
+    def crash_with(self, *texts: str) -> tuple[Process, Crash] | None:
+        """The first crash whose text holds all of `texts`."""
+        return next(
+            ((process, crash) for process, crash in self.crashes() if all(text in crash.text for text in texts)), None
+        )

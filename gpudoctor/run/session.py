@@ -1,0 +1,114 @@
+"""Start the user's command with the instruments waiting in it, and stay beside it until it ends.
+
+The command is a child in our own process group and has our streams: what the terminal sends reaches both, what is sent
+to us alone is handed on, and the child ends when we are killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gpudoctor.errors import UsageError
+from gpudoctor.ranks.processes import descendants, die_with_parent
+from gpudoctor.record import dataclass
+from gpudoctor.run.agent import FOLDER
+
+STARTUP = Path(__file__).parent / "startup"
+_LOOK_EVERY = 0.2
+_HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_FROM_TERMINAL = 128
+"""`si_code` of a signal that the kernel sent: the whole process group has got it then."""
+_PATIENCE = 5.0
+"""Seconds that a job which is to end may take for it."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the command ended: its exit code as a shell would see it, None where we have ended it."""
+
+    status: int | None
+    seconds: float
+
+
+@contextlib.contextmanager
+def recording_folder() -> Iterator[Path]:
+    """A folder for the recording that is gone afterwards."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="gpudoctor-run-"))
+    except OSError as error:
+        raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_command(command: Sequence[str], folder: Path, look: Callable[[], bool]) -> Ended:
+    """Run it to its end. `look` is called several times a second, and says whether the job is to be ended."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
+    began = time.monotonic()
+    try:
+        child = _start(command, folder, blocked)
+        while child.poll() is None:
+            told = signal.sigtimedwait(_HANDED_ON, _LOOK_EVERY)
+            if told is not None:
+                _hand_on(told, child)
+            elif look():
+                _end(child)
+                return Ended(None, time.monotonic() - began)
+        return Ended(_as_shells_say(child.returncode), time.monotonic() - began)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _start(command: Sequence[str], folder: Path, mask: Iterable[int]) -> subprocess.Popen[bytes]:
+    def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        die_with_parent()
+
+    path = os.pathsep.join(part for part in (str(STARTUP), os.environ.get("PYTHONPATH")) if part)
+    environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
+    try:
+        return subprocess.Popen(list(command), env=environment, preexec_fn=prepare)
+    except FileNotFoundError:
+        raise UsageError(f"there is no command `{command[0]}`") from None
+    except OSError as error:
+        raise UsageError(f"`{command[0]}` cannot be started: {error.strerror}") from error
+
+
+def _hand_on(told: signal.struct_siginfo, child: subprocess.Popen[bytes]) -> None:
+    if told.si_code != _FROM_TERMINAL:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(told.si_signo)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask the job to end, and kill what does not."""
+    everybody = [child.pid, *descendants(child.pid)]
+    with contextlib.suppress(ProcessLookupError):
+        child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_PATIENCE)
+    for pid in everybody:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    child.wait()
+
+
+def _as_shells_say(code: int) -> int:
+    return 128 - code if code < 0 else code
+
+
+def python_command(program: Sequence[str], *, module: bool, ranks: int | None) -> list[str]:
+    """The command that runs `program` as Python would, or under torch's launcher with so many ranks."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks else []
+    return [sys.executable, *launcher, *(["-m"] if module else []), *program]
