@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gpudoctor.ranks.processes import Stillness, children, kill_trees
 from gpudoctor.record import dataclass
@@ -46,10 +46,10 @@ class Limits:
     """For the other ranks, once one has failed."""
 
 
-def supervise(ranks: Sequence[int], limits: Limits) -> list[Exit]:
+def supervise(ranks: Sequence[int], limits: Limits, before_kill: Callable[[], None] = lambda: None) -> list[Exit]:
     """Wait until all `ranks`, children that lead a process group each, have ended; kill those over the limits.
 
-    Call `adopt_orphans` before starting them, if grandchildren whose parents have died are to end too.
+    `before_kill` is called while ranks that stand still are still there to be asked. Call `adopt_orphans` before starting them, if grandchildren whose parents have died are to end too.
     """
     # Children that were there before are not ours to end.
     strangers = set(children(os.getpid())) - set(ranks)
@@ -73,6 +73,8 @@ def supervise(ranks: Sequence[int], limits: Limits) -> list[Exit]:
         elif stillness.look() > limits.still:
             why = Ending.STOOD_STILL
         if why is not None:
+            if why is Ending.STOOD_STILL:
+                before_kill()
             break
         time.sleep(_LOOK_EVERY)
     end_all([pid for pid in ranks if pid not in exits], strangers)

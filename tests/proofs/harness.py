@@ -174,7 +174,7 @@ class Prover:
             return run
 
     def _execute_once(self, proof: Proof, program: Path, folder: Path, limits: dict[str, float]) -> record.Run:
-        folder.mkdir()
+        (folder / record.RECORDING).mkdir(parents=True)
         request = {
             "program": str(program),
             "script": proof.script.name,

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpudoctor.record import replace
+from gpudoctor.run import reading
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpudoctor.run.recording import Recording
+
 Line = dict
+RECORDING = "recording"
+"""The folder in which the instruments of `gpudoctor run` write."""
+HANG = "hang.pickle"
+"""Where the ranks were when they stood still, as `gpudoctor run` would say."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,8 @@ class Run:
     ranks: tuple[Rank, ...]
     launcher: Rank | None = None
     seconds: float = 0.0
+    recording: Recording | None = None
+    """What `gpudoctor run` would have seen."""
 
     @property
     def processes(self) -> tuple[Rank, ...]:
@@ -115,7 +127,13 @@ def read(folder: Path, outcome: list[Line], seconds: float) -> Run:
             ranks.append(rank)
     if not ranks and launcher is not None:
         ranks, launcher = [launcher], None
-    return Run(tuple(sorted(ranks, key=lambda rank: rank.rank)), launcher, seconds)
+    return Run(tuple(sorted(ranks, key=lambda rank: rank.rank)), launcher, seconds, _recording(folder, seconds))
+
+
+def _recording(folder: Path, seconds: float) -> Recording:
+    hang = folder / HANG
+    recording = reading.read(folder / RECORDING, status=None, seconds=seconds)
+    return replace(recording, hang=pickle.loads(hang.read_bytes())) if hang.exists() else recording
 
 
 def _ending(lines: tuple[Line, ...], outcome: list[Line]) -> Line:

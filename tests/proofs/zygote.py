@@ -11,6 +11,7 @@ import atexit
 import gc
 import json
 import os
+import pickle
 import random
 import runpy
 import signal
@@ -29,8 +30,10 @@ import torch.utils.data
 
 from gpudoctor.ranks.processes import adopt_orphans, die_with_parent
 from gpudoctor.ranks.supervise import Limits, supervise
+from gpudoctor.run import instruments
+from gpudoctor.run.hang import Watch
 
-from . import observer, spares
+from . import observer, record, spares
 
 SPARES = 4
 """Processes that one launcher may start through the spawn method before the slow way is taken."""
@@ -74,10 +77,23 @@ def _guard(folder: Path) -> None:
         if pid == 0:
             _in_child(lambda number=number, environment=environment: _become_rank(folder, request, number, environment))
         ranks.append(pid)
-    exits = supervise(ranks, Limits(**request["limits"]))
+    exits = supervise(ranks, Limits(**request["limits"]), lambda: _ask_where_they_are(folder))
     outcome = [{"ending": each.ending.value, "status": each.status} for each in exits]
     (folder / "outcome.json").write_text(json.dumps(outcome))
     os.write(sys.stdout.fileno(), f"{folder}\n".encode())
+
+
+def _ask_where_they_are(folder: Path) -> None:
+    """As `gpudoctor run` does it, before the ranks are killed because they stand still."""
+    watch = Watch(folder / record.RECORDING, patience=-1.0)
+    (folder / record.HANG).write_bytes(pickle.dumps(watch.look()))
+
+
+def _observe(folder: Path, program: Path, identity: dict[str, object]) -> observer.Journal:
+    """The observer for the claims, and over it the instruments of `gpudoctor run`, which look for the user's lines."""
+    journal = observer.install(folder, program, identity)
+    instruments.install(str(folder / record.RECORDING))
+    return journal
 
 
 def _become_rank(folder: Path, request: dict[str, object], number: int, environment: dict[str, str]) -> int:
@@ -96,7 +112,7 @@ def _become_rank(folder: Path, request: dict[str, object], number: int, environm
     if request["launch"] == "spawn":
         _spawn_from_spares(folder, program)
     role = "launcher" if request["launch"] == "spawn" else "rank"
-    observer.install(folder, program, {"role": role, "number": number, "output": str(number)})
+    _observe(folder, program, {"role": role, "number": number, "output": str(number)})
     return _run(script)
 
 
@@ -109,7 +125,7 @@ def _spawn_from_spares(folder: Path, program: Path) -> None:
         _forget_randomness()
         # Inside a spawned process the workers of a loader are spawned too.
         spares.prepare(SPARES, become_worker)
-        journal = observer.install(folder, program, {"role": "spawned", "number": spare, "output": output})
+        journal = _observe(folder, program, {"role": "spawned", "number": spare, "output": output})
         return lambda status: journal.write("exit", status=status)
 
     def become_worker(spare: int) -> Callable[[int], None]:
@@ -129,7 +145,7 @@ def _run(script: Path) -> int:
         if not isinstance(end.code, (int, type(None))):
             print(end.code, file=sys.stderr)
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         status = 1
     threading._shutdown()
     atexit._run_exitfuncs()
