@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 
+_NEWLINE = "\n"
+
+
 @dataclass(frozen=True, slots=True)
 class RuleCard:
     """What is known about a rule before its file is imported: what selects it, what lists it, what it needs.
@@ -65,6 +68,17 @@ class Rule:
     def could_show(self, recording: Recording) -> bool:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""
         return False
+
+    def crashed(self, recording: Recording, *texts: str, because: str = "", remedy: str) -> Iterator[Finding]:
+        """A finding where the user's code led to a crash whose text holds all of `texts`, once for all ranks."""
+        seen = [(each, crash) for each, crash in recording.crashes() if all(text in crash.text for text in texts)]
+        place = next((crash.place for _, crash in seen if crash.place is not None), None)
+        if place is not None:
+            crash = seen[0][1]
+            who = recording.named(sorted(each.rank for each, _ in seen if each.rank is not None))
+            # A mark of the error's own would end the quotation.
+            said = f"{crash.type}: {crash.text.strip().partition(_NEWLINE)[0]}".replace("`", "'")
+            yield self.found(place, f"{who} ended with `{said[:200]}`{because and f': {because}'}.", remedy=remedy)
 
     def found(
         self,

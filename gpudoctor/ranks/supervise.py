@@ -49,7 +49,8 @@ class Limits:
 def supervise(ranks: Sequence[int], limits: Limits, before_kill: Callable[[], None] = lambda: None) -> list[Exit]:
     """Wait until all `ranks`, children that lead a process group each, have ended; kill those over the limits.
 
-    `before_kill` is called while ranks that stand still are still there to be asked. Call `adopt_orphans` before starting them, if grandchildren whose parents have died are to end too.
+    `before_kill` is called while ranks that stand still are there to be asked. Call `adopt_orphans` before starting
+    them, if grandchildren whose parents have died are to end too.
     """
     # Children that were there before are not ours to end.
     strangers = set(children(os.getpid())) - set(ranks)

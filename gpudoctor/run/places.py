@@ -15,14 +15,14 @@ Place = tuple[str, int]
 """File and line."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_FOREIGN = tuple(
-    {_PACKAGE, *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
-)
+_FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
+FOREIGN = (_PACKAGE, *{sysconfig.get_paths()[name] + os.sep for name in _FOLDERS})
+"""Folders that are not the user's: Python's, those of installed packages, and ours."""
 
 
 def is_own(path: str) -> bool:
     """The file is the user's: neither Python's, nor an installed package's, nor ours."""
-    return not (path.startswith(("<", *_FOREIGN)) or f"{os.sep}site-packages{os.sep}" in path)
+    return not (path.startswith(("<", *FOREIGN)) or f"{os.sep}site-packages{os.sep}" in path)
 
 
 def own_place(depth: int = 2) -> Place | None:

@@ -8,7 +8,8 @@ import os
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.run.recording import (
@@ -21,13 +22,11 @@ from gpudoctor.run.recording import (
     Pass,
     Process,
     Recording,
+    Shared,
     Step,
     Wrap,
     Written,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Line = dict[str, Any]
 
@@ -75,7 +74,8 @@ def collective_of(given: Line) -> Collective:
     """One entry of the flight recorder."""
     began = (given.get("began") or 0) / 1e9
     place = place_of(given.get("place"))
-    return Collective(given["name"], given.get("number") or 0, given.get("group") or "", given["done"], began, place)
+    number, group = given.get("number") or 0, given.get("group") or ""
+    return Collective(given["name"], number, group, given["done"], began, given["elements"], place)
 
 
 def _ranks(processes: Iterable[Process]) -> list[Process]:
@@ -111,6 +111,7 @@ def _process(lines: list[Line]) -> Process | None:
         groups=_each(by_kind, "init_process_group", _group),
         wraps=_each(by_kind, "wrap", _wrap),
         optimizers=_each(by_kind, "optimizer", _optimizer),
+        samplers=_each(by_kind, "sampler", lambda line: Shared(line["dataset"], place_of(line["place"]))),
         passes=tuple(_passes(by_kind.get("pass", ()))),
         steps=_each(by_kind, "step", _step),
         checks=_each(by_kind, "check", _check),
@@ -119,6 +120,8 @@ def _process(lines: list[Line]) -> Process | None:
         opens=_each(by_kind, "open", _written),
         collectives=tuple(collective_of(entry) for line in by_kind.get("collectives", ()) for entry in line["entries"]),
         crash=crash,
+        backwards=over["backwards"] if over else 0,
+        backward=place_of(over["backward"]) if over else None,
         over=over is not None,
         cost=over["cost"] if over else max((line["cost"] for line in by_kind.get("step", ())), default=0.0),
         faults=tuple(f"{line['instrument']}: {line['error']} ({line['where']})" for line in by_kind.get("fault", ())),
@@ -138,7 +141,16 @@ def _without(line: Line, *names: str) -> Line:
 
 
 def _crash(line: Line) -> Crash:
-    return Crash(line["type"], line["text"], line["step"], frames_of(line["frames"]))
+    own = {file for file, _, _, own in line["frames"] if own}
+    near = any("init_process_group(" in _text(file) for file in own)
+    return Crash(line["type"], line["text"], line["step"], frames_of(line["frames"]), near_group=near)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _group(line: Line) -> Group:
@@ -179,12 +191,13 @@ def _passes(lines: Iterable[Line]) -> Iterator[Pass]:
     for line in {line["number"]: line for line in lines}.values():
         places = array("q")
         places.frombytes(zlib.decompress(base64.b64decode(line["places"])))
-        rest = _without(line, "places", "prints", "place", "made")
+        rest = _without(line, "places", "prints", "place", "made", "told_at")
         known = bool(places) and not line["iterable"]
         yield Pass(
             places=tuple(places) if known else None,
             prints=tuple(line["prints"]),
             made=place_of(line["made"]),
+            told_at=place_of(line["told_at"]),
             place=place_of(line["place"]),
             **rest,
         )

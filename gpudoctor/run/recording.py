@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
+
+_METRIC = 64
+"""Numbers that a metric has at most."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Crash:
     text: str
     step: int
     frames: tuple[Frame, ...]
+    near_group: bool = False
+    """The files of the user's code in which it happened call `init_process_group` somewhere."""
+
+    def through(self, file: str) -> bool:
+        """It came through a file of this name."""
+        return any(frame.location.path.endswith(file) for frame in self.frames)
 
     @property
     def place(self) -> Location | None:
@@ -62,6 +71,14 @@ class Wrap:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """A `DistributedSampler` was made, for this data set."""
+
+    dataset: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class Optimizer:
     """An optimizer that has stepped. `held` says for each wrapper how many trainable parameters it has, and how many
     of them the optimizer holds."""
@@ -74,8 +91,12 @@ class Optimizer:
     device: str
     gpu: str
     seed: int
+    debug: tuple[str, ...]
+    """What is switched on for finding bugs, and slows training down."""
     place: Location | None
     """Where it stepped first."""
+    backward: Location | None
+    """Where the first backward was called."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +115,7 @@ class Pass:
     waited: float
     steps: int
     first_step: int
+    backwards: int
     gradient: bool
     training: bool | None
     digest: str
@@ -111,6 +133,9 @@ class Pass:
     sampler_rank: int | None
     epoch: int | None
     shuffle: bool | None
+    told: int
+    """How often its sampler had been told an epoch when the pass began."""
+    told_at: Location | None
     made: Location | None
     """Where the loader was made."""
     place: Location | None
@@ -168,6 +193,8 @@ class Collective:
     group: str
     done: bool
     began: float
+    elements: int
+    """Numbers that this rank puts in."""
     place: Location | None
 
 
@@ -187,6 +214,7 @@ class Process:
     groups: tuple[Group, ...] = ()
     wraps: tuple[Wrap, ...] = ()
     optimizers: tuple[Optimizer, ...] = ()
+    samplers: tuple[Shared, ...] = ()
     passes: tuple[Pass, ...] = ()
     steps: tuple[Step, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -196,6 +224,9 @@ class Process:
     opens: tuple[Written, ...] = ()
     collectives: tuple[Collective, ...] = ()
     crash: Crash | None = None
+    backwards: int = 0
+    backward: Location | None = None
+    """Where the first one was called."""
     over: bool = False
     """It came to its end by itself."""
     cost: float = 0.0
@@ -208,6 +239,15 @@ class Process:
     @property
     def evaluations(self) -> tuple[Pass, ...]:
         return tuple(each for each in self.passes if not each.trains and each.batches)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The ranks hold different values in a parameter. `step` is the first at which that was seen."""
+
+    step: int
+    name: str
+    optimizer: Optimizer
 
 
 @dataclass(frozen=True)
@@ -239,18 +279,61 @@ class Recording:
         return len(self.ranks) > 1
 
     @cached_property
+    def ended_well(self) -> bool:
+        """It trained, and came to its end."""
+        return self.trained and self.status == 0 and not self.hang
+
+    @cached_property
+    def makes_group(self) -> bool:
+        """Some process made a process group, or the code that failed would have made one."""
+        every = (*self.ranks, *self.others)
+        return any(each.groups or (each.crash is not None and each.crash.near_group) for each in every)
+
+    @cached_property
     def trained(self) -> bool:
         """Some rank made a step."""
         return any(each.steps for each in self.ranks)
+
+    @cached_property
+    def drift(self) -> Drift | None:
+        """The first step after which parameters that all ranks hold were seen to differ."""
+        checks = [{(each.step, each.optimizer): each for each in rank.checks} for rank in self.ranks]
+        if not self.distributed or any(each.sharded for rank in self.ranks for each in rank.optimizers):
+            return None
+        for key in sorted(set.intersection(*(set(each) for each in checks))):
+            seen = [each[key] for each in checks]
+            # Ranks that hold different models have divided one among them.
+            if len({len(each.sums) for each in seen}) == 1 and len({each.sums for each in seen}) > 1:
+                return self._drift(key, seen)
+        return None
+
+    def _drift(self, key: tuple[int, int], seen: Sequence[Check]) -> Drift | None:
+        place = next(i for i, sums in enumerate(zip(*(each.sums for each in seen), strict=True)) if len(set(sums)) > 1)
+        first = next((each for each in self.ranks[0].checks if each.optimizer == key[1] and each.names), None)
+        optimizer = next((each for each in self.ranks[0].optimizers if each.number == key[1]), None)
+        if optimizer is None:
+            return None
+        return Drift(key[0], first.names[place] if first and first.names else f"number {place}", optimizer)
+
+    @cached_property
+    def averages_by_hand(self) -> bool:
+        """Besides what wrappers do, the ranks exchange tensors larger than a metric while they train."""
+        return any(
+            each.place is not None and each.elements > _METRIC for rank in self.ranks for each in rank.collectives
+        )
+
+    def named(self, ranks: Sequence[int]) -> str:
+        """`Every rank`, `Rank 1`, `Ranks 0 and 2`, or `The process`, to begin a sentence with."""
+        if not ranks:
+            return "The process"
+        if len(ranks) == 1 and len(self.ranks) > 1:
+            return f"Rank {ranks[0]}"
+        if len(ranks) >= len(self.ranks):
+            return "Every rank" if len(self.ranks) > 1 else "The process"
+        return f"Ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
     def crashes(self) -> Iterator[tuple[Process, Crash]]:
         """The processes that raised, with what they raised."""
         for each in (*self.ranks, *self.others):
             if each.crash is not None:
                 yield each, each.crash
-
-    def crash_with(self, *texts: str) -> tuple[Process, Crash] | None:
-        """The first crash whose text holds all of `texts`."""
-        return next(
-            ((process, crash) for process, crash in self.crashes() if all(text in crash.text for text in texts)), None
-        )

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.record import replace
 from gpudoctor.run import reading
+from gpudoctor.run.recording import Recording
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from gpudoctor.run.recording import Recording
 
 Line = dict
 RECORDING = "recording"

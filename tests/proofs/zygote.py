@@ -30,7 +30,7 @@ import torch.utils.data
 
 from gpudoctor.ranks.processes import adopt_orphans, die_with_parent
 from gpudoctor.ranks.supervise import Limits, supervise
-from gpudoctor.run import instruments
+from gpudoctor.run import instruments, places
 from gpudoctor.run.hang import Watch
 
 from . import observer, record, spares
@@ -92,6 +92,8 @@ def _ask_where_they_are(folder: Path) -> None:
 def _observe(folder: Path, program: Path, identity: dict[str, object]) -> observer.Journal:
     """The observer for the claims, and over it the instruments of `gpudoctor run`, which look for the user's lines."""
     journal = observer.install(folder, program, identity)
+    # What stands between the program and the instruments here is no code of the user's.
+    places.FOREIGN += (str(Path(observer.__file__).parent),)
     instruments.install(str(folder / record.RECORDING))
     return journal
 

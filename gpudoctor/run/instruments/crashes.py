@@ -81,4 +81,6 @@ def _over(state: State) -> None:
     # Of a process that did nothing worth a line there is nothing to tell.
     if state.recorder.begun:
         state.write("collectives", entries=collectives())
-        state.write("over", steps=state.steps, cost=state.recorder.cost)
+        state.write(
+            "over", steps=state.steps, backwards=state.backwards, backward=state.backward_at, cost=state.recorder.cost
+        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import math
 import os
 import pickle
 import sys
@@ -82,7 +83,7 @@ def _collective(entry: dict[str, Any]) -> dict[str, Any]:
         "name": str(entry.get("profiling_name", "")).rpartition(":")[2],
         "number": entry.get("collective_seq_id"),
         "group": (entry.get("process_group") or [""])[0],
-        "sizes": entry.get("input_sizes"),
+        "elements": sum(math.prod(sizes) for sizes in entry.get("input_sizes") or ()),
         "state": entry.get("state"),
         "done": bool(entry.get("retired")) or entry.get("state") == "completed",
         "began": entry.get("time_created_ns"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Subset
 from torch.utils.data import dataloader as data
+from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run.instruments.prints import print_of
 
@@ -31,12 +32,46 @@ _MOST_PASSES = 400
 
 def watch(state: State) -> None:
     """Write a line where a pass begins, and what it has handed out as it goes on."""
-    _Loaders(state).install()
+    told = _watch_samplers(state)
+    _Loaders(state, told).install()
+
+
+Told = weakref.WeakKeyDictionary[Any, tuple[int, Any]]
+"""How often samplers were told an epoch, and where last."""
+
+
+def _watch_samplers(state: State) -> Told:
+    """Write a line where a sampler that shares data out is made, and remember which of them are told the epoch."""
+    told: Told = weakref.WeakKeyDictionary()
+    make, tell = DistributedSampler.__init__, DistributedSampler.set_epoch
+
+    def note_made(dataset: Any) -> None:
+        state.write("sampler", dataset=id(dataset), place=state.recorder.place())
+
+    def note_told(sampler: Any) -> None:
+        told[sampler] = told.get(sampler, (0, None))[0] + 1, state.recorder.place()
+
+    made, heard = state.recorder.guarded(note_made), state.recorder.guarded(note_told)
+
+    @functools.wraps(make)
+    def watched_make(self: Any, dataset: Any, *args: Any, **keywords: Any) -> None:
+        made(dataset)
+        make(self, dataset, *args, **keywords)
+
+    @functools.wraps(tell)
+    def watched_tell(self: Any, *args: Any, **keywords: Any) -> None:
+        heard(self)
+        tell(self, *args, **keywords)
+
+    DistributedSampler.__init__ = watched_make
+    DistributedSampler.set_epoch = watched_tell
+    return told
 
 
 class _Loaders:
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, told: Told) -> None:
         self._state = state
+        self._told = told
         self._passes: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -92,7 +127,16 @@ class _Loaders:
         self._begun += 1
         number = self._numbers.setdefault(loader, len(self._numbers))
         # Workers ask for their first batches while the iterator is made, so the pass exists before it.
-        self._beginning.append(_Pass(self._begun, number, loader, self._made.get(loader), self._state))
+        told, where = self._told.get(loader.sampler, (0, None))
+        about = {
+            **_about(loader),
+            "loader": number,
+            "made": self._made.get(loader),
+            "told": told,
+            "told_at": where,
+            "place": self._state.recorder.place(),
+        }
+        self._beginning.append(_Pass(self._begun, about, loader, self._state))
 
     def _end_of_beginning(self, iterator: Any) -> None:
         made = self._beginning.pop()
@@ -120,11 +164,11 @@ class _Loaders:
 class _Pass:
     """One iteration over a loader."""
 
-    def __init__(self, number: int, loader_number: int, loader: Any, made: Any, state: State) -> None:
+    def __init__(self, number: int, about: dict[str, Any], loader: Any, state: State) -> None:
         self.drawn: deque[Any] = deque()
         self._state = state
         self._number = number
-        self._about = {"loader": loader_number, **_about(loader), "made": made, "place": state.recorder.place()}
+        self._about = about
         self._dataset = weakref.ref(loader.dataset) if _by_place(loader) else lambda: None
         self._places = array("q")
         self._prints: list[str] = []
@@ -132,7 +176,7 @@ class _Pass:
         self._batches = 0
         self._waited = 0.0
         self._steps = state.steps
-        self._trains = False
+        self._backwards = state.backwards
         self.write(ended=False)
 
     def take(self, batch: Any, waited: float) -> None:
@@ -156,6 +200,7 @@ class _Pass:
             waited=round(self._waited, 6),
             steps=self._state.steps - self._steps,
             first_step=self._steps,
+            backwards=self._state.backwards - self._backwards,
             ended=ended,
             gradient=torch.is_grad_enabled(),
             training=_training(self._state),

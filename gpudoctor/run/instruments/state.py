@@ -24,6 +24,9 @@ class State:
         self.spans: dict[str, float] = {}
         self.counts: dict[str, int] = {}
         self.steps = 0
+        self.backwards = 0
+        self.backward_at: Any = None
+        """Where the first backward was called."""
         self._group: tuple[int, int] | None = None
 
     def spend(self, what: str, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import resource
 import time
 from typing import Any
@@ -44,6 +45,7 @@ class _Steps:
         self._began = 0.0
         self._last = time.perf_counter()
         self._known: dict[int, int] = {}
+        self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
     def before(self, optimizer: Any, args: Any, keywords: Any) -> None:
@@ -83,6 +85,9 @@ class _Steps:
     def before_backward(self) -> None:
         state = self._state
         state.count("backwards")
+        state.backwards += 1
+        if self._backward_at is None:
+            self._backward_at = state.backward_at = state.recorder.place()
         if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in state.wrappers):
             state.count("synced backwards")
         # Once after each of the first steps: gradients that were not cleared are added to.
@@ -110,7 +115,9 @@ class _Steps:
             device=str(first.device) if first is not None else "",
             gpu=_gpu(first.device) if first is not None else "",
             seed=torch.initial_seed(),
+            debug=debug_switches(),
             place=self._state.recorder.place(),
+            backward=self._backward_at,
         )
 
     def _check(self, optimizer: Any) -> None:
@@ -132,6 +139,15 @@ class _Steps:
             without_gradient=len(idle),
             idle=idle[:_MOST_NAMES],
         )
+
+
+_DEBUG = ("CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE")
+
+
+def debug_switches() -> list[str]:
+    """What is switched on in this process that is meant for finding bugs, not for training."""
+    variables = [name for name in _DEBUG if os.environ.get(name, "") not in ("", "0", "OFF", "WARN", "INFO")]
+    return [*variables, *(["torch.autograd.set_detect_anomaly"] if torch.is_anomaly_enabled() else [])]
 
 
 def _parameters(optimizer: Any) -> list[torch.Tensor]:

@@ -64,6 +64,7 @@ from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording, Written
 
 
 class SaveOnEveryRank(Rule):
@@ -100,3 +101,23 @@ class SaveOnEveryRank(Rule):
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
                 confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        writers: dict[tuple[str, int], list[tuple[int, Written]]] = {}
+        for rank in recording.ranks:
+            for save in rank.saves:
+                writers.setdefault((save.path, save.step), []).append((rank.rank or 0, save))
+        told = set()
+        for (path, step), saves in writers.items():
+            ranks = sorted({rank for rank, _ in saves})
+            at = saves[0][1].place
+            if len(ranks) > 1 and at is not None and at not in told:
+                told.add(at)
+                yield self.found(
+                    at,
+                    f"{recording.named(ranks)} wrote `{path}` after step {step}: the file may end up corrupted.",
+                    remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.saves for rank in recording.ranks)

@@ -71,6 +71,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WrapperPrefixInCheckpoint(Rule):
@@ -106,6 +107,18 @@ class WrapperPrefixInCheckpoint(Rule):
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if _lenient(use) else None,
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "Missing key(s) in state_dict",
+            "module.",
+            because="the checkpoint was written by a wrapper, whose names begin with 'module.'",
+            remedy="Save `model.module.state_dict()`, whose names are those of the bare model.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _loaded_bare(program: Program, save: Save, entry: str) -> LoadState | None:

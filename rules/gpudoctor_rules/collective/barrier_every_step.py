@@ -96,6 +96,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
 
@@ -127,6 +128,25 @@ class BarrierEveryStep(Rule):
             if barriers and loop.location not in told:
                 told.add(loop.location)
                 yield self._finding(loop, *barriers)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            barriers = [each for each in rank.collectives if each.name == "barrier" and each.place is not None]
+            first = rank.steps[0].at if rank.steps else 0.0
+            while_training = [each for each in barriers if rank.steps and first <= each.began <= rank.steps[-1].at]
+            if len(while_training) >= max(_ENOUGH, _OFTEN * len(rank.steps)):
+                at = while_training[0].place
+                assert at is not None
+                yield self.found(
+                    at,
+                    f"{len(while_training)} barriers in {len(rank.steps)} steps: in each of them all ranks wait for "
+                    "the "
+                    "slowest, which the averaging of gradients does already.",
+                    remedy="Leave it out, or call it once for each epoch.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
     def _finding(self, loop: Loop, first: Collective, *others: Collective) -> Finding:
         again = f", and {len(others)} more {'time' if len(others) == 1 else 'times'}" if others else ""
@@ -177,3 +197,7 @@ def _before_a_clock(program: Program) -> set[int]:
 def _protects_files(program: Program, loop: Loop) -> bool:
     """A file is written in each round: others may wait for it."""
     return any(in_every_round(program, save, loop) for save in program.during(loop, Save))
+
+
+_ENOUGH, _OFTEN = 4, 0.6
+"""Barriers that must have been seen, and for each step."""

@@ -61,6 +61,7 @@ ranks with torch 2.13.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import Program, who
@@ -68,6 +69,10 @@ from gpudoctor.lint.values.base import NONE
 from gpudoctor.lint.values.event import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
+from gpudoctor_rules.collective._stuck import stuck
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Recording
 
 ELSEWHERE = frozenset({"monitored_barrier", "new_group", "save_state", "get_state_dict"})
 """Calls that have a rule of their own, that are meant to be called unevenly, or that wait for sharded models only."""
@@ -97,6 +102,20 @@ class CollectiveOnSomeRanks(Rule):
                 "inside.",
                 because=story(events),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        left = stuck(recording)
+        if left is not None and left.kind == "collective":
+            yield self.found(
+                left.at,
+                left.message,
+                remedy="Call it on all ranks, outside of the test on the rank, and keep only the printing or saving "
+                "inside.",
+                because=left.because,
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _of_all_ranks(event: Collective) -> bool:

@@ -64,6 +64,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class InPlaceCollectiveResultUsed(Rule):
@@ -89,6 +90,17 @@ class InPlaceCollectiveResultUsed(Rule):
                 because=[("it is used as a tensor here", event.location)],
                 repair=_drop(event),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "'Work'",
+            because="a collective returns a handle and not a tensor",
+            remedy="Use the tensor that was given to the collective: it holds the result.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _drop(event: ResultUsed) -> Repair | None:

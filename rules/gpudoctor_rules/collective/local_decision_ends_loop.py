@@ -81,10 +81,12 @@ from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.event import LeaveLoop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
+from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import missed_by, steps_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.run.recording import Recording
 
 WORDS = {"continue": "skips the rest of this round", "exit": "ends the program", "return": "returns here"}
 
@@ -118,6 +120,19 @@ class LocalDecisionEndsLoop(Rule):
                 # Values may agree on all ranks for reasons that lint cannot see, as equal data.
                 confidence=Confidence.LIKELY,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        left = stuck(recording)
+        if left is not None and left.kind == "backward":
+            yield self.found(
+                left.at,
+                left.message,
+                remedy="Decide for all ranks together: reduce or broadcast what the decision is made of, then decide.",
+                because=left.because,
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _on_local_data(program: Program) -> Iterator[LeaveLoop]:

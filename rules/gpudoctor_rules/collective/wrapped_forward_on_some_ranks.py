@@ -70,6 +70,7 @@ torch 2.13: a model with batch norm stands still, at the latest after the last e
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.program import Program, who
@@ -78,6 +79,10 @@ from gpudoctor.lint.values.event import Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
+from gpudoctor_rules.collective._stuck import stuck
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Recording
 
 
 class WrappedForwardOnSomeRanks(Rule):
@@ -108,6 +113,19 @@ class WrappedForwardOnSomeRanks(Rule):
                 severity=severity,
                 confidence=Confidence.DEFINITE if severity is Severity.ERROR else Confidence.LIKELY,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        left = stuck(recording)
+        if left is not None and left.kind == "forward":
+            yield self.found(
+                left.at,
+                left.message,
+                remedy="Call the model inside of the wrapper, `model.module(x)`, or let all ranks evaluate.",
+                because=left.because,
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _through_wrapper(event: Forward) -> bool:

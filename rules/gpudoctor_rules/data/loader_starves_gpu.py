@@ -71,6 +71,7 @@ from gpudoctor_rules.data._passes import Pass, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 # They only put a sampler in place: workers and memory stay as the program has said.
 LEAVE_LOADERS = frozenset({"accelerate", "deepspeed", "horovod"})
@@ -107,6 +108,30 @@ class LoaderStarvesGpu(Rule):
             elif late is not None and _given_nothing(loader.pin_memory, training, FALSE) and not _in_memory(loader):
                 told.add(made)
                 yield self._not_pinned(late, made)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        waits = [
+            (each.waited / each.batches, rank, each)
+            for rank in recording.ranks
+            for each in rank.training_passes
+            if each.batches
+        ]
+        for _, rank, each in sorted(waits, key=lambda wait: -wait[0])[:1]:
+            steps = [step for step in rank.steps if each.first_step < step.number <= each.first_step + each.steps][1:]
+            took = sum(step.took for step in steps)
+            share = sum(step.spans.get("wait", 0.0) for step in steps) / took if took else 0.0
+            # Data that lies in memory is there at once, whoever fetches it.
+            if share > _WORTH and not each.workers and each.made is not None:
+                yield self.found(
+                    each.made,
+                    f"Rank {rank.rank or 0} waited for its batches in {share:.0%} of the time: the training process "
+                    "loads "
+                    f"them itself. Without the wait it would be {1 / (1 - min(share, 0.99)):.1f} times as fast.",
+                    remedy="Give the loader `num_workers` and `pin_memory=True`.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.training_passes for rank in recording.ranks)
 
     def _no_workers(self, made: Location, training: Pass, read: ItemRead | None) -> Finding:
         work = f"reads each item of the next batch with `{read.call}`" if read else "decodes and transforms each item"
@@ -179,3 +204,7 @@ def _source(value: Value) -> Value:
 
 def _in_memory(loader: Loader) -> bool:
     return any(isinstance(each, Dataset) and each.in_memory for each in loader.dataset or ())
+
+
+_WORTH = 0.1
+"""Share of the time that is waited, from which on it is worth a change."""

@@ -92,11 +92,13 @@ from gpudoctor_rules.data._passes import (
     trained_with,
     unused_samplers,
 )
+from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value, Values
     from gpudoctor.lint.values.data import Loader
+    from gpudoctor.run.recording import Recording
 
 
 class MissingDistributedSampler(Rule):
@@ -137,6 +139,22 @@ class MissingDistributedSampler(Rule):
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for each in whole_on_every_rank(recording):
+            if not each.shared_elsewhere and each.at is not None:
+                yield self.found(
+                    each.at,
+                    f"In its first pass every rank drew {each.share}: the ranks train on the same samples, so more "
+                    "GPUs do "
+                    "not shorten the epoch.",
+                    remedy="Pass `sampler=DistributedSampler(dataset)` instead of `shuffle=True`, and call "
+                    "`sampler.set_epoch(epoch)` at the start of each epoch.",
+                    because=[("the ranks train on these batches", each.training.place)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
 def _shared_out(program: Program) -> bool:

@@ -80,9 +80,11 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.repair import Code, Counter, Either, First, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
+from gpudoctor_rules.data._seen import same_order_again, shuffled_passes
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class MissingSetEpoch(Rule):
@@ -115,6 +117,21 @@ class MissingSetEpoch(Rule):
                 confidence=each.confidence,
                 repair=_tell(each),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for first, second in same_order_again(recording):
+            if not second.told and second.place is not None:
+                yield self.found(
+                    second.place,
+                    "The second pass over the data had the very order of the first one on every rank: the sampler "
+                    "is never told "
+                    "the epoch.",
+                    remedy="Call `sampler.set_epoch(epoch)` at the start of each epoch.",
+                    because=[("the loader is made here", first.made)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(shuffled_passes(rank)) > 1 for rank in recording.ranks)
 
 
 def _tell(each: Repeated) -> Repair:

@@ -77,10 +77,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, trained_with, unused_samplers
+from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.data import Sampler
+    from gpudoctor.run.recording import Recording
 
 
 class SamplerNotPassed(Rule):
@@ -112,6 +114,21 @@ class SamplerNotPassed(Rule):
                     ("the ranks train on these batches", training.start.location),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for each in whole_on_every_rank(recording):
+            if each.shared_elsewhere and each.at is not None:
+                yield self.found(
+                    each.at,
+                    f"In its first pass every rank drew {each.share}, though a `DistributedSampler` was made for "
+                    "this data: "
+                    "this loader does not use it.",
+                    remedy="Pass it: `DataLoader(dataset, sampler=sampler, ...)`, without `shuffle`.",
+                    because=[("the sampler is made here", each.shared_elsewhere.place)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
 def _goes_over_same_data(training: Pass, sampler: Sampler) -> bool:

@@ -92,6 +92,7 @@ from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process group for both."
 
@@ -113,6 +114,22 @@ class SamplerRankHardCoded(Rule):
             sampler = event.sampler
             if isinstance(sampler, Sampler) and sampler.distributed:
                 yield from self._of(program, sampler)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        told = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
+        shares = [(each.replicas, each.sampler_rank) for each in told if each.sampler_rank is not None]
+        if recording.distributed and len(shares) == len(recording.ranks) and len(set(shares)) < len(shares):
+            if (at := told[0].made) is not None:
+                yield self.found(
+                    at,
+                    f"The samplers of {len(shares)} ranks were made for ranks "
+                    f"{', '.join(str(rank) for _, rank in shares)}: "
+                    "some share is trained on several times, and others never.",
+                    remedy="Leave `rank` out, or give `rank=dist.get_rank()`.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
     def _of(self, program: Program, sampler: Sampler) -> Iterator[Finding]:
         rank, replicas = _only(sampler.rank), _only(sampler.replicas)

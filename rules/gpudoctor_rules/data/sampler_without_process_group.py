@@ -60,6 +60,7 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import Program, World
@@ -70,6 +71,9 @@ from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.rank import Size
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import first_name
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Recording
 
 
 class SamplerWithoutProcessGroup(Rule):
@@ -102,6 +106,23 @@ class SamplerWithoutProcessGroup(Rule):
                 "with torchrun and wrap the model in DistributedDataParallel.",
                 because=[("DataParallel runs all GPUs from this one process", _data_parallel(program, event))],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if recording.distributed:
+            return
+        for rank in recording.ranks:
+            for each in rank.training_passes[:1]:
+                if each.replicas is not None and each.replicas > 1 and each.made is not None:
+                    yield self.found(
+                        each.made,
+                        f"One process trains with a sampler for {each.replicas}: it sees "
+                        f"{each.batches * (each.batch_size or 1)}"
+                        f" of {each.size} samples in an epoch, and nobody sees the rest.",
+                        remedy="Leave the sampler out where there is one process, and write `shuffle=True`.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return not recording.distributed and any(rank.training_passes for rank in recording.ranks)
 
 
 def _takes_one_share(program: Program, sampler: Sampler) -> bool:

@@ -87,9 +87,11 @@ from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.event import SetEpoch
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
+from gpudoctor_rules.data._seen import same_order_again, shuffled_passes, told_differently
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SetEpochMisplaced(Rule):
@@ -114,6 +116,30 @@ class SetEpochMisplaced(Rule):
                     f"is called on the wrong sampler: `{each.way_to_say}` shuffles the training data, and is never told"
                 )
                 yield self._on_sampler(other, each, flaw)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        at = None
+        for _, second in same_order_again(recording):
+            if second.told and (at := second.told_at or second.place) is not None:
+                yield self.found(
+                    at,
+                    "Two epochs had the same order although `set_epoch` was called: it comes too late, or with the "
+                    "same "
+                    "number.",
+                    remedy="Call it as the first statement of the loop over the epochs, with the number of the epoch.",
+                    because=[("the order is drawn here", second.place)],
+                )
+        if at is None and (told := told_differently(recording)) is not None and told.told_at is not None:
+            yield self.found(
+                told.told_at,
+                "The samplers of the ranks were told different epochs: the ranks shuffle differently, and their "
+                "shares of "
+                "the data overlap.",
+                remedy="Call it on all ranks, with the same number.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(shuffled_passes(rank)) > 1 for rank in recording.ranks)
 
     def _on_sampler(self, event: SetEpoch, each: Repeated, flaw: str) -> Finding:
         return self.found(

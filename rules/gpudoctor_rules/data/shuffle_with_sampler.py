@@ -51,6 +51,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 EXCLUSIVE = {
     "sampler": "sampler option is mutually exclusive with shuffle",
@@ -79,6 +80,16 @@ class ShuffleWithSampler(Rule):
                 if given is not None and sampler is not None:
                     always = given.given(event.when).all(lambda value: isinstance(value, Sampler))
                     yield self._both(loader, name, sampler, Confidence.DEFINITE if always else Confidence.LIKELY)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "sampler option is mutually exclusive with shuffle",
+            remedy="Leave `shuffle` out: the sampler decides on the order.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
     def _both(self, loader: Loader, name: str, sampler: Sampler, confidence: Confidence) -> Finding:
         shuffles = "; the sampler shuffles already" if sampler.base.distributed and sampler.base.shuffle is None else ""

@@ -64,6 +64,7 @@ from gpudoctor_rules.device._places import called, certain, differ, one_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class DeviceIdsMismatch(Rule):
@@ -88,6 +89,16 @@ class DeviceIdsMismatch(Rule):
                 continue
             told.add(wrapped.location)
             yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "device_ids can only be None or contain a single element",
+            remedy="Give each rank its own GPU alone: `device_ids=[local_rank]`.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
     def _of_ddp(self, program: Program, wrap: Wrap) -> Finding | None:
         # DDP refuses this before it looks at the model, so where that is does not matter.

@@ -61,6 +61,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
 
 
 class SuperInitMissing(Rule):
@@ -87,6 +88,16 @@ class SuperInitMissing(Rule):
                 repair=Repair("Call `super().__init__()` first", (SuperFirst(event.location),)),
                 because=[("the class begins here", getattr(event.cls, "place", None))],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "before Module.__init__() call",
+            remedy="Call `super().__init__()` first in the `__init__` of this class.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _when(attribute: str) -> str:

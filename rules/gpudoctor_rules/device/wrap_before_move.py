@@ -74,6 +74,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WrapBeforeMove(Rule):
@@ -100,6 +101,17 @@ class WrapBeforeMove(Rule):
                 remedy="Move the model to the GPU of its rank before the wrap: `.to(local_rank)`.",
                 because=[("the model is made here, on the CPU", getattr(core_of(wrap.inner), "place", None))],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "device_ids and output_device arguments only work with",
+            because="the model was not on the GPU that `device_ids` names",
+            remedy="Move the model to its GPU first, and wrap it then.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def fails_at_wrap(program: Program) -> list[Wrap]:

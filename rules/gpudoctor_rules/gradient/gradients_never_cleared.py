@@ -68,6 +68,7 @@ from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repea
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
 
 
 class GradientsNeverCleared(Rule):
@@ -102,6 +103,22 @@ class GradientsNeverCleared(Rule):
                     (f"{name} is made here", optimizer.place),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            kept = rank.kept_gradients
+            if len(kept) > 1 and all(kept.values()) and (at := rank.optimizers[0].backward) is not None:
+                yield self.found(
+                    at,
+                    f"After {len(kept)} of {len(kept)} steps that were looked at, the gradients of the step before "
+                    "were "
+                    "still there: this backward adds to them.",
+                    remedy="Call `optimizer.zero_grad()` once for each step, before `backward`.",
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.kept_gradients) > 1 for rank in recording.ranks)
 
 
 def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:

@@ -83,6 +83,7 @@ from gpudoctor_rules.gradient._steps import (
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
 
 Told = set["Value"]
 
@@ -110,6 +111,28 @@ class StepMissing(Rule):
             if found is not None:
                 told.add(optimizer)
                 yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            if not rank.steps and rank.backwards > 1 and rank.over and rank.backward is not None:
+                message = (
+                    f"{rank.backwards} backwards and no step of an optimizer: the weights are those of the beginning."
+                )
+                yield self.found(rank.backward, message, remedy="Call `optimizer.step()` after `backward`.")
+                return
+            checks = [each for each in rank.checks if each.optimizer == 0]
+            unchanged = len(checks) > 2 and len({each.sums for each in checks}) == 1
+            if unchanged and (at := rank.optimizers[0].place) is not None:
+                message = (
+                    f"The weights were the same after {checks[-1].step} steps: there is nothing left for this step."
+                )
+                yield self.found(
+                    at, message, remedy="Clear the gradients before `backward` or after `step`, not between."
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.trained
 
     def _never_steps(self, program: Program, optimizer: Optimizer) -> Iterator[Finding]:
         """`backward()` in a loop, and an optimizer of that model that never steps."""

@@ -89,6 +89,7 @@ from gpudoctor_rules.gradient._steps import averaging_wrapper
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SyncOnEveryMicrobatch(Rule):
@@ -110,6 +111,26 @@ class SyncOnEveryMicrobatch(Rule):
             if step is not None:
                 told.add(backward.location)
                 yield self._finding(program, backward, step)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            steps = [step for step in rank.steps if step.counts.get("backwards", 0) > 1]
+            synced = [step for step in steps if step.counts.get("synced backwards") == step.counts["backwards"]]
+            wrapped = [each for each in rank.optimizers if each.held]
+            if len(synced) < _ENOUGH or len(synced) < len(rank.steps) - 1 or not wrapped or not recording.distributed:
+                continue
+            if (at := wrapped[0].backward) is not None:
+                yield self.found(
+                    at,
+                    f"Gradients were averaged over the ranks in each of {synced[-1].counts['backwards']} backwards "
+                    "of a "
+                    "step, where once is enough.",
+                    remedy="Run all but the last backward of a step, and their forwards, under `with "
+                    "model.no_sync():`.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
     def _finding(self, program: Program, backward: Backward, step: OptimizerStep) -> Finding:
         wrapper = averaging_wrapper(program, backward)
@@ -147,3 +168,7 @@ def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool
         and steps_less_often(program, backward, step)
         and adds_up(program, backward, step, averaging_wrapper(program, backward))
     )
+
+
+_ENOUGH = 2
+"""Steps that must have been seen."""

@@ -67,6 +67,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.valueset import Binding
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class BackendForOtherDevice(Rule):
@@ -93,6 +94,17 @@ class BackendForOtherDevice(Rule):
             if _is(group, "nccl") and on_cpu is not None:
                 yield self._fails(group, wrap, on_cpu)
                 return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "NCCL",
+            "built in",
+            remedy="Choose the backend by the device: `nccl` where there are GPUs, `gloo` on a CPU.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
     def _slow(self, group: InitGroup, wrap: Wrap) -> Finding:
         return self.found(

@@ -66,6 +66,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program, World
+    from gpudoctor.run.recording import Recording
 
 CALLED = ("init_process_group(", "init_process_group as ")
 """An import alone makes no group; under another name it may be called anywhere."""
@@ -97,6 +98,17 @@ class ProcessGroupMissing(Rule):
             # A helper may be right in itself; the callers show from where it is reached without a group.
             because=[("which this call leads to", call) for call in first.way.calls[-2:]],
         )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if not recording.makes_group:
+            yield from self.crashed(
+                recording,
+                "Default process group has not been initialized",
+                remedy="Call `torch.distributed.init_process_group` before this, at the start of each process.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _makes_group(program: Program) -> bool:

@@ -63,6 +63,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 VARIABLES = {
     RankKind.GLOBAL: "RANK",
@@ -96,6 +97,18 @@ class RankIsAString(Rule):
                 because=[("the text is read here", event.rank.place)],
                 repair=_convert(program, event.rank.place),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if any(crash.through("torch/utils/data/distributed.py") for _, crash in recording.crashes()):
+            yield from self.crashed(
+                recording,
+                "between instances of 'str' and 'int'",
+                because="the rank is the text that the environment holds",
+                remedy="Make it a number: `int(os.environ[...])`.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _convert(program: Program, at: Location | None) -> Repair | None:

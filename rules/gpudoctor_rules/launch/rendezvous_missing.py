@@ -59,12 +59,16 @@ https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.values.base import NONE, Const, Values
 from gpudoctor.lint.values.event import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Recording
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 
@@ -98,6 +102,19 @@ class RendezvousMissing(Rule):
                     because=[("the processes are spawned here", spawn.location)],
                 )
                 return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "environment variable",
+            "expected, but not set",
+            because="the ranks cannot find each other",
+            remedy="Set MASTER_ADDR and MASTER_PORT before the processes are started, and give each its `rank` and "
+            "`world_size`.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _from_environment(method: Values | None) -> bool:

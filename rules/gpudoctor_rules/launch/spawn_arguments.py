@@ -71,6 +71,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SpawnArguments(Rule):
@@ -96,6 +97,21 @@ def _make_tuple(event: Spawn) -> Repair:
     title = "Make `args` a tuple"
     unnamed = Repair(title, (MakeTuple(event.location, "1"),))
     return Repair(title, (MakeTuple(event.location, "args"),), otherwise=unnamed)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if not any(crash.through("torch/multiprocessing/spawn.py") for _, crash in recording.crashes()):
+            return
+        for text in ("must be an iterable, not", "positional argument", "<locals>"):
+            yield from self.crashed(
+                recording,
+                text,
+                because="`mp.spawn` calls the function with the rank and what `args` holds",
+                remedy="Give `args` as a tuple, as in `args=(n,)`, to a function of the module that takes the rank "
+                "first.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:

@@ -60,6 +60,7 @@ from gpudoctor_rules.launch.spawn_arguments import by_import
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SpawnWithoutMainGuard(Rule):
@@ -86,3 +87,14 @@ class SpawnWithoutMainGuard(Rule):
                     # The outermost call is the one that belongs under the guard.
                     because=[("the program calls this while it is imported", call) for call in event.way.calls[:1]],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "current process has finished its bootstrapping phase",
+            because="each new process starts the program again",
+            remedy='Start the processes under `if __name__ == "__main__":`.',
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well

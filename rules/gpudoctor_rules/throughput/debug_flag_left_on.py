@@ -74,6 +74,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 ANOMALY = "each backward checks all gradients for `nan`, and each operation keeps a stack trace"
 COLLECTIVES = "every collective is first compared over all ranks"
@@ -133,6 +134,21 @@ class DebugFlagLeftOn(Rule):
                 else "Take it out, or put it behind an option such as `--debug`.",
                 confidence=Confidence.LIKELY if needed else Confidence.DEFINITE,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for each in rank.optimizers[:1]:
+                if each.debug and each.place is not None:
+                    yield self.found(
+                        each.place,
+                        f"Training ran with {' and '.join(f'`{name}`' for name in each.debug)} switched on, which "
+                        "is for "
+                        "finding bugs and slows every step down.",
+                        remedy="Switch it off for training, or on by an option of the program.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.trained
 
 
 def _switches(program: Program) -> Iterator[Switch]:

@@ -80,6 +80,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class EvaluationBuildsGraph(Rule):
@@ -110,6 +111,29 @@ class EvaluationBuildsGraph(Rule):
                 call, loop = (building or learning)[0]
                 found = self._finding(call, loop, bool(building), learner)
                 yield replace(found, repair=_repair(program, call, loop, bool(building), learner))
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            for each in rank.evaluations:
+                # A pass without a step may gather gradients for a later one.
+                if (
+                    rank.steps
+                    and each.gradient
+                    and each.training is not None
+                    and not each.backwards
+                    and each.batches > 1
+                ):
+                    if each.place is not None:
+                        yield self.found(
+                            each.place,
+                            f"A pass of {each.batches} batches without a backward ran with gradients switched on: each "
+                            "forward builds a graph that nobody uses.",
+                            remedy="Put `with torch.no_grad():` around it.",
+                        )
+                    return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.evaluations for rank in recording.ranks)
 
     def _finding(self, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Finding:
         does, remedy = [], []

@@ -79,6 +79,7 @@ from gpudoctor_rules.wrap._training import begin_alike
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 # FSDP and `torch.compile` forward attribute access to the module inside; these two do not.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
@@ -117,6 +118,17 @@ class AttributeOnWrapper(Rule):
                 severity=Severity.WARNING if sometimes else None,
                 repair=None if sometimes or _leads_to_training(program, event) else _reach(event, wrapper),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "Parallel' object has no attribute",
+            because="the wrapper has none of the model's attributes",
+            remedy="Ask the model inside of the wrapper: `model.module.name`.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _reach(event: AttributeMissed, wrapper: Wrapper) -> Repair:

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
 
 
 class ModelNotWrapped(Rule):
@@ -136,6 +137,23 @@ class ModelNotWrapped(Rule):
                         ("it is called here", call.location),
                     ],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        # Tensors that the ranks exchange by themselves speak of another way to train one model.
+        if drift is None or recording.averages_by_hand or any(rank.wraps for rank in recording.ranks):
+            return
+        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+            yield self.found(
+                at,
+                f"After step {drift.step} the ranks held different values in parameter {drift.name}, and nothing was "
+                "wrapped: each rank trains a model of its own.",
+                remedy="Wrap the model in `DistributedDataParallel(model, device_ids=[local_rank])`, and call the "
+                "wrapper.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
 
 def _group(program: Program, when: Condition) -> InitGroup | None:

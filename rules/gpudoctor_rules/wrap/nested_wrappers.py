@@ -64,6 +64,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 # FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
 NEVER_INSIDE = {
@@ -100,6 +101,19 @@ class NestedWrappers(Rule):
                 "only where `isinstance` says that it is not done yet.",
                 because=[(f"wrapped in `{wrong.kind.value}` here", wrong.place)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for wrap in {wrap.place: wrap for rank in recording.ranks for wrap in rank.wraps if wrap.nested}.values():
+            if wrap.place is not None:
+                yield self.found(
+                    wrap.place,
+                    f"`{wrap.wrapper}` was put around a model that holds a wrapper already: gradients are averaged "
+                    "twice.",
+                    remedy="Wrap the bare model, once.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.wraps for rank in recording.ranks)
 
 
 def _wrongly_inside(event: Wrap) -> Wrapper | None:

@@ -65,6 +65,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`, "
 
@@ -85,6 +86,16 @@ class SyncBatchnormMisplaced(Rule):
             if found is not None and found.location not in told:
                 told.add(found.location)
                 yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "SyncBatchNorm layers only work with GPU modules",
+            remedy="Convert to SyncBatchNorm where there are GPUs only, before the model is wrapped.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
     def _dropped(self, program: Program, sync: SyncNorm) -> Finding | None:
         # A model of unread code is converted in place, for all that is known.

@@ -60,6 +60,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WrapBeforeProcessGroup(Rule):
@@ -87,6 +88,18 @@ class WrapBeforeProcessGroup(Rule):
                     because=[("the process group is made only here", group.location)],
                 )
                 return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Where the program never speaks of a group, that is what is missing (GPU401).
+        if recording.makes_group:
+            yield from self.crashed(
+                recording,
+                "Default process group has not been initialized",
+                remedy="Call `init_process_group` first, at the start of each process.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _needs_group(event: Event) -> str:

@@ -95,6 +95,7 @@ from gpudoctor_rules.wrap._training import (
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WrapperBypassed(Rule):
@@ -128,6 +129,27 @@ class WrapperBypassed(Rule):
                 if stepped_after(program, backward, core_of(call.module)) is not None:
                     told.add(_place(call))
                     yield self._finding(program, call, wrap)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        if drift is None or recording.averages_by_hand or not drift.optimizer.held:
+            return
+        steps = [step for rank in recording.ranks for step in rank.steps]
+        # Inside of a compiled model forwards go unseen, but then the ranks do not drift apart.
+        if any(step.counts.get("forwards") for step in steps):
+            return
+        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+            yield self.found(
+                at,
+                f"No training forward went through the wrapper in {len(recording.ranks[0].steps)} steps, and after "
+                "step "
+                f"{drift.step} the ranks held different values in parameter {drift.name}.",
+                remedy="Call the wrapper itself, and not the model inside of it.",
+                because=[("the wrapper is made here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
     def _finding(self, program: Program, call: Forward, wrap: Wrap) -> Finding:
         wrapper, inner = name_of(wrap.wrapper), core_of(wrap.inner)

@@ -66,6 +66,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 # `fully_shard` changes the module itself, so its result may be dropped.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
@@ -107,6 +108,22 @@ class WrapperDiscarded(Rule):
                 f"{wrapper.kind.value}(model)`.",
                 because=[("the wrapper is made here", wrapper.place)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        if drift is None or recording.averages_by_hand or drift.optimizer.held:
+            return
+        for wrap in recording.ranks[0].wraps[:1]:
+            if wrap.place is not None:
+                yield self.found(
+                    wrap.place,
+                    f"The wrapper made here was gone when training began, and after step {drift.step} the ranks held "
+                    f"different values in parameter {drift.name}.",
+                    remedy="Keep what the call returns, `model = DistributedDataParallel(model)`, and train with that.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
 
 def _is_used(program: Program, wrapper: Wrapper) -> bool:

@@ -1,0 +1,91 @@
+"""What a run shows of the shares that the ranks draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
+from gpudoctor.run.recording import Pass, Shared
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.run.recording import Process, Recording
+
+_MOST = 0.9
+"""Of the data set: who draws so much of it has no share of it."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A training pass in which every rank drew all of the data, or all drew the same."""
+
+    training: Pass
+    share: str
+    shared_elsewhere: Shared | None
+    """A sampler was made for this data, and is not that of the loader."""
+
+    @property
+    def at(self) -> Location | None:
+        return self.training.made or self.training.place
+
+
+def whole_on_every_rank(recording: Recording) -> Iterator[Whole]:
+    """The loaders whose first training pass shared nothing out, where the ranks train one model."""
+    if not recording.distributed or not all(rank.wraps for rank in recording.ranks):
+        return
+    for number in sorted({each.loader for each in recording.ranks[0].training_passes}):
+        firsts = [_first(rank, number) for rank in recording.ranks]
+        passes = [each for each in firsts if each is not None]
+        if len(passes) == len(recording.ranks) and (share := _share(passes)):
+            made = [each for rank in recording.ranks for each in rank.samplers if each.dataset in _data(passes)]
+            yield Whole(passes[0], share, made[0] if made else None)
+
+
+def _first(rank: Process, loader: int) -> Pass | None:
+    return next((each for each in rank.training_passes if each.loader == loader), None)
+
+
+def _data(passes: list[Pass]) -> set[int]:
+    return {each.dataset for each in passes}
+
+
+def _share(passes: list[Pass]) -> str:
+    """What all ranks have drawn, or nothing where each had its own share."""
+    if any(each.replicas is not None or each.places is None for each in passes):
+        return ""
+    drawn = [frozenset(each.places or ()) for each in passes]
+    sizes = {each.size for each in passes}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if size and all(len(each) >= _MOST * size for each in drawn):
+        # A `Subset` of each rank's own has the size of the share, and other places.
+        return f"{len(drawn[0])} of {size} samples" if len(set.intersection(*map(set, drawn))) >= _MOST * size else ""
+    alike = len(drawn[0]) > 1 and len(set(drawn)) == 1 and passes[0].places == passes[1].places
+    return f"the same {len(drawn[0])} samples in the same order" if alike else ""
+
+
+def shuffled_passes(rank: Process) -> list[Pass]:
+    """Complete training passes of a sampler that shuffles and shares out."""
+    return [each for each in rank.training_passes if each.ended and each.shuffle and (each.replicas or 1) > 1]
+
+
+def same_order_again(recording: Recording) -> Iterator[tuple[Pass, Pass]]:
+    """For each loader the first two passes of rank 0, where they had one order; the first one of a sampler counts."""
+    passes = shuffled_passes(recording.ranks[0]) if recording.ranks else []
+    for number in sorted({each.loader for each in passes}):
+        first, *others = [each for each in passes if each.loader == number]
+        # A handful of samples may come in the same order twice.
+        if others and len(first.places or ()) > _FEW and first.digest == others[0].digest:
+            yield first, others[0]
+
+
+_FEW = 4
+
+
+def told_differently(recording: Recording) -> Pass | None:
+    """A pass of some rank whose sampler had been told another epoch than those of the others."""
+    shuffled = [shuffled_passes(rank) for rank in recording.ranks]
+    for together in zip(*shuffled, strict=False):
+        if len({each.epoch for each in together}) > 1:
+            return next((each for each in together if each.told_at is not None), None)
+    return None
