@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 
-_NEWLINE = "\n"
-
-
 @dataclass(frozen=True, slots=True)
 class RuleCard:
     """What is known about a rule before its file is imported: what selects it, what lists it, what it needs.
@@ -77,8 +74,8 @@ class Rule:
             crash = seen[0][1]
             who = recording.named(sorted(each.rank for each, _ in seen if each.rank is not None))
             # A mark of the error's own would end the quotation.
-            said = f"{crash.type}: {crash.text.strip().partition(_NEWLINE)[0]}".replace("`", "'")
-            yield self.found(place, f"{who} ended with `{said[:200]}`{because and f': {because}'}.", remedy=remedy)
+            said = crash.summary.replace("`", "'")
+            yield self.found(place, f"{who} ended with `{said}`{because and f': {because}'}.", remedy=remedy)
 
     def found(
         self,

@@ -17,7 +17,7 @@ from gpudoctor.cli.watched import Watched, compared, document, report, standstil
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, UsageError
 from gpudoctor.lint.check import lint
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
@@ -65,8 +65,10 @@ class Run(Command):
         suspicions = _Beside(lambda: _suspicions(job.script)) if options.lint and job.script else None
         order = Order(job.command, float(options.hang_after), options.kill_on_hang, options.steps)
         recording = observe(order, lambda waiting: _tell_hang(waiting, options.color))
-        found = tuple(judged(recording, registry.cards))
-        watched = compared(recording, found, suspicions.result() if suspicions else None, registry)
+        linted = suspicions.result() if suspicions else None
+        suspected = frozenset(finding.code for finding in linted.findings) if linted else frozenset()
+        recording = replace(recording, suspected=suspected)
+        watched = compared(recording, tuple(judged(recording, registry.cards)), linted, registry)
         _hand_over(watched, options)
         return _exit_code(watched)
 

@@ -74,6 +74,8 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
     yield from wrap(_what_ran(watched.recording), style.width, "  ")
     yield ""
     yield from full.render(watched.found, watched.lines, style)
+    if not watched.found:
+        yield from _unexplained(watched.recording, style)
     yield from _suspicions(watched, style)
     times = times_of(watched.recording.ranks)
     if times:
@@ -99,10 +101,21 @@ def _where(each: Waiting) -> str:
     return f"Rank {each.rank} is{where or ' outside of your code'}{inside}."
 
 
+def _unexplained(recording: Recording, style: Style) -> Iterator[str]:
+    """An error that no rule knows: where it came from, and that we have nothing to add to it."""
+    first = next(recording.crashes(), None)
+    if first is not None and recording.status:
+        process, crash = first
+        who = f"Rank {process.rank}" if process.rank is not None else "The script"
+        at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
+        yield from wrap(f"{who} ended with {crash.summary}{at}. No rule knows this error.", style.width, "  ")
+        yield ""
+
+
 def _what_ran(recording: Recording) -> str:
     ranks = len(recording.ranks)
     if not ranks:
-        return "No process of this command trained with PyTorch, as far as could be seen: no optimizer stepped."
+        return f"No process of this command trained with PyTorch: no optimizer stepped; {_ending(recording)}."
     backend = recording.ranks[0].backend
     who = f"{ranks} ranks ({backend})" if ranks > 1 or backend else "one process, without a process group"
     steps = max(len(each.steps) for each in recording.ranks)
@@ -124,7 +137,7 @@ def _suspicions(watched: Watched, style: Style) -> Iterator[str]:
                 yield f"  {style.paint(f'{state:<11}', look)} {label} suspected at {at.path}:{at.line}"
     if watched.suspicions:
         yield ""
-    elif not watched.found:
+    elif not watched.found and not watched.recording.status:
         read = " and lint suspects none" if watched.linted else ""
         yield from wrap(f"No mistake was seen{read}.", style.width, "  ")
         yield ""

@@ -17,7 +17,15 @@ from gpudoctor.run.recording import Collective, Frame, Waiting
 
 _PATIENCE = 3.0
 """Seconds that a rank may take to answer."""
-_WAITING_IN = ("torch/distributed/", "torch/autograd/graph.py", "torch/nn/parallel/distributed.py")
+_MUCH_LONGER = 4
+"""Times the patience, after which ranks do not advance even if all of them are at the same place."""
+_WAITING_IN = (
+    "torch/distributed/distributed_c10d.py",
+    "torch/distributed/rendezvous.py",
+    "torch/distributed/utils.py",
+    "torch/autograd/graph.py",
+    "torch/nn/parallel/distributed.py",
+)
 """Files of torch in which a rank waits for others: a backward waits in the collectives of DDP."""
 
 
@@ -50,8 +58,11 @@ class Watch:
             return ()
         self._asked_at = now
         found = self._ask()
-        waits = {each.rank for each in found if each.collective is not None or _waits(each.stack)}
-        return found if waits & {each.rank for each in still} else ()
+        waits = {each.rank for each in found if _waits(each.stack)} & {each.rank for each in still}
+        left = len(found) < len(self._ranks)
+        together = not left and not _apart(found)
+        long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
+        return found if waits and (long or not together) else ()
 
     @property
     def standing_still(self) -> bool:
@@ -138,10 +149,10 @@ def _open_collective(entries: Sequence[dict[str, Any]]) -> Collective | None:
 
 
 def _waits(stack: Sequence[Frame]) -> bool:
-    """The rank is inside of torch's code for several processes, and not in code of the user's called from there."""
-    inner = []
-    for frame in stack:
-        if frame.own:
-            break
-        inner.append(frame.location.path.replace(os.sep, "/"))
-    return any(part in path for path in inner for part in _WAITING_IN)
+    """The rank is inside of torch's code for several processes, and has called nothing from there."""
+    return bool(stack) and any(part in stack[0].location.path.replace(os.sep, "/") for part in _WAITING_IN)
+
+
+def _apart(found: Sequence[Waiting]) -> bool:
+    """Somebody is not where the others are: those who all take part in one collective may only be slow."""
+    return len({each.collective and (each.collective.name, each.collective.number) for each in found}) > 1

@@ -75,7 +75,7 @@ def collective_of(given: Line) -> Collective:
     began = (given.get("began") or 0) / 1e9
     place = place_of(given.get("place"))
     number, group = given.get("number") or 0, given.get("group") or ""
-    return Collective(given["name"], number, group, given["done"], began, given["elements"], place)
+    return Collective(given["name"], number, group, given["done"], began, given["elements"], given["wrapper"], place)
 
 
 def _ranks(processes: Iterable[Process]) -> list[Process]:
@@ -163,12 +163,13 @@ def _wrap(line: Line) -> Wrap:
 
 
 def _optimizer(line: Line) -> Optimizer:
-    held = {each["wrapper"]: (each["trainable"], each["held"]) for each in line["wrapped"]}
     return Optimizer(
         number=line["optimizer"],
-        held=held,
-        **_without(line, "optimizer", "wrapped", "place"),
+        held={each["wrapper"]: (each["trainable"], each["held"]) for each in line["wrapped"]},
+        debug=tuple(line["debug"]),
         place=place_of(line["place"]),
+        backward=place_of(line["backward"]),
+        **_without(line, "optimizer", "wrapped", "debug", "place", "backward"),
     )
 
 

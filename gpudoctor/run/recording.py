@@ -8,6 +8,7 @@ from functools import cached_property
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
 
+_SENTENCE = 200
 _METRIC = 64
 """Numbers that a metric has at most."""
 
@@ -31,6 +32,12 @@ class Crash:
     frames: tuple[Frame, ...]
     near_group: bool = False
     """The files of the user's code in which it happened call `init_process_group` somewhere."""
+
+    @property
+    def summary(self) -> str:
+        """Its type and the first sentence of its text."""
+        sentence = " ".join(self.text.split()).partition(". ")[0]
+        return f"{self.type}: {sentence if len(sentence) <= _SENTENCE else sentence[:_SENTENCE] + ' ...'}"
 
     def through(self, file: str) -> bool:
         """It came through a file of this name."""
@@ -131,6 +138,9 @@ class Pass:
     sampler: str
     replicas: int | None
     sampler_rank: int | None
+    seed: int | None
+    in_memory: bool
+    """The data lies in memory as tensors, as far as can be seen."""
     epoch: int | None
     shuffle: bool | None
     told: int
@@ -195,6 +205,8 @@ class Collective:
     began: float
     elements: int
     """Numbers that this rank puts in."""
+    of_wrapper: bool
+    """A wrapper called it, and not the program."""
     place: Location | None
 
 
@@ -272,6 +284,9 @@ class Recording:
     status: int | None = 0
     hang: tuple[Waiting, ...] = ()
     seconds: float = 0.0
+    suspected: frozenset[str] = frozenset()
+    """The codes of what lint finds in the program: where a run looks the same for two mistakes, this tells them "
+    "apart."""
 
     @cached_property
     def distributed(self) -> bool:
@@ -318,9 +333,8 @@ class Recording:
     @cached_property
     def averages_by_hand(self) -> bool:
         """Besides what wrappers do, the ranks exchange tensors larger than a metric while they train."""
-        return any(
-            each.place is not None and each.elements > _METRIC for rank in self.ranks for each in rank.collectives
-        )
+        called = (each for rank in self.ranks for each in rank.collectives if not each.of_wrapper)
+        return any(each.place is not None and each.elements > _METRIC for each in called)
 
     def named(self, ranks: Sequence[int]) -> str:
         """`Every rank`, `Rank 1`, `Ranks 0 and 2`, or `The process`, to begin a sentence with."""

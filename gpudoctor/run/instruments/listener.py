@@ -76,14 +76,19 @@ def collectives() -> list[dict[str, Any]]:
     return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
 
 
+_OF_WRAPPERS = ("torch/nn/parallel/distributed.py", "torch/autograd/graph.py")
+
+
 def _collective(entry: dict[str, Any]) -> dict[str, Any]:
-    frames = entry.get("frames") or ()
-    own = next(([each["filename"], each["line"]] for each in frames if is_own(each["filename"])), None)
+    files = [(each["filename"], each["line"]) for each in entry.get("frames") or ()]
+    own = next((place for place in files if is_own(place[0])), None)
+    inner = files[: files.index(own)] if own else files
     return {
         "name": str(entry.get("profiling_name", "")).rpartition(":")[2],
         "number": entry.get("collective_seq_id"),
         "group": (entry.get("process_group") or [""])[0],
         "elements": sum(math.prod(sizes) for sizes in entry.get("input_sizes") or ()),
+        "wrapper": any(name.endswith(_OF_WRAPPERS) for name, _ in inner),
         "state": entry.get("state"),
         "done": bool(entry.get("retired")) or entry.get("state") == "completed",
         "began": entry.get("time_created_ns"),

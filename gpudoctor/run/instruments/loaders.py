@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, Subset
+from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
@@ -252,6 +252,18 @@ def _about(loader: Any) -> dict[str, Any]:
         "sampler": type(sampler).__name__,
         "replicas": getattr(sampler, "num_replicas", None),
         "sampler_rank": getattr(sampler, "rank", None),
+        "seed": getattr(sampler, "seed", None),
+        "in_memory": _in_memory(loader.dataset),
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
     }
+
+
+def _in_memory(dataset: Any) -> bool:
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    held = (
+        list(dataset.tensors) if isinstance(dataset, TensorDataset) else list(getattr(dataset, "__dict__", {}).values())
+    )
+    arrays = [each for each in held if hasattr(each, "shape") and hasattr(each, "dtype") and len(each.shape)]
+    return any(len(each) == len(dataset) for each in arrays)

@@ -23,6 +23,8 @@ class State:
         self.wrappers: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self.spans: dict[str, float] = {}
         self.counts: dict[str, int] = {}
+        self.used = False
+        """Some wrapper was called."""
         self.steps = 0
         self.backwards = 0
         self.backward_at: Any = None

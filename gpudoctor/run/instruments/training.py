@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import resource
 import time
@@ -99,6 +100,9 @@ class _Steps:
     def _meet(self, optimizer: Any) -> None:
         """Write down whose parameters an optimizer holds that has not stepped before."""
         number = self._known[id(optimizer)] = len(self._known)
+        if self._state.wrappers and not self._state.used:
+            # A wrapper that nobody holds is still there, because its parts refer to each other.
+            gc.collect()
         held = {id(each) for each in _parameters(optimizer)}
         wrapped = []
         for wrapper in self._state.wrappers:

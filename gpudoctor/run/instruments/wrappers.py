@@ -66,6 +66,7 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
         # Inside of `torch.compile` whatever we do would break the graph.
         if torch.compiler.is_compiling():
             return forward(self, *args, **keywords)
+        state.used = True
         state.count("forwards" if torch.is_grad_enabled() else "forwards without gradient")
         with Span(state, "forward"):
             return forward(self, *args, **keywords)

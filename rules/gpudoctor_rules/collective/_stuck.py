@@ -1,23 +1,26 @@
-"""Ranks that wait for others who do not come: what a hang shows."""
+"""Ranks that wait for others who do not come: what a hang shows, or the crash that gloo makes of one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Recording, Waiting
+    from gpudoctor.run.recording import Crash, Frame, Process, Recording, Waiting
+
+COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
+"""What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
+left the loop of the others waits somewhere, too, so where lint suspects one of these, that is what it is."""
 
 
 @dataclass(frozen=True)
 class Stuck:
-    """`kind` says in what the rank waits: a `collective` of the program's own, or DDP's in a `forward` or "
-    "`backward`."""
+    """`code` names the mistake; `at` is the line of a rank that waits, `because` has the places of the others."""
 
-    kind: str
+    code: str
     at: Location
     message: str
     because: tuple[tuple[str, Location | None], ...]
@@ -27,41 +30,61 @@ def stuck(recording: Recording) -> Stuck | None:
     """The wait that ended the progress of the ranks, or None where they did not hang."""
     waits = [each for each in recording.hang if each.collective is not None and each.place is not None]
     if not waits:
-        return None
-    # A wait in the program's own collective is the one that some rank should not have begun, or all should have.
-    first = min(waits, key=lambda each: (_ORDER[_kind(each)], each.rank))
+        return _torn(recording)
+    first = min(waits, key=lambda each: (_ORDER[_kind(each.stack)], each.rank))
+    others = [each for each in recording.hang if each.rank != first.rank]
+    here = {each.rank for each in recording.hang}
+    gone = [each.rank for each in recording.ranks if each.rank not in here and each.rank is not None]
     assert first.place is not None
     assert first.collective is not None
-    others = [each for each in recording.hang if each.rank != first.rank]
-    gone = sorted(each.rank for each in recording.ranks if each.rank is not None and each.rank not in _ranks(recording))
-    kind = _kind(first)
-    what = {"forward": "the forward of the wrapper", "backward": "the averaging of gradients"}.get(
-        kind, f"`{first.collective.name}`"
-    )
+    what = _WAITS.get(_kind(first.stack), f"`{first.collective.name}`")
     return Stuck(
-        kind,
+        _code(_kind(first.stack), recording),
         first.place,
         f"Rank {first.rank} waits in {what} for the others without end: {_elsewhere(others, gone)}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
     )
 
 
-_ORDER = {"forward": 0, "collective": 1, "backward": 2}
+def _torn(recording: Recording) -> Stuck | None:
+    """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it."""
+    dead = [each for each in recording.ranks if not each.over and each.crash is None]
+    lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and _connection(crash)]
+    if not dead or not lost or not recording.suspected & set(_ORDER):
+        return None
+    rank, crash = lost[0]
+    if crash.place is None:
+        return None
+    kind = _kind(tuple(reversed(crash.frames)))
+    what = _WAITS.get(kind, "a collective")
+    message = f"Rank {rank.rank} waited in {what} when {_names(dead)} met another one, and was ended for it."
+    return Stuck(_code(kind, recording), crash.place, message, ())
 
 
-def _kind(waiting: Waiting) -> str:
-    for frame in waiting.stack:
+_ORDER = {FORWARD: 0, COLLECTIVE: 1, BACKWARD: 2}
+# A wait in the program's own collective is the one that some rank should not have begun, or all should have.
+_WAITS = {FORWARD: "the forward of the wrapper", BACKWARD: "the averaging of gradients"}
+
+
+def _connection(crash: Crash) -> bool:
+    return "Connection reset by peer" in crash.text or "Connection closed by peer" in crash.text
+
+
+def _code(kind: str, recording: Recording) -> str:
+    suspected = sorted(recording.suspected & set(_ORDER))
+    return suspected[0] if suspected and kind not in suspected else kind
+
+
+def _kind(stack: Iterable[Frame]) -> str:
+    """What a rank waits in, from its innermost frames."""
+    for frame in stack:
         if frame.own:
             break
         if frame.location.path.endswith("torch/nn/parallel/distributed.py"):
-            return "forward"
+            return FORWARD
         if frame.location.path.endswith("torch/autograd/graph.py"):
-            return "backward"
-    return "collective"
-
-
-def _ranks(recording: Recording) -> set[int]:
-    return {each.rank for each in recording.hang}
+            return BACKWARD
+    return COLLECTIVE
 
 
 def _elsewhere(others: Sequence[Waiting], gone: Sequence[int]) -> str:
@@ -75,3 +98,7 @@ def _where(each: Waiting) -> str:
     if each.collective is None:
         return f"rank {each.rank} is elsewhere{line}"
     return f"rank {each.rank} waits in `{each.collective.name}`{line}"
+
+
+def _names(ranks: Sequence[Process]) -> str:
+    return " and ".join(f"rank {each.rank}" for each in ranks)

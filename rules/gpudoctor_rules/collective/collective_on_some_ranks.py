@@ -105,7 +105,7 @@ class CollectiveOnSomeRanks(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         left = stuck(recording)
-        if left is not None and left.kind == "collective":
+        if left is not None and left.code == self.code:
             yield self.found(
                 left.at,
                 left.message,

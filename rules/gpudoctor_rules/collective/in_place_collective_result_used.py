@@ -92,12 +92,15 @@ class InPlaceCollectiveResultUsed(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "'Work'",
-            because="a collective returns a handle and not a tensor",
-            remedy="Use the tensor that was given to the collective: it holds the result.",
-        )
+        # What None came from, an error does not say.
+        nothing = ["'NoneType' object has no attribute"] if self.code in recording.suspected else []
+        for text in ("_distributed_c10d.Work'", *nothing):
+            yield from self.crashed(
+                recording,
+                text,
+                because="a collective returns a handle or nothing, not a tensor",
+                remedy="Use the tensor that was given to the collective: it holds the result.",
+            )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well

@@ -123,7 +123,7 @@ class LocalDecisionEndsLoop(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         left = stuck(recording)
-        if left is not None and left.kind == "backward":
+        if left is not None and left.code == self.code:
             yield self.found(
                 left.at,
                 left.message,

@@ -116,7 +116,7 @@ class WrappedForwardOnSomeRanks(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         left = stuck(recording)
-        if left is not None and left.kind == "forward":
+        if left is not None and left.code == self.code:
             yield self.found(
                 left.at,
                 left.message,

@@ -59,9 +59,16 @@ def _share(passes: list[Pass]) -> str:
     size = sizes.pop() if len(sizes) == 1 else None
     if size and all(len(each) >= _MOST * size for each in drawn):
         # A `Subset` of each rank's own has the size of the share, and other places.
-        return f"{len(drawn[0])} of {size} samples" if len(set.intersection(*map(set, drawn))) >= _MOST * size else ""
+        common = len(frozenset.intersection(*drawn))
+        return f"{len(drawn[0])} of {size} samples" if common >= _MOST * size and not _drawn_anew(passes) else ""
     alike = len(drawn[0]) > 1 and len(set(drawn)) == 1 and passes[0].places == passes[1].places
     return f"the same {len(drawn[0])} samples in the same order" if alike else ""
+
+
+def _drawn_anew(passes: list[Pass]) -> bool:
+    """The same places held other content on each rank: a sample is made up when it is asked for."""
+    first, second, *_ = passes
+    return first.places == second.places and set(first.prints).isdisjoint(second.prints)
 
 
 def shuffled_passes(rank: Process) -> list[Pass]:

@@ -71,7 +71,8 @@ from gpudoctor_rules.data._passes import Pass, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.run.recording import Pass as RunPass
+    from gpudoctor.run.recording import Process, Recording
 
 # They only put a sampler in place: workers and memory stay as the program has said.
 LEAVE_LOADERS = frozenset({"accelerate", "deepspeed", "horovod"})
@@ -110,23 +111,18 @@ class LoaderStarvesGpu(Rule):
                 yield self._not_pinned(late, made)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        waits = [
-            (each.waited / each.batches, rank, each)
-            for rank in recording.ranks
-            for each in rank.training_passes
-            if each.batches
+        slow = ((rank, each, *_waited(rank, each)) for rank in recording.ranks for each in rank.training_passes)
+        # Data that lies in memory is there at once, whoever fetches it.
+        worth = [
+            one for one in slow if one[2] > _WORTH and one[3] > _LONG and not one[1].workers and not one[1].in_memory
         ]
-        for _, rank, each in sorted(waits, key=lambda wait: -wait[0])[:1]:
-            steps = [step for step in rank.steps if each.first_step < step.number <= each.first_step + each.steps][1:]
-            took = sum(step.took for step in steps)
-            share = sum(step.spans.get("wait", 0.0) for step in steps) / took if took else 0.0
-            # Data that lies in memory is there at once, whoever fetches it.
-            if share > _WORTH and not each.workers and each.made is not None:
+        for rank, each, share, _ in sorted(worth, key=lambda one: -one[2])[:1]:
+            if each.made is not None:
                 yield self.found(
                     each.made,
-                    f"Rank {rank.rank or 0} waited for its batches in {share:.0%} of the time: the training process "
-                    "loads "
-                    f"them itself. Without the wait it would be {1 / (1 - min(share, 0.99)):.1f} times as fast.",
+                    f"Rank {rank.rank or 0} waited for its batches in {share:.0%} of the time, because the training "
+                    f"process loads them itself: without that it would be {1 / (1 - min(share, 0.99)):.1f} times as "
+                    "fast.",
                     remedy="Give the loader `num_workers` and `pin_memory=True`.",
                 )
 
@@ -206,5 +202,13 @@ def _in_memory(loader: Loader) -> bool:
     return any(isinstance(each, Dataset) and each.in_memory for each in loader.dataset or ())
 
 
-_WORTH = 0.1
-"""Share of the time that is waited, from which on it is worth a change."""
+_WORTH, _LONG = 0.1, 0.002
+"""Share of the time, and seconds of a step, that are waited, from which on workers are worth their start."""
+
+
+def _waited(rank: Process, each: RunPass) -> tuple[float, float]:
+    """The share of the time that a rank waited for batches in a pass, and the seconds in a middle step of it."""
+    steps = [step for step in rank.steps if each.first_step < step.number <= each.first_step + each.steps][1:]
+    took = sum(step.took for step in steps)
+    waits = sorted(step.spans.get("wait", 0.0) for step in steps)
+    return (sum(waits) / took, waits[len(waits) // 2]) if took else (0.0, 0.0)

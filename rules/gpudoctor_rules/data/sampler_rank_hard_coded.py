@@ -117,16 +117,25 @@ class SamplerRankHardCoded(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         told = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
+        if not recording.distributed or len(told) < len(recording.ranks) or told[0].made is None:
+            return
         shares = [(each.replicas, each.sampler_rank) for each in told if each.sampler_rank is not None]
-        if recording.distributed and len(shares) == len(recording.ranks) and len(set(shares)) < len(shares):
-            if (at := told[0].made) is not None:
-                yield self.found(
-                    at,
-                    f"The samplers of {len(shares)} ranks were made for ranks "
-                    f"{', '.join(str(rank) for _, rank in shares)}: "
-                    "some share is trained on several times, and others never.",
-                    remedy="Leave `rank` out, or give `rank=dist.get_rank()`.",
-                )
+        if len(shares) == len(told) and len(set(shares)) < len(shares):
+            yield self.found(
+                told[0].made,
+                f"The samplers of {len(shares)} ranks were made for rank "
+                f"{' and '.join(str(rank) for _, rank in shares)}: "
+                "some share is trained on several times, and others never.",
+                remedy="Leave `rank` out, or give `rank=dist.get_rank()`.",
+            )
+        elif len(shares) == len(told) and len({each.seed for each in told}) > 1 and all(each.shuffle for each in told):
+            yield self.found(
+                told[0].made,
+                f"The samplers of the ranks shuffle with the seeds {' and '.join(str(each.seed) for each in told)}: "
+                "their "
+                "shares overlap, and other samples are never trained on.",
+                remedy="Leave `seed` out, or give all ranks the same.",
+            )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
