@@ -12,8 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from linting import lint
 
+from gpudoctor.diagnostic import Severity
+from gpudoctor.record import replace as changed
+from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
+from gpudoctor.run.observe import judged
 
 from . import claims
 from .harness import GOLDEN, ROOT, Proof, Verdict, parse
@@ -71,6 +76,12 @@ def proofs_for(code: str, kind: str) -> list[Proof]:
     return [p for p in PROOFS if code_of(p) == code and fixture_of(p).startswith(kind)]
 
 
+def watched_for(proof: Proof) -> bool:
+    """The proof is of a mistake that its rule also looks for in a run."""
+    looks = {rule.code for rule in rules_seen_in_runs() if rule.in_run is not Rule.in_run}
+    return fixture_of(proof).startswith("bad_") and code_of(proof) in looks
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("proof", PROOFS, ids=named)
 def test_claim(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
@@ -110,6 +121,27 @@ def test_fixed_program_no_longer_shows_the_mistake(
 ) -> None:
     verdict = verdict_of(as_fixed(proof, tmp_path))
     assert not verdict.holds, verdict.explain()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("proof", [p for p in PROOFS if watched_for(p)], ids=named)
+def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
+    """`gpudoctor run` finds it under the same code as lint, without a reference run."""
+    recording = verdict_of(proof).run.recording
+    assert recording is not None
+    folder = proof.folder or proof.script.parent
+    suspected = frozenset(seen.code for seen in lint(proof.script, folder=folder, extend=(code_of(proof),)))
+    found = {finding.code for finding in judged(changed(recording, suspected=suspected), find_rules().cards)}
+    assert code_of(proof) in found, verdict_of(proof).explain()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("proof", [p for p in PROOFS if fixture_of(p).startswith("good_")], ids=named)
+def test_a_run_finds_nothing_in_good_programs(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
+    recording = verdict_of(proof).run.recording
+    assert recording is not None
+    assert not [f for f in judged(recording, find_rules().cards) if f.severity.weight >= Severity.WARNING.weight]
+    assert not [fault for process in recording.ranks for fault in process.faults]
 
 
 def test_every_proof_is_of_a_bad_or_a_good_fixture() -> None:

@@ -1,0 +1,97 @@
+"""A watched script is the script: what it is given, what it prints, how it ends, and what it computes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from watching import TRAINING, plain, watch
+
+SHOWS_ITSELF = """
+import os, sys
+print(sys.argv, __name__, __file__, os.getcwd(), sys.path[0], sys.stdin.isatty())
+print("problem", file=sys.stderr)
+"""
+
+
+def test_a_script_gets_what_python_would_give_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SHOWS_ITSELF)
+    alone = plain(tmp_path, sys.executable, "train.py", "--epochs", "3", "-x")
+    watched = watch(tmp_path, "train.py", "--epochs", "3", "-x")
+    assert watched.out == alone.stdout
+    assert watched.err == alone.stderr
+
+
+def test_a_module_gets_what_python_would_give_it(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/__init__.py").touch()
+    (tmp_path / "pkg/train.py").write_text(SHOWS_ITSELF)
+    alone = plain(tmp_path, sys.executable, "-m", "pkg.train", "--epochs", "3")
+    assert watch(tmp_path, "-m", "pkg.train", "--epochs", "3").out == alone.stdout
+
+
+@pytest.mark.parametrize(
+    "ending", ["raise SystemExit(7)", "import os; os._exit(9)", "1 / 0", "import os; os.kill(os.getpid(), 15)"]
+)
+def test_how_a_script_ends_is_its_own(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "train.py").write_text(f"print('begun', flush=True)\n{ending}\n")
+    alone = plain(tmp_path, sys.executable, "train.py")
+    watched = watch(tmp_path, "train.py")
+    shown = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode
+    assert (watched.status, watched.out) == (shown, alone.stdout)
+    assert watched.err.startswith(alone.stderr)
+    assert watched.report["status"] == shown
+
+
+def test_a_sitecustomize_of_the_user_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/sitecustomize.py").write_text("import builtins; builtins.marked = 'by the user'\n")
+    (tmp_path / "train.py").write_text("import sitecustomize; print(marked, sitecustomize.__file__)\n")
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    command = ["env", f"PYTHONPATH={path}", sys.executable]
+    alone = plain(tmp_path, *command, "train.py")
+    watched = plain(tmp_path, *command, "-m", "gpudoctor", "run", "train.py")
+    assert alone.stdout.startswith("by the user")
+    assert watched.stdout == alone.stdout
+
+
+def test_a_signal_that_is_sent_to_us_reaches_the_script(tmp_path: Path) -> None:
+    script = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+    (tmp_path / "train.py").write_text(script + "print('ready', flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "gpudoctor", "run", "train.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 5
+
+
+def test_nothing_is_left_when_we_are_killed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "gpudoctor", "run", "train.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        script = Path(f"/proc/{int(process.stdout.readline())}")
+        process.kill()
+        process.wait(30)
+    deadline = time.monotonic() + 10
+    while script.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not script.exists()
+
+
+def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    tell = "    print(epoch, loss.item().hex(), [p.tolist() for p in model.parameters()], torch.rand(1).item())\n"
+    (tmp_path / "train.py").write_text(TRAINING + tell)
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
+    alone = plain(tmp_path, sys.executable, *ranks)
+    watched = watch(tmp_path, "--", sys.executable, *ranks)
+    assert watched.status == alone.returncode == 0
+    assert sorted(watched.out.splitlines()) == sorted(alone.stdout.splitlines()) != []
+    assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]

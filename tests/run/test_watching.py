@@ -1,0 +1,122 @@
+"""What the report of a run says, whatever becomes of the run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import TRAINING, plain, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("torch")
+
+
+def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert watched.status == 0
+    assert watched.codes == set()
+    assert [rank["rank"] for rank in watched.report["ranks"]] == [0, 1]
+    for timing in watched.report["timing"]:
+        parts = ("wait", "forward", "backward", "optimizer", "other")
+        assert all(timing[f"{part}_seconds"] >= 0 for part in parts)
+        assert timing["step_seconds"] > 0
+
+
+def test_a_suspicion_of_lint_is_confirmed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING.replace("    sampler.set_epoch(epoch)\n", ""))
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert watched.status == 1
+    assert watched.codes == {"GPU302"}
+    assert [(each["code"], each["state"]) for each in watched.report["suspicions"]] == [("GPU302", "confirmed")]
+    assert all(finding["seen_in"] == "run" for finding in watched.report["findings"])
+
+
+def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
+    leaves = "        if epoch == 1 and dist.get_rank() == 0:\n            dist.barrier()\n"
+    (tmp_path / "train.py").write_text(TRAINING + leaves)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "8", "--kill-on-hang", "train.py")
+    line = next(number for number, text in enumerate((TRAINING + leaves).splitlines(), 1) if "barrier" in text)
+    assert watched.status == 1
+    assert "Rank 0 waits in barrier number" in watched.err
+    assert {(each["rank"], each["line"], each["collective"]) for each in watched.report["hang"]} == {
+        (0, line, "barrier"),
+        (1, line - 3, "all_reduce"),
+    }
+    assert watched.codes == {"GPU501"}
+
+
+def test_the_ranks_of_spawn_are_watched(tmp_path: Path) -> None:
+    body = "".join(f"    {line}\n" for line in TRAINING.splitlines() if not line.startswith(("import", "from")))
+    head = [line for line in TRAINING.splitlines() if line.startswith(("import", "from"))]
+    body = body.replace('"gloo")', '"gloo", init_method="tcp://127.0.0.1:29631", rank=rank, world_size=2)')
+    start = "if __name__ == '__main__':\n    torch.multiprocessing.spawn(train, nprocs=2)\n"
+    (tmp_path / "train.py").write_text("\n".join([*head, "def train(rank):", body, start]))
+    watched = watch(tmp_path, "train.py")
+    assert watched.status == 0
+    assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "os.chdir('/'); os.closerange(3, 200)",
+        "os.fork() or os._exit(0); os.wait()",
+        "dist.destroy_process_group(); dist.init_process_group('gloo')",
+        "torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: None)",
+    ],
+)
+def test_the_report_survives_what_programs_do(tmp_path: Path, harm: str) -> None:
+    begin = 'dist.init_process_group("gloo")\n'
+    # A program that closes what it has not opened loses its own connections, too: so it does that before it has any.
+    changed = f"{begin}{harm}\n" if "destroy" in harm else f"{harm}\n{begin}"
+    (tmp_path / "train.py").write_text(TRAINING.replace(begin, changed))
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert watched.status == 0, watched.err
+    assert [(rank["steps"], rank["faults"]) for rank in watched.report["ranks"]] == [(8, []), (8, [])]
+
+
+@pytest.mark.parametrize(
+    ("last", "status"), [("os._exit(3)", 1), ("raise ValueError('no such thing')", 1), ("os.kill(os.getpid(), 9)", 1)]
+)
+def test_a_rank_that_ends_early_leaves_what_it_did(tmp_path: Path, last: str, status: int) -> None:
+    end = f"    if epoch == 1 and dist.get_rank() == 1:\n        {last}\n"
+    (tmp_path / "train.py").write_text(TRAINING + end)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert watched.status == status
+    assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]
+    crash = watched.report["ranks"][1]["crash"]
+    assert (crash or {}).get("type") == ("ValueError" if "raise" in last else None)
+
+
+def test_the_report_for_people_comes_on_standard_error(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    ended = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--nproc-per-node", "2", "train.py")
+    assert ended.stdout == ""
+    assert "2 ranks (gloo) made 8 steps" in ended.stderr
+    assert "No mistake was seen" in ended.stderr
+
+
+def test_wrong_use_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    for arguments, told in (
+        ((), "no script to run"),
+        (("nothing.py",), "there is no script `nothing.py`"),
+        (("torchrun", "train.py"), "gpudoctor run -- torchrun train.py"),
+        (("--output-format", "json", "train.py"), "add `--output-file FILE`"),
+        (("--", "no-such-command"), "there is no command `no-such-command`"),
+    ):
+        ended = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", *arguments)
+        assert ended.returncode == 2
+        assert told in ended.stderr
+
+
+def test_the_document_is_json_with_the_keys_of_lint(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    watched = watch(tmp_path, "train.py")
+    assert {"version", "findings", "ranks", "steps", "timing", "suspicions", "hang"} <= set(watched.report)
+    assert json.dumps(watched.report)

@@ -1,0 +1,69 @@
+"""`gpudoctor run` as the tests call it: in a process of its own, with its report as plain data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAINING = """
+import os, sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+model = DistributedDataParallel(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+
+
+class Watched(NamedTuple):
+    """How a watched command ended, what it printed, and the report as JSON."""
+
+    status: int
+    out: str
+    err: str
+    report: dict[str, Any]
+
+    @property
+    def codes(self) -> set[str]:
+        """The codes of what was found."""
+        return {finding["code"] for finding in self.report["findings"]}
+
+
+def plain(folder: Path, *command: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """The command without us."""
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=timeout, env=_environment(), check=False
+    )
+
+
+def watch(folder: Path, *arguments: str, timeout: float = 120) -> Watched:
+    """`gpudoctor run` with these arguments."""
+    report = folder / "report.json"
+    command = [sys.executable, "-m", "gpudoctor", "run", "--output-format", "json", "--output-file", str(report)]
+    ended = plain(folder, *command, *arguments, timeout=timeout)
+    seen = json.loads(report.read_text()) if report.exists() else {}
+    return Watched(ended.returncode, ended.stdout, ended.stderr, seen)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
