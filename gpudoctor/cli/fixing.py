@@ -49,7 +49,7 @@ def _write(change: Change) -> str:
 
 
 def _show(fixed: Fixed, settings: Settings, arguments: Sequence[str]) -> int:
-    write_out("".join(line for change in fixed.changes for line in _diff(change)))
+    write_out("".join(line for change in fixed.changes for line in diff_of(change)))
     failed = exit_code_of(fixed.outcome, "never")
     if failed:
         tell(fixed.outcome, settings, arguments)
@@ -59,7 +59,7 @@ def _show(fixed: Fixed, settings: Settings, arguments: Sequence[str]) -> int:
     return failed or int(bool(fixed.changes))
 
 
-def _diff(change: Change) -> Iterator[str]:
+def diff_of(change: Change) -> Iterator[str]:
     """The change as `patch` and `git apply` take it."""
     before, after = _lines(change.before), _lines(change.after)
     for line in difflib.unified_diff(before, after, f"a/{change.shown}", f"b/{change.shown}"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
@@ -22,7 +23,7 @@ from gpudoctor.report.text import Style
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gpudoctor.diagnostic import Problem
     from gpudoctor.lint.task import Outcome
@@ -37,6 +38,7 @@ class Lint(Command):
     def declare(self, parser: argparse.ArgumentParser) -> None:
         _declare_input(parser)
         _declare_rules(parser)
+        _declare_choice(parser)
         _declare_fixes(parser)
         _declare_output(parser)
 
@@ -45,16 +47,39 @@ class Lint(Command):
         # Before the work: an unwritable target must not cost a whole run.
         if settings.output_file:
             refuse_bad_target(settings.output_file)
-        if settings.fix or settings.diff:
+        if settings.fix or (settings.diff and not settings.add_ignores):
             # Imported late: most runs only look.
             from gpudoctor.cli.fixing import fix_files
 
             return fix_files(settings, options.arguments)
+        choose = _chooser(settings)
         progress = Progress(sys.stderr, wanted=not settings.quiet)
         with SeldomCollecting():
             outcome = lint(settings.request, progress)
         progress.close()
+        outcome = choose(outcome)
+        if settings.add_ignores:
+            from gpudoctor.cli.ignores import add_ignores
+
+            return add_ignores(outcome, settings, options.arguments)
         return report(outcome, settings, options.arguments)
+
+
+def _chooser(settings: Settings) -> Callable[[Outcome], Outcome]:
+    """What leaves findings out of the report. What it takes is asked before the work, and fails there."""
+    steps: list[Callable[[Outcome], Outcome]] = []
+    # Imported late, like all that most runs do without.
+    if settings.baseline:
+        from gpudoctor.cli.baseline import refuse_bad_baseline, without_known
+
+        refuse_bad_baseline(settings)
+        steps.append(lambda outcome: without_known(outcome, settings))
+    if settings.since:
+        from gpudoctor.cli.since import changed_since, only_changed
+
+        changed = changed_since(settings.since)
+        steps.append(lambda outcome: only_changed(outcome, changed))
+    return lambda outcome: reduce(lambda found, step: step(found), steps, outcome)
 
 
 def report(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> int:
@@ -97,6 +122,20 @@ def _declare_fixes(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--fix", action="store_true", help="apply the fixes that keep what the program means")
     group.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: the other fixes, too")
     group.add_argument("--diff", action="store_true", help="show what --fix would change, and write nothing")
+    group.add_argument(
+        "--add-ignores", action="store_true", help="silence all that is found by comments (with --diff: show them)"
+    )
+
+
+def _declare_choice(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which findings")
+    group.add_argument(
+        "--baseline", metavar="FILE", help="leave out what this file knows; the first run writes what there is now"
+    )
+    group.add_argument("--update-baseline", action="store_true", help="write what there is now into it, anew")
+    group.add_argument(
+        "--since", metavar="REV", help="only findings of which some line was changed since this git revision"
+    )
 
 
 def _declare_output(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,10 @@ class Settings:
     fix: bool = False
     unsafe_fixes: bool = False
     diff: bool = False
+    add_ignores: bool = False
+    baseline: str = ""
+    update_baseline: bool = False
+    since: str = ""
 
 
 def settings_for(options: argparse.Namespace) -> Settings:
@@ -56,13 +60,30 @@ def settings_for(options: argparse.Namespace) -> Settings:
         fix=options.fix,
         unsafe_fixes=options.unsafe_fixes,
         diff=options.diff,
+        add_ignores=options.add_ignores,
+        baseline=options.baseline or "",
+        update_baseline=options.update_baseline,
+        since=options.since or "",
     )
 
 
 def _refuse_mixed(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
-    """Ways to fix that do not go together."""
+    """Options that do not go together."""
     if options.unsafe_fixes and not (options.fix or options.diff):
         raise UsageError("--unsafe-fixes says which fixes are made: give `--fix` or `--diff` as well")
+    if options.update_baseline and not options.baseline:
+        raise UsageError("--update-baseline: which one? give `--baseline FILE` as well")
+    fixes = options.fix or (options.diff and not options.add_ignores)
+    for name in ("add_ignores", "baseline", "since"):
+        if fixes and getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')} chooses among findings, fixes are made of all: leave one out")
+    if options.add_ignores and options.unsafe_fixes:
+        raise UsageError("--add-ignores fixes nothing: leave --unsafe-fixes out")
+    if options.update_baseline and (options.since or options.add_ignores):
+        raise UsageError("--update-baseline records all that is found: leave --since and --add-ignores out")
+    for name in ("add_ignores", "since"):
+        if STDIN in paths and getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')}: what comes from standard input is no file of a project")
     if options.fix and not options.diff and STDIN in paths:
         raise UsageError("--fix: what comes from standard input has no file to be written to; `--diff` shows the fixes")
 

@@ -59,6 +59,7 @@ class TestSuggestions:
                         "N",
                         "NAME>=X",
                         "PATHS",
+                        "REV",
                         "RULE",
                         "SCRIPT",
                         "SECONDS",

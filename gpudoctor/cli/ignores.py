@@ -1,0 +1,86 @@
+"""`gpudoctor lint --add-ignores`: comments that silence all that is found now."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudoctor.cli.fixing import diff_of
+from gpudoctor.cli.lint import report
+from gpudoctor.cli.output import write_out
+from gpudoctor.errors import GpudoctorError
+from gpudoctor.lint.findings import UNKNOWN, UNREADABLE, UNUSED
+from gpudoctor.lint.fixing import Change
+from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
+from gpudoctor.lint.source.ignoring import comments_for
+from gpudoctor.lint.source.rewriting import NotWritten, edited, write_bytes
+from gpudoctor.lint.source.suppression import Suppressions
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.cli.settings import Settings
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.lint.task import Outcome
+
+ABOUT_FILES = (UNREADABLE, UNUSED, UNKNOWN)
+"""What is wrong with a file or with its comments is not cured by one more comment."""
+
+
+def add_ignores(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> int:
+    """Write the comments, or show them; report what they cannot silence."""
+    by_file: dict[str, list[Finding]] = {}
+    for finding in outcome.findings:
+        if finding.code not in ABOUT_FILES:
+            by_file.setdefault(finding.location.path, []).append(finding)
+    silenced: list[Finding] = []
+    for shown, findings in by_file.items():
+        try:
+            change = _change(shown, findings)
+            if settings.diff:
+                write_out("".join(diff_of(change)))
+            else:
+                write_bytes(change.path, change.after, change.digest)
+        except GpudoctorError as error:
+            print(f"gpudoctor: {error}", file=sys.stderr)
+            continue
+        silenced += findings
+        if not settings.quiet:
+            print(_done(shown, findings, settings.diff), file=sys.stderr)
+    left = tuple(finding for finding in outcome.findings if finding not in silenced)
+    ending = report(replace(outcome, findings=left), settings, arguments)
+    refused = len(silenced) < sum(map(len, by_file.values()))
+    return max(ending, 2) if refused else ending
+
+
+def _done(shown: str, findings: Sequence[Finding], only_shown: bool) -> str:
+    codes = sorted({finding.code for finding in findings})
+    lines = len({finding.location.line for finding in findings})
+    return (
+        f"{shown}: {'would silence' if only_shown else 'silenced'} {' '.join(codes)} on {lines} line{'s'[: lines > 1]}"
+    )
+
+
+def _change(shown: str, findings: Sequence[Finding]) -> Change:
+    source = read_source(Path(shown))
+    if not isinstance(source, SourceFile):
+        raise NotWritten(f"{shown}: it cannot be read any more")
+    before = source.path.read_bytes()
+    edits = comments_for(source, [(finding.location.line, finding.code) for finding in findings])
+    after = edited(before, edits)
+    _refuse_unless_silent(source, after, findings)
+    return Change(str(source.path), shown, before, after, source.digest)
+
+
+def _refuse_unless_silent(source: SourceFile, after: bytes, findings: Sequence[Finding]) -> None:
+    """The file must be the same program, with each finding silenced."""
+    changed = parse_text(after, source.path, source.shown)
+    same = isinstance(changed, SourceFile) and ast.dump(changed.tree) == ast.dump(source.tree)
+    if not isinstance(changed, SourceFile) or not same:
+        raise NotWritten(f"{source.shown}: a comment has no place there, so nothing was written")
+    comments = Suppressions.of(changed)
+    for finding in findings:
+        if not comments.silences(finding.location.line, finding.code, finding.name):
+            raise NotWritten(f"{source.shown}:{finding.location.line}: no comment can silence {finding.code} here")
