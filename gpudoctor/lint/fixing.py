@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Edit, Finding, Fix, Safety
+from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.fix.edits import clash
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
@@ -76,27 +76,42 @@ class _Files:
 
 def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
     """Lint, and fix what can be fixed. Nothing is written."""
-    wanted = {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}
-    files, rejected = _Files(), set[tuple[str, Fix]]()
-    first = state = good = _State(lint(replace(request, fixes=True), watch))
+    selected = frozenset(card.code for card in request.rules)
+    wanted = _Wanted(selected, {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE})
+    files = _Files()
+    # A fix of one rule may be the mistake of another, whether that one was asked for or not.
+    others = (card for card in request.known if card.severity is not Severity.INFO and card.code not in selected)
+    request = replace(request, rules=(*request.rules, *others), fixes=True)
+    first = state = good = _State(lint(request, watch))
     for _ in range(MAX_ROUNDS):
-        todo = [each for each in state.outcome.findings if _is_open(each, wanted, rejected)]
+        todo = [each for each in state.outcome.findings if wanted.has(each)]
         chosen = _apart(todo)
         if not chosen:
             break
         tried = _tried(state, chosen, request, files)
-        if tried is not None and _is_better(state, tried, chosen, wanted, rejected):
+        if tried is not None and _is_better(state, tried, chosen, wanted):
             state = tried
         else:
-            state = _one_by_one(state, chosen, request, files, wanted, rejected)
+            state = _one_by_one(state, chosen, request, files, wanted)
         if not _new(first.outcome, state.outcome):
             good = state
-    return Fixed(good.outcome, good.done, tuple(_changes(good, files)))
+    found = tuple(each for each in good.outcome.findings if each.code in selected)
+    return Fixed(replace(good.outcome, findings=found), good.done, tuple(_changes(good, files)))
 
 
-def _is_open(finding: Finding, wanted: set[Safety], rejected: set[tuple[str, Fix]]) -> bool:
-    fix = finding.fix
-    return fix is not None and fix.safety in wanted and (finding.code, fix) not in rejected
+@dataclass
+class _Wanted:
+    """Which fixes are made: of these rules, as safe as this, and not those that were tried in vain."""
+
+    codes: frozenset[str]
+    safety: set[Safety]
+    rejected: set[tuple[str, Fix]] = field(default_factory=set)
+
+    def has(self, finding: Finding) -> bool:
+        fix = finding.fix
+        if fix is None or finding.code not in self.codes or fix.safety not in self.safety:
+            return False
+        return (finding.code, fix) not in self.rejected
 
 
 def _apart(findings: Sequence[Finding]) -> list[Finding]:
@@ -136,31 +151,22 @@ def _tried(state: _State, chosen: Sequence[Finding], request: Request, files: _F
             return None
         if not isinstance(parse_text(texts[path], source.path, shown), SourceFile):
             return None
-    outcome = lint(replace(request, fixes=True, edited=texts))
+    outcome = lint(replace(request, edited=texts))
     return _State(outcome, texts, (*state.done, *chosen))
 
 
-def _one_by_one(
-    state: _State,
-    chosen: Sequence[Finding],
-    request: Request,
-    files: _Files,
-    wanted: set[Safety],
-    rejected: set[tuple[str, Fix]],
-) -> _State:
+def _one_by_one(state: _State, chosen: Sequence[Finding], request: Request, files: _Files, wanted: _Wanted) -> _State:
     """The first of these fixes that is an improvement; those before it are not tried again."""
     for finding in chosen:
         tried = _tried(state, [finding], request, files)
-        if tried is not None and _is_better(state, tried, [finding], wanted, rejected):
+        if tried is not None and _is_better(state, tried, [finding], wanted):
             return tried
         if finding.fix is not None:
-            rejected.add((finding.code, finding.fix))
+            wanted.rejected.add((finding.code, finding.fix))
     return state
 
 
-def _is_better(
-    before: _State, after: _State, chosen: Sequence[Finding], wanted: set[Safety], rejected: set[tuple[str, Fix]]
-) -> bool:
+def _is_better(before: _State, after: _State, chosen: Sequence[Finding], wanted: _Wanted) -> bool:
     """Each of the findings is gone, and what is new will be fixed as well."""
     if after.outcome.failures:
         return False
@@ -168,7 +174,7 @@ def _is_better(
     gone = Counter((each.code, each.location.path) for each in chosen)
     if any(now[key] > was[key] - count for key, count in gone.items()):
         return False
-    fixable = _counted(each for each in after.outcome.findings if _is_open(each, wanted, rejected))
+    fixable = _counted(each for each in after.outcome.findings if wanted.has(each))
     return all(count <= fixable[key] for key, count in _new(before.outcome, after.outcome).items())
 
 

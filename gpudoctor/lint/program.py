@@ -89,6 +89,11 @@ class Program:
         """Some event of these types happened."""
         return any(kind in self._by_type for kind in types)
 
+    @property
+    def spawned(self) -> bool:
+        """It starts its ranks itself: on one node, and by no launcher."""
+        return self.world is World.SPAWN
+
     @cached_property
     def managed_by(self) -> frozenset[str]:
         """The frameworks that take charge in this program."""

@@ -121,6 +121,8 @@ def test_fixed_program_no_longer_shows_the_mistake(
 ) -> None:
     verdict = verdict_of(as_fixed(proof, tmp_path))
     assert not verdict.holds, verdict.explain()
+    finishes, why = claims.judge("finishes", verdict.run)
+    assert finishes, f"{why}\n{verdict.explain()}"
 
 
 @pytest.mark.proof

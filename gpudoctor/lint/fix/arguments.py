@@ -10,6 +10,8 @@ from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpudoctor.lint.fix.imports import Change
     from gpudoctor.lint.fix.syntax import Syntax
 
@@ -35,6 +37,14 @@ class _Item:
         return self.comma + 1 if self.comma >= 0 else self.end
 
 
+def set_arguments(syntax: Syntax, call: ast.Call, given: Sequence[tuple[str, int, str]]) -> list[Change]:
+    """Give a call several arguments, each with its name, its position and its text."""
+    there = [each for each in given if find(call, each[0], each[1]) is not None]
+    changes = [change for each in there for change in set_argument(syntax, call, *each)]
+    new = [f"{name}={text}" for name, position, text in given if (name, position, text) not in there]
+    return [*changes, *_add(syntax, call, *new)] if new else changes
+
+
 def set_argument(syntax: Syntax, call: ast.Call, name: str, position: int, text: str) -> list[Change]:
     """Give a call an argument, or another value to the one it has."""
     given = find(call, name, position)
@@ -42,8 +52,6 @@ def set_argument(syntax: Syntax, call: ast.Call, name: str, position: int, text:
         value = given.value if isinstance(given, ast.keyword) else given
         start, end = syntax.span(value)
         return [(start, end, text), *_break(syntax, call, given, len(text) - (end - start))]
-    if any(each.arg is None for each in call.keywords):
-        raise NoFix(f"`{name}` may be among the arguments that are passed on")
     return _add(syntax, call, f"{name}={text}")
 
 
@@ -106,8 +114,10 @@ def _end(text: str, end: int, limit: int) -> tuple[int, int]:
     return last, -1
 
 
-def _add(syntax: Syntax, call: ast.Call, text: str) -> list[Change]:
-    items = _items(syntax, call)
+def _add(syntax: Syntax, call: ast.Call, *texts: str) -> list[Change]:
+    if any(each.arg is None for each in call.keywords):
+        raise NoFix("it may be among the arguments that are passed on")
+    items, text = _items(syntax, call), ", ".join(texts)
     close = syntax.span(call)[1] - 1
     if not items:
         return [(close, close, text)]
@@ -122,7 +132,8 @@ def _add(syntax: Syntax, call: ast.Call, text: str) -> list[Change]:
         # One argument a line: the new one gets a line, and the comment stays with the old one.
         comma = [] if last.comma >= 0 else [(last.end, last.end, ",")]
         mark = "," if last.comma >= 0 else ""
-        return [*comma, (line_end, line_end, f"\n{indent}{text}{mark}")]
+        lines = f",\n{indent}".join(texts)
+        return [*comma, (line_end, line_end, f"\n{indent}{lines}{mark}")]
     if last.comma >= 0:
         return [(last.after, last.after, f" {text}" if below else f" {text},")]
     return [(last.end, last.end, f",{_gap(syntax, items, text)}{text}")]

@@ -85,6 +85,8 @@ def _edit(syntax: Syntax, change: Change) -> Edit:
 
 
 def _loops(step: object) -> Iterable[Location]:
+    for inner in getattr(step, "arguments", ()):
+        yield from _loops(inner)
     codes = [value for name in ("to", "header") if (value := getattr(step, name, None)) is not None]
     for code in (*codes, *getattr(step, "lines", ())):
         yield from _loops_in(code)

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.fix.arguments import find, remove_argument, set_argument
+from gpudoctor.lint.fix.arguments import find, remove_argument, set_argument, set_arguments
 from gpudoctor.lint.fix.classes import super_first
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.fix.writing import part_of
+from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.repair import (
     After,
     Assign,
@@ -21,10 +22,13 @@ from gpudoctor.lint.values.repair import (
     First,
     Last,
     MakeTuple,
+    MoveUp,
     RemoveArgument,
     Replace,
     SetArgument,
+    SetArguments,
     Step,
+    Substitute,
     SuperFirst,
     Unassign,
     Under,
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 def place_of(step: Step) -> Location:
     """Where a step is made; one is made in one file."""
     match step:
-        case SetArgument() | RemoveArgument():
+        case SetArgument() | SetArguments() | RemoveArgument():
             return step.call
         case First() | Last():
             return step.block
@@ -68,6 +72,13 @@ def _set_argument(step: SetArgument, writer: Writer) -> list[Change]:
     syntax = writer.syntax
     text = writer.write(step.to, syntax.statement(step.call))
     return set_argument(syntax, syntax.call(step.call), step.name, step.position, text)
+
+
+def _set_arguments(step: SetArguments, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    statement = syntax.statement(step.call)
+    given = [(each.name, each.position, writer.write(each.to, statement)) for each in step.arguments]
+    return set_arguments(syntax, syntax.call(step.call), given)
 
 
 def _remove_argument(step: RemoveArgument, writer: Writer) -> list[Change]:
@@ -141,7 +152,32 @@ def _is_comment(line: str, indent: str | None) -> bool:
 def _replace(step: Replace, writer: Writer) -> list[Change]:
     syntax = writer.syntax
     node = part_of(syntax, step.at, step.part) if step.part else syntax.expression(step.at)
+    if step.constant and not isinstance(node, ast.Constant):
+        raise NoFix("it is not written out there")
     return [(*syntax.span(node), writer.write(step.to, syntax.statement_of(node)))]
+
+
+def _substitute(step: Substitute, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    whole = syntax.expression(step.at)
+    statement = syntax.statement_of(whole)
+    changes: list[Change] = []
+    todo: list[ast.AST] = [whole]
+    while todo:
+        node = todo.pop()
+        if _means(node, step.value, writer, statement):
+            changes.append((*syntax.span(node), writer.write(step.to, statement)))
+        else:
+            todo += ast.iter_child_nodes(node)
+    return changes
+
+
+def _means(node: ast.AST, value: Value, writer: Writer, at: ast.stmt) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(value, Const) and type(node.value) is type(value.value) and node.value == value.value
+    if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(value, Const):
+        return False
+    return writer.holds(writer.syntax.written(node), value, at)
 
 
 def _assign(step: Assign, writer: Writer) -> list[Change]:
@@ -235,6 +271,8 @@ def _last_around(at: Location, syntax: Syntax) -> ast.stmt:
 def _delete(step: Delete, writer: Writer) -> list[Change]:
     syntax = writer.syntax
     statement = syntax.statement(step.at)
+    if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        raise NoFix("more than one line of a block would go with it")
     indent, end = syntax.indent(statement), syntax.end_of_lines(statement)
     start = syntax.line_start(syntax.start(statement))
     if len(syntax.siblings(statement)) == 1:
@@ -245,9 +283,31 @@ def _delete(step: Delete, writer: Writer) -> list[Change]:
     return [(start, end + blank, "")]
 
 
+def _move_up(step: MoveUp, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    statement, target = syntax.statement(step.at), syntax.statement(step.before)
+    block = syntax.siblings(statement)
+    if target not in block or not isinstance(statement, (ast.Assign, ast.Expr)):
+        raise NoFix("they stand in different blocks")
+    between = block[block.index(target) : block.index(statement)]
+    if not between or not all(_may_follow(each, statement) for each in between):
+        raise NoFix("it needs what is made between")
+    start, end = syntax.line_start(syntax.start(statement)), syntax.end_of_lines(statement) + 1
+    at = syntax.line_start(syntax.start(target))
+    return [(at, at, syntax.text[start:end]), (start, end, "")]
+
+
+def _may_follow(passed: ast.stmt, moved: ast.stmt) -> bool:
+    """The moved statement finds the names before this one as well as behind it: those it gives are only given anew."""
+    names = {each.id for each in ast.walk(moved) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    own = [each for each in ast.walk(passed) if isinstance(each, ast.Name)]
+    read = {each.id for each in own if isinstance(each.ctx, ast.Load)}
+    return all(each.id in read for each in own if isinstance(each.ctx, ast.Store) and each.id in names)
+
+
 def _under(step: Under, writer: Writer) -> list[Change]:
     syntax = writer.syntax
-    statement = syntax.statement(step.at)
+    statement = _with_its_file(syntax.statement(step.at), syntax)
     indent, end = syntax.indent(statement), syntax.end_of_lines(statement)
     at = syntax.line_start(syntax.start(statement))
     header = writer.write(step.header, statement).replace("\n", f"\n{indent}")
@@ -259,8 +319,20 @@ def _under(step: Under, writer: Writer) -> list[Change]:
     return changes
 
 
+def _with_its_file(statement: ast.stmt, syntax: Syntax) -> ast.stmt:
+    """`with open(path, "wb") as file:` belongs to what is written into the file."""
+    around = syntax.parents.get(statement)
+    if isinstance(around, ast.With) and isinstance(statement, ast.Expr):
+        opened = [each.context_expr for each in around.items]
+        if any(isinstance(each, ast.Call) and syntax.written(each.func).endswith("open") for each in opened):
+            return around
+    return statement
+
+
 _MAKERS: dict[type[Any], Callable[[Any, Writer], list[Change]]] = {
     SetArgument: _set_argument,
+    SetArguments: _set_arguments,
+    MoveUp: _move_up,
     RemoveArgument: _remove_argument,
     Before: _before,
     After: _after,
@@ -269,6 +341,7 @@ _MAKERS: dict[type[Any], Callable[[Any, Writer], list[Change]]] = {
     Last: _last,
     Replace: _replace,
     Assign: _assign,
+    Substitute: _substitute,
     Unassign: _unassign,
     MakeTuple: _make_tuple,
     SuperFirst: _super_first,

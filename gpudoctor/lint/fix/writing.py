@@ -11,7 +11,7 @@ from gpudoctor.lint.fix.imports import Change, called
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.repair import Always, Code, Counter, Either, Holds, Imported, Part, Source
+from gpudoctor.lint.values.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -50,14 +50,22 @@ class Writer:
                 texts[index] = ""
         return "".join(texts)
 
+    def holds(self, name: str, value: Value, at: ast.stmt) -> bool:
+        """The name surely holds the value before a statement, at some time."""
+        visits = self.sight.before.get(self.syntax.place(at), ())
+        return any(name in visit and visit[name].only == value for visit in visits)
+
     def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
         if isinstance(part, str):
             return part.replace('"', self.syntax.quote)
         if isinstance(part, Always):
             return self._always(part)
+        if isinstance(part, Fresh):
+            return self._fresh(part, at)
         if isinstance(part, Holds):
             book = self.sight.after if after else self.sight.before
-            return _name_of(part.value, book.get(self.syntax.place(at), ()))
+            names = _names_of(part.value, book.get(self.syntax.place(at), ()))
+            return self._given_by(at, names) or _nearest(names, part.value) if after else _nearest(names, part.value)
         if isinstance(part, Imported):
             text, changes = called(part.name, at, self.syntax)
             self.changes += changes
@@ -69,6 +77,11 @@ class Writer:
         assert isinstance(part, Either)
         return self._first(part, at, after)
 
+    def _given_by(self, statement: ast.stmt, names: list[str]) -> str:
+        """The name that a statement gives to the value, of those that it has afterwards: the one that is used later."""
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return next((text for each in targets if (text := self.syntax.written(each)) in names), "")
+
     def _always(self, part: Always) -> str:
         tests = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.Match)
         function = self.syntax.function_of(self.syntax.statement(part.at))
@@ -78,6 +91,13 @@ class Writer:
             if isinstance(each, tests) and not self.syntax.is_main_guard(each):
                 raise NoFix("only on some ways")
         return ""
+
+    def _fresh(self, part: Fresh, at: ast.stmt) -> str:
+        here, there = self.syntax.function_of(at), self.syntax.function_of(self.syntax.statement(part.bound))
+        known = here is there or there is self.syntax.tree
+        if part.name in self.syntax.names or not known or part.bound.path != self.syntax.source.shown:
+            raise NoFix(f"`{part.name}` means something else, or is not known here")
+        return part.name
 
     def _first(self, part: Either, at: ast.stmt, after: bool) -> str:
         for choice in part.choices:
@@ -168,8 +188,8 @@ def _added(syntax: Syntax, statement: ast.Assign) -> ast.expr | None:
     return others[0] if len(others) == 1 else None
 
 
-def _name_of(value: Value, visits: Visits) -> str:
-    """The name that surely holds a value, whenever the program comes by with it."""
+def _names_of(value: Value, visits: Visits) -> list[str]:
+    """The names that surely hold a value, whenever the program comes by with it."""
     with_it = [found for visit in visits if (found := [name for name, held in visit.items() if held.only == value])]
     # A function may be called for other things, too; what is written must fit those as well.
     names = [
@@ -179,6 +199,11 @@ def _name_of(value: Value, visits: Visits) -> str:
     ]
     if not names:
         raise NoFix(f"nothing holds {value!r} here")
+    return names
+
+
+def _nearest(names: list[str], value: Value) -> str:
+    """The one of several names that a reader would take."""
     label = getattr(value, "label", "")
     if label in names:
         return label

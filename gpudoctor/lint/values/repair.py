@@ -59,7 +59,15 @@ class Always:
     at: Location
 
 
-Part = str | Holds | Imported | Counter | Source | Either | Always
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A new name, which nothing in the file has yet; seen from where it is bound: only the same function has it."""
+
+    name: str
+    bound: Location
+
+
+Part = str | Holds | Imported | Counter | Source | Either | Always | Fresh
 Code = tuple[Part, ...]
 
 
@@ -74,6 +82,14 @@ class SetArgument:
     name: str
     to: Code
     position: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SetArguments:
+    """Several of them, for one call."""
+
+    call: Location
+    arguments: tuple[SetArgument, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +150,18 @@ class Replace:
     at: Location
     to: Code
     part: str = ""
+    constant: bool = False
+    """It must be written out there: a number, or a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """Within the expression here, write this wherever a name holds the value, or the constant itself stands. Where it
+    stands nowhere there is nothing to do."""
+
+    at: Location
+    value: Value
+    to: Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +204,16 @@ class Decorate:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveUp:
+    """Move the statement here to before another one of the same block."""
+
+    at: Location
+    before: Location
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
-    """Take the whole statement here away."""
+    """Take the whole statement here away; it is a simple one."""
 
     at: Location
 
@@ -191,8 +227,8 @@ class Under:
 
 
 Step = (
-    SetArgument | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Assign | Unassign | MakeTuple
-    | SuperFirst | Decorate | Delete | Under
+    SetArgument | SetArguments | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Substitute | Assign
+    | Unassign | MakeTuple | SuperFirst | Decorate | MoveUp | Delete | Under
 )  # fmt: skip
 
 

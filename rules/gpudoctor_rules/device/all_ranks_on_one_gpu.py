@@ -62,16 +62,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, Move
+from gpudoctor.lint.values.event import DeviceUsed, EnvironmentRead, InitGroup, Move
 from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.repair import After, Code, Imported, Repair, Replace, Step, Substitute
+from gpudoctor.lint.values.spelling import local_rank, own_gpu
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._choices import by_all, may_have_chosen, one_visible, passes_through
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.event import Event
 
 
 class AllRanksOnOneGpu(Rule):
@@ -103,7 +108,36 @@ class AllRanksOnOneGpu(Rule):
             because=[("the device is named here", device.place)],
             # It costs memory on the first GPU, and the training itself is spread as meant.
             severity=Severity.WARNING if through else None,
+            repair=_take_own(program, event, device),
         )
+
+
+def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Repair | None:
+    """Choose the GPU of the rank first, and say only `cuda` from there on; or name it where a number stands."""
+    title = "Let each rank take its own GPU"
+    rank = local_rank(spawned=program.spawned)
+    if isinstance(event, DeviceUsed):
+        return Repair(title, (Replace(event.location, (rank,), part="0", constant=True),))
+    ready = ready_to_choose(program, event)
+    if ready is None:
+        return None
+    choose: Code = (Imported("torch.cuda.set_device"), "(", own_gpu(spawned=program.spawned), ")")
+    steps: list[Step] = [After(ready, (choose,))]
+    if device.literal_index is not None and device.place is not None:
+        steps.append(Substitute(device.place, Const(f"cuda:{device.literal_index}"), ('"cuda"',)))
+    return Repair(title, tuple(steps))
+
+
+def ready_to_choose(program: Program, event: Event) -> Location | None:
+    """Behind which line the GPU of the rank can be chosen: the group is made, and the local rank was read."""
+    known = [each for each in program.events(InitGroup, EnvironmentRead) if each.order < event.order]
+    last = [each for each in known if not isinstance(each, EnvironmentRead) or each.name == "LOCAL_RANK"]
+    groups = [each for each in last if isinstance(each, InitGroup)]
+    if not groups:
+        return None
+    # Read for another purpose, in another place, it is of no use.
+    near = [each for each in last if each.way.frames == groups[0].way.frames]
+    return near[-1].location
 
 
 def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:

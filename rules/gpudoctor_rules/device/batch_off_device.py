@@ -57,9 +57,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.program import batch_loop
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Discard, Mixed
+from gpudoctor.lint.values.repair import Before, Code, First, Holds, Repair
+from gpudoctor.lint.values.spelling import moved_to
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, managed
@@ -101,7 +104,20 @@ class BatchOffDevice(Rule):
                     ("the loader is made here", getattr(left.batch_of, "place", None)),
                     ("the GPU is chosen here", _chosen(other)),
                 ],
+                repair=_move(event, left, other),
             )
+
+
+def _move(event: Mixed, left: Tensor, other: Tensor | None) -> Repair | None:
+    target = other.device if other is not None else None
+    loop = batch_loop(event)
+    if not isinstance(target, Device) or loop is None:
+        return None
+    line: Code = (Holds(left), " = ", Holds(left), moved_to(target))
+    title = "Move the batch to the GPU"
+    # What is taken out of a batch further down has no name yet where the loop begins.
+    inside = Repair(title, (Before(event.location, (line,)),))
+    return Repair(title, (First(loop.location, (line,)),), otherwise=inside)
 
 
 def _batch(value: Value) -> Tensor | None:

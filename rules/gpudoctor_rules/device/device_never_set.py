@@ -64,10 +64,12 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import Const, Unknown, Value
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ArgumentDeclared, Collective, DeviceUsed, Event, InitGroup, Wrap
+from gpudoctor.lint.values.repair import After, Before, Code, Imported, MoveUp, Repair
+from gpudoctor.lint.values.spelling import own_gpu
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._choices import by_all, choices, may_have_chosen_before, one_visible
 from gpudoctor_rules.device._places import current_gpu, managed
-from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice
+from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -101,7 +103,19 @@ class DeviceNeverSet(Rule):
                 *(("called from here", call) for call in event.way.calls[-1:]),
                 ("the GPU of the rank is chosen only here", later.location if later else None),
             ],
+            repair=_choose(program, event, later),
         )
+
+
+def _choose(program: Program, event: Event, later: DeviceUsed | None) -> Repair:
+    """As soon as the local rank is known, or right before the first use where that comes earlier."""
+    title = "Choose the GPU of the rank first"
+    if later is not None:
+        return Repair(title, (MoveUp(later.location, event.location),))
+    choose: Code = (Imported("torch.cuda.set_device"), "(", own_gpu(spawned=program.spawned), ")")
+    here = Repair(title, (Before(event.location, (choose,)),))
+    ready = ready_to_choose(program, event)
+    return Repair(title, (After(ready, (choose,)),), otherwise=here) if ready is not None else here
 
 
 def _uses(program: Program) -> Iterator[Event]:

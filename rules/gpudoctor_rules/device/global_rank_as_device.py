@@ -68,6 +68,8 @@ from gpudoctor.lint.values.base import Const, Text, Value, Values
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import DeviceUsed, EnvironmentWrite, InitGroup
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.values.repair import After, Code, Fresh, Holds, Repair, Substitute
+from gpudoctor.lint.values.spelling import FROM_LAUNCHER, LOCAL
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -101,7 +103,21 @@ class GlobalRankAsDevice(Rule):
             "counting while the GPUs start again at 0: `CUDA error: invalid device ordinal`.",
             remedy='Use the local rank for devices: `int(os.environ["LOCAL_RANK"])`, which torchrun sets.',
             because=[("the rank is read here", rank.place), *_others(uses)],
+            repair=_use_local(rank, uses),
         )
+
+
+def _use_local(rank: Rank, uses: list[DeviceUsed]) -> Repair | None:
+    """Every use gets the local rank: by its name, or by one that is read where the global rank is."""
+    if rank.place is None:
+        return None
+    title = "Use the local rank for devices"
+    places = [place for used in uses for place in (used.location, getattr(used.device, "place", None)) if place]
+    named = (Substitute(place, rank, (Holds(LOCAL),)) for place in dict.fromkeys(places))
+    new: Code = (Fresh("local_rank", rank.place),)
+    fresh = (Substitute(place, rank, new) for place in dict.fromkeys(places))
+    read = After(rank.place, ((*new, " = ", *FROM_LAUNCHER),))
+    return Repair(title, tuple(named), otherwise=Repair(title, (read, *fresh)))
 
 
 def _others(uses: list[DeviceUsed]) -> list[tuple[str, Location]]:

@@ -59,6 +59,8 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.device import Device, on_cpu
 from gpudoctor.lint.values.event import Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.repair import Before, Holds, Repair, Replace, Source
+from gpudoctor.lint.values.spelling import moved_to
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, managed
@@ -102,7 +104,19 @@ class ModelOffDevice(Rule):
                     ("wrapping it moves nothing", _wrapped(event.module)),
                     ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
                 ],
+                repair=_move(event, core, where),
             )
+
+
+def _move(event: Forward, core: Value, where: Value | None) -> Repair | None:
+    made = getattr(core, "place", None)
+    if not isinstance(where, Device) or made is None:
+        return None
+    title = "Move the model to the GPU"
+    # Where the device is chosen only later, before the first loop is early enough.
+    loops = [Before(loop.location, ((Holds(event.module), moved_to(where)),)) for loop in event.loops[:1]]
+    later = Repair(title, tuple(loops)) if loops else None
+    return Repair(title, (Replace(made, (Source(made), moved_to(where))),), otherwise=later)
 
 
 def _at_odds(event: Forward) -> bool:

@@ -70,6 +70,10 @@ from gpudoctor.lint.values.base import NONE, Const, name_of
 from gpudoctor.lint.values.device import on_cpu
 from gpudoctor.lint.values.event import InitGroup, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.lint.values.rank import Rank
+from gpudoctor.lint.values.repair import Holds, Repair, Replace, Source
+from gpudoctor.lint.values.spelling import local_rank
+from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -100,6 +104,7 @@ class WrapBeforeMove(Rule):
                 "every rank ends with an error here.",
                 remedy="Move the model to the GPU of its rank before the wrap: `.to(local_rank)`.",
                 because=[("the model is made here, on the CPU", getattr(core_of(wrap.inner), "place", None))],
+                repair=_move(program, wrap),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -112,6 +117,18 @@ class WrapBeforeMove(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _move(program: Program, wrap: Wrap) -> Repair:
+    ids = wrap.ids[0].only if wrap.ids else None
+    # The number that the wrapper is given is that of the GPU.
+    number = Holds(ids) if isinstance(ids, Rank) else local_rank(spawned=program.spawned)
+    title = "Move the model to the GPU first"
+    steps = [
+        Repair(title, (Replace(wrap.location, (Source(wrap.location, part), ".to(", number, ")"), part=part),))
+        for part in ("0", "module")
+    ]
+    return replace(steps[0], otherwise=steps[1])
 
 
 def fails_at_wrap(program: Program) -> list[Wrap]:

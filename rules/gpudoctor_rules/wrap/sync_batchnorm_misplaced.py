@@ -61,6 +61,7 @@ from gpudoctor.lint.values.base import NONE, Const, Value, name_of
 from gpudoctor.lint.values.device import on_cpu
 from gpudoctor.lint.values.event import Discard, InitGroup, SyncNorm, Wrap
 from gpudoctor.lint.values.module import Module, WrapperKind, core_of
+from gpudoctor.lint.values.repair import Assign, MoveUp, Repair, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class SyncBatchnormMisplaced(Rule):
             f"{name_of(sync.given)} is a single BatchNorm layer: it is not changed, and the layer that is returned "
             "for it is dropped here.",
             remedy="Keep what is returned, or convert the model that holds the layer.",
+            repair=Repair("Keep what is returned", (Assign(sync.location, (Source(sync.location, "0"),)),)),
         )
 
     def _wrapped(self, program: Program, sync: SyncNorm) -> Finding | None:
@@ -146,6 +148,7 @@ class SyncBatchnormMisplaced(Rule):
             ),
             remedy=FIRST + f"and only then wrap it in `{kind.value}`.",
             because=[("it is wrapped here", wrap.location)],
+            repair=Repair("Convert the layers before the wrap", (MoveUp(sync.location, wrap.location),)),
             # The new layers share weights and buffers with the old ones, so with DDP most of it still works.
             severity=None if sharded else Severity.WARNING,
         )

@@ -83,6 +83,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import AttributeMissed, Backward, Discard, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.lint.values.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import (
     averaged_by_hand,
@@ -169,7 +170,15 @@ class WrapperBypassed(Rule):
                 (f"{name_of(inner)} runs here", call.location),
             ],
             severity=severity,
+            repair=_call_wrapper(call, wrap),
         )
+
+
+def _call_wrapper(call: Forward, wrap: Wrap) -> Repair | None:
+    # A part of the model, or another method than `forward`, has no such way.
+    if call.reached_at is not None or core_of(call.module) != core_of(wrap.inner):
+        return None
+    return Repair("Call the wrapper", (Replace(call.location, (Holds(wrap.wrapper),), part="function"),))
 
 
 def _place(call: Forward) -> Location:

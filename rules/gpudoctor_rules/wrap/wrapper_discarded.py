@@ -61,6 +61,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Discard, Event, Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.values.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
 from gpudoctor.rule import Rule
 
@@ -107,6 +108,7 @@ class WrapperDiscarded(Rule):
                 remedy="Keep the result under the name that the training loop calls, as in `model = "
                 f"{wrapper.kind.value}(model)`.",
                 because=[("the wrapper is made here", wrapper.place)],
+                repair=_keep(event, wrapper),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -124,6 +126,13 @@ class WrapperDiscarded(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
+
+
+def _keep(event: Discard, wrapper: Wrapper) -> Repair | None:
+    if event.location != wrapper.place:
+        return None
+    target = Either(((Source(event.location, "0"),), (Source(event.location, "module"),)))
+    return Repair("Keep the wrapper", (Assign(event.location, (target,)),))
 
 
 def _is_used(program: Program, wrapper: Wrapper) -> bool:

@@ -1,0 +1,50 @@
+"""How a careful colleague would write a rank or a device in a program: with its own names, where it has some."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.values.repair import Code, Either, Holds, Imported
+
+GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
+LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
+FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
+"""The local rank, as torchrun hands it over."""
+
+
+def rank(*, spawned: bool) -> Either:
+    """The rank over all nodes. Where the program spawns its ranks itself, on one node, the number of the process."""
+    own: tuple[Code, ...] = ((Holds(LOCAL),),) if spawned else ()
+    return Either(((Holds(GLOBAL),), *own, (Imported("torch.distributed.get_rank"), "()")))
+
+
+def local_rank(*, spawned: bool) -> Either:
+    """The rank on its node, which is the number of its GPU."""
+    # Only a launcher sets the variable.
+    return Either(((Holds(LOCAL),), *(() if spawned else (FROM_LAUNCHER,))))
+
+
+def own_gpu(*, spawned: bool) -> Either:
+    """What `set_device` wants for the GPU of a rank."""
+    return Either(((Holds(LOCAL),), (Holds(Device("cuda", LOCAL)),), *(() if spawned else (FROM_LAUNCHER,))))
+
+
+def moved_to(value: Value) -> Either:
+    """The end of an expression whose value is to be on a device: `.to(device)`, or `.cuda()` where it has no name."""
+    if isinstance(value, Device) and value.type == "cuda" and value.index is None:
+        return Either(((".to(", Holds(value), ")"), (".cuda()",)))
+    return Either(((".to(", device(value), ")"),))
+
+
+def device(value: Value) -> Either:
+    """What `.to(...)` wants for a device: its name, the rank that is its index, or the text for it."""
+    choices: list[Code] = [(Holds(value),)]
+    if isinstance(value, Device):
+        if isinstance(value.index, Rank):
+            choices.append((Holds(value.index),))
+        elif value.index is None:
+            choices.append((f'"{value.type}"',))
+        elif isinstance(value.index, Const):
+            choices.append((f'"{value.type}:{value.index.value!r}"',))
+    return Either(tuple(choices))
