@@ -55,26 +55,47 @@ def set_argument(syntax: Syntax, call: ast.Call, name: str, position: int, text:
     return _add(syntax, call, f"{name}={text}")
 
 
-def remove_argument(syntax: Syntax, call: ast.Call, name: str, position: int) -> list[Change]:
-    """Take an argument away, with its comma, its line and its comment where it has them to itself."""
-    given = find(call, name, position)
+def remove_arguments(syntax: Syntax, call: ast.Call, names: Sequence[tuple[str, int]]) -> list[Change]:
+    """Take arguments away, with their commas, and with their lines and comments where they have them to themselves."""
     items = _items(syntax, call)
-    index = next((i for i, item in enumerate(items) if item.node is given), None)
-    if given is None or index is None:
-        raise NoFix(f"no argument `{name}`")
-    if isinstance(given, ast.expr) and index < len(call.args) - 1:
-        raise NoFix("others would move to its position")
-    item = items[index]
+    given = [node for name, position in names if (node := find(call, name, position)) is not None]
+    gone = [item.node in given for item in items]
+    plain = [each for item, each in zip(items, gone, strict=True) if item.node in call.args]
+    if not given or sorted(plain) != plain:
+        raise NoFix("it is not there, or others would move to its position")
+    changes: list[Change] = []
+    start = 0
+    for index, item in enumerate(items):
+        if not gone[index]:
+            start = index + 1
+        # A run of them ends here.
+        elif index + 1 == len(items) or not gone[index + 1]:
+            changes += _removed(syntax, items, start, item)
+            start = index + 1
+    return changes
+
+
+def _removed(syntax: Syntax, items: list[_Item], first: int, last: _Item) -> list[Change]:
+    """The changes that take away a run of arguments."""
+    run = items[first : items.index(last) + 1]
+    lines = [_own_lines(syntax, item) for item in run]
+    if all(lines):
+        return [(each[0], each[1], "") for each in lines if each is not None]
+    following = items[items.index(last) + 1 :]
+    if following:
+        # A line of its own goes on where the next argument stands.
+        between = syntax.text[last.after : following[0].start]
+        return [(run[0].start, last.after if "#" in between else following[0].start, "")]
+    return [(items[first - 1].end, last.end, "")] if first else [(run[0].start, last.after, "")]
+
+
+def _own_lines(syntax: Syntax, item: _Item) -> tuple[int, int] | None:
+    """The lines of an argument, where nothing else stands on them."""
     start, end = syntax.line_start(item.start), syntax.line_end(item.after)
     rest = syntax.text[item.after : end].strip()
-    if not syntax.text[start : item.start].strip() and (not rest or rest.startswith("#")):
-        return [(start, min(end + 1, len(syntax.text)), "")]
-    if index + 1 < len(items):
-        following = items[index + 1].start
-        # A line of its own goes on where the next argument stands.
-        between = syntax.text[item.after : following]
-        return [(item.start, item.after if "#" in between else following, "")]
-    return [(items[index - 1].end, item.end, "")] if index else [(item.start, item.after, "")]
+    if syntax.text[start : item.start].strip() or (rest and not rest.startswith("#")):
+        return None
+    return start, min(end + 1, len(syntax.text))
 
 
 def find(call: ast.Call, name: str, position: int) -> ast.expr | ast.keyword | None:

@@ -62,7 +62,7 @@ def _known(name: str, at: ast.AST, syntax: Syntax) -> str:
 def _bound(at: ast.AST, syntax: Syntax) -> Iterator[tuple[str, str]]:
     """Names that imports give here, with what they stand for."""
     around = [syntax.tree, *syntax.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef)]
-    hidden = _hidden(at, syntax)
+    hidden = bound_around(at, syntax)
     for scope in around:
         for statement in scope.body:  # type: ignore[attr-defined]
             if isinstance(statement, ast.Import):
@@ -75,7 +75,7 @@ def _bound(at: ast.AST, syntax: Syntax) -> Iterator[tuple[str, str]]:
                         yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
 
 
-def _hidden(at: ast.AST, syntax: Syntax) -> set[str]:
+def bound_around(at: ast.AST, syntax: Syntax) -> set[str]:
     """Names that a function around a node gives a meaning of its own."""
     found: set[str] = set()
     for function in syntax.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef):
@@ -93,9 +93,19 @@ def _listed(module: str, last: str, syntax: Syntax) -> tuple[str, list[Change]] 
         if isinstance(statement, ast.ImportFrom) and statement.module == module and not statement.level:
             if statement.names[0].name == "*" or last in syntax.names:
                 return None
-            end = syntax.span(statement.names[-1])[1]
-            return last, [(end, end, f", {last}")]
+            return last, [_in_order(statement.names, last, syntax)]
     return None
+
+
+def _in_order(listed: list[ast.alias], name: str, syntax: Syntax) -> Change:
+    """Where a name belongs in a list of imports: sorted in where the others are, else at the end."""
+    names = [each.name for each in listed]
+    following = next((each for each in listed if each.name > name), None)
+    if following is not None and sorted(names) == names:
+        start = syntax.span(following)[0]
+        return start, start, f"{name}, "
+    end = syntax.span(listed[-1])[1]
+    return end, end, f", {name}"
 
 
 def _imported(text: str, line: str, binds: str, syntax: Syntax) -> tuple[str, list[Change]]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.fix.arguments import find, remove_argument, set_argument, set_arguments
+from gpudoctor.lint.fix.arguments import find, remove_arguments, set_argument, set_arguments
 from gpudoctor.lint.fix.classes import super_first
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.fix.writing import part_of
@@ -84,7 +84,8 @@ def _set_arguments(step: SetArguments, writer: Writer) -> list[Change]:
 def _remove_argument(step: RemoveArgument, writer: Writer) -> list[Change]:
     if step.if_given and find(writer.syntax.call(step.call), step.name, step.position) is None:
         return []
-    return remove_argument(writer.syntax, writer.syntax.call(step.call), step.name, step.position)
+    names = ((step.name, step.position), *step.also)
+    return remove_arguments(writer.syntax, writer.syntax.call(step.call), names)
 
 
 def _before(step: Before, writer: Writer) -> list[Change]:

@@ -111,6 +111,13 @@ class Syntax:
         )
 
     @cached_property
+    def guarded(self) -> frozenset[str]:
+        """The names that are bound under the main guard, and so only in the main program."""
+        bodies = (each.body for each in self.tree.body if isinstance(each, ast.If) and self.is_main_guard(each))
+        nodes = (node for body in bodies for statement in body for node in ast.walk(statement))
+        return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+    @cached_property
     def quote(self) -> str:
         """The quotes that most texts of the file stand in."""
         found = [self.text[self.span(node)[0]] for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]

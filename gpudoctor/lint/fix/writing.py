@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.fix.imports import Change, called
+from gpudoctor.lint.fix.imports import Change, bound_around, called
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
@@ -65,6 +65,7 @@ class Writer:
         if isinstance(part, Holds):
             book = self.sight.after if after else self.sight.before
             names = _names_of(part.value, book.get(self.syntax.place(at), ()))
+            names = [name for name in names if not self._only_in_main(name, at)]
             return self._given_by(at, names) or _nearest(names, part.value) if after else _nearest(names, part.value)
         if isinstance(part, Imported):
             text, changes = called(part.name, at, self.syntax)
@@ -76,6 +77,15 @@ class Writer:
             return self.syntax.written(self.node(part))
         assert isinstance(part, Either)
         return self._first(part, at, after)
+
+    def _only_in_main(self, name: str, at: ast.stmt) -> bool:
+        """The name is bound under the main guard: a function has it only as long as nobody imports the file."""
+        root = name.partition(".")[0].partition("[")[0]
+        return (
+            root in self.syntax.guarded
+            and root not in bound_around(at, self.syntax)
+            and (self.syntax.function_of(at) is not self.syntax.tree)
+        )
 
     def _given_by(self, statement: ast.stmt, names: list[str]) -> str:
         """The name that a statement gives to the value, of those that it has afterwards: the one that is used later."""
@@ -197,13 +207,13 @@ def _names_of(value: Value, visits: Visits) -> list[str]:
         for name in (with_it[0] if with_it else ())
         if all(name in found for found in with_it) and all(_is_of_kind(visit.get(name), value) for visit in visits)
     ]
-    if not names:
-        raise NoFix(f"nothing holds {value!r} here")
     return names
 
 
 def _nearest(names: list[str], value: Value) -> str:
     """The one of several names that a reader would take."""
+    if not names:
+        raise NoFix(f"nothing holds {value!r} here")
     label = getattr(value, "label", "")
     if label in names:
         return label

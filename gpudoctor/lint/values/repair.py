@@ -101,6 +101,8 @@ class RemoveArgument:
     position: int = -1
     if_given: bool = False
     """It may be missing."""
+    also: tuple[tuple[str, int], ...] = ()
+    """The names and positions of others that go with it, each of which may be missing."""
 
 
 @dataclass(frozen=True, slots=True)

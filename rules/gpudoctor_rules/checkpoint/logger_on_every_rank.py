@@ -53,6 +53,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import StartLogger
+from gpudoctor.lint.values.repair import Code, Repair, SetArgument
+from gpudoctor.lint.values.spelling import rank
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -86,4 +88,11 @@ class LoggerOnEveryRank(Rule):
                 remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and guard what is logged in the same way.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.way.calls[-2:]],
+                repair=_mute(program, start) if start.call == "wandb.init" else None,
             )
+
+
+def _mute(program: Program, start: StartLogger) -> Repair:
+    """The other ranks get a run that logs nothing, so that what is logged need not be guarded."""
+    mode: Code = ("None if ", rank(spawned=program.spawned), ' == 0 else "disabled"')
+    return Repair("Open the run on rank 0 only", (SetArgument(start.location, "mode", mode),))

@@ -59,6 +59,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import Save
+from gpudoctor.lint.values.repair import Repair, Under
+from gpudoctor.lint.values.spelling import rank
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -100,6 +102,7 @@ class SaveOnEveryRank(Rule):
                 because=[("called from here", call) for call in save.way.calls[-2:]],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
                 confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
+                repair=_guard(program, save),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -121,3 +124,7 @@ class SaveOnEveryRank(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.saves for rank in recording.ranks)
+
+def _guard(program: Program, save: Save) -> Repair:
+    header = ("if ", rank(spawned=program.spawned), " == 0:")
+    return Repair("Let one rank write", (Under(save.location, header),))

@@ -67,6 +67,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.base import FALSE, Unknown, Value
 from gpudoctor.lint.values.event import Load, LoadState, Save
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class WrapperPrefixInCheckpoint(Rule):
                     because=[("its state is taken here", state.place), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if _lenient(use) else None,
+                    repair=_unwrap(state),
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -119,6 +121,15 @@ class WrapperPrefixInCheckpoint(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _unwrap(state: StateDict) -> Repair | None:
+    wrapper, at = state.owner, state.place
+    if not isinstance(wrapper, Wrapper):
+        return None
+    # A name of the bare model is right with and without the wrapper.
+    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
+    return Repair("Save the model inside", (Replace(at, (model,), part="receiver"),))
 
 
 def _loaded_bare(program: Program, save: Save, entry: str) -> LoadState | None:

@@ -77,6 +77,7 @@ from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.base import FALSE
 from gpudoctor.lint.values.event import Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.values.repair import Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
 from gpudoctor_rules.collective._stuck import stuck
@@ -108,6 +109,7 @@ class WrappedForwardOnSomeRanks(Rule):
                 at=place,
                 message=f"`{_label(event)}` is called through {through} by {who(event)}. {_why(event)}",
                 remedy=_remedy(event),
+                repair=_go_inside(event) if place == event.location else None,
                 because=[*story(events), ("the model is wrapped here", _wrapper(event).place)],
                 # Whether a model from a library has buffers cannot be read here: that is a warning only.
                 severity=severity,
@@ -156,6 +158,15 @@ def _severity(event: Forward) -> Severity | None:
         return Severity.ERROR
     # With gradients, DDP rebuilds its buckets after the first backward, together with the other ranks.
     return None if buffers is False and event.way.evaluating else Severity.WARNING
+
+
+def _go_inside(event: Forward) -> Repair | None:
+    # With gradients they would no longer be averaged, and FSDP has the parameters in pieces.
+    if not event.way.evaluating or _wrapper(event).has(WrapperKind.FSDP):
+        return None
+    at = event.location
+    model = Either(((Holds(_wrapper(event).inner),), (Source(at, "function"), ".module")))
+    return Repair("Call the model inside the wrapper", (Replace(at, (model,), part="function"),))
 
 
 def _label(event: Forward) -> str:

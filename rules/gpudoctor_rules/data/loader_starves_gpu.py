@@ -65,6 +65,7 @@ from gpudoctor.lint.values.base import FALSE, Const, Value, Values
 from gpudoctor.lint.values.data import Dataset, Loader
 from gpudoctor.lint.values.device import on_gpu
 from gpudoctor.lint.values.event import ItemRead, MakeLoader, Move
+from gpudoctor.lint.values.repair import Repair, SetArgument, SetArguments
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, trained_with
@@ -130,6 +131,8 @@ class LoaderStarvesGpu(Rule):
         return any(rank.training_passes for rank in recording.ranks)
 
     def _no_workers(self, made: Location, training: Pass, read: ItemRead | None) -> Finding:
+        workers = SetArgument(made, "num_workers", ("4",), 5)
+        pinned = SetArgument(made, "pin_memory", ("True",), 7)
         work = f"reads each item of the next batch with `{read.call}`" if read else "decodes and transforms each item"
         return self.found(
             made,
@@ -139,6 +142,7 @@ class LoaderStarvesGpu(Rule):
                 ("an item is read here", read.location if read else None),
                 ("the GPU waits in this loop", training.start.location),
             ],
+            repair=Repair("Give it workers and pinned memory", (SetArguments(made, (workers, pinned)),)),
         )
 
     def _not_pinned(self, move: Move, made: Location) -> Finding:
@@ -148,6 +152,7 @@ class LoaderStarvesGpu(Rule):
             "beside the GPU's work.",
             remedy="Give their `DataLoader` `pin_memory=True`.",
             because=[("the loader is made here", made)],
+            repair=Repair("Pin the memory of batches", (SetArgument(made, "pin_memory", ("True",), 7),)),
         )
 
 

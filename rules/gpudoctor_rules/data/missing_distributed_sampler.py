@@ -81,8 +81,23 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import is_whole, shares_nothing
 from gpudoctor.lint.values.base import TRUE
-from gpudoctor.lint.values.event import UseManaged, Wrap
+from gpudoctor.lint.values.event import InitGroup, UseManaged, Wrap
 from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.values.repair import (
+    Always,
+    Before,
+    Code,
+    Counter,
+    Either,
+    First,
+    Fresh,
+    Holds,
+    Imported,
+    RemoveArgument,
+    Repair,
+    SetArgument,
+    Step,
+)
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     Pass,
@@ -138,6 +153,7 @@ class MissingDistributedSampler(Rule):
                 ],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
+                repair=_share_out(program, loader, training),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -155,6 +171,32 @@ class MissingDistributedSampler(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
+
+
+def _share_out(program: Program, loader: Loader, training: Pass) -> Repair | None:
+    """Make the sampler, hand it over, and tell it the epoch."""
+    data = loader.dataset.only if loader.dataset is not None else None
+    group = next(iter(program.events(InitGroup)), None)
+    if data is None or group is None:
+        return None
+    at = loader.place
+    label = loader.label if loader.label.isidentifier() else ""
+    name = label.replace("loader", "sampler") if "loader" in label else "sampler"
+    made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", Holds(data), ")")
+    # Where no group is made the sampler could not be, either.
+    line: Code = (Always(group.location), Fresh(name, at), " = ", *made)
+    steps: list[Step] = [
+        Before(at, (line,)),
+        SetArgument(at, "sampler", (Fresh(name, at),), 3),
+        RemoveArgument(at, "shuffle", 2, if_given=True),
+    ]
+    epochs = repeating_loop(program, training.start)
+    if epochs is not None:
+        known: Code = (Always(at), Fresh(name, at))
+        sampler = Either((known, (Holds(loader), ".sampler")))
+        loop = epochs.location
+        steps.append(First(loop, ((sampler, ".set_epoch(", Counter(loop), ")"),)))
+    return Repair("Give each rank its share by a `DistributedSampler`", tuple(steps))
 
 
 def _shared_out(program: Program) -> bool:

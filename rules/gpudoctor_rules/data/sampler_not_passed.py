@@ -75,13 +75,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, trained_with, unused_samplers
 from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.data import Sampler
+    from gpudoctor.lint.values.data import Loader, Sampler
     from gpudoctor.run.recording import Recording
 
 
@@ -113,6 +114,7 @@ class SamplerNotPassed(Rule):
                     ("this loader reads the same data set without it", training.loader.place),
                     ("the ranks train on these batches", training.start.location),
                 ],
+                repair=_hand_over(sampler, training.loader),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -129,6 +131,12 @@ class SamplerNotPassed(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
+
+
+def _hand_over(sampler: Sampler, loader: Loader) -> Repair:
+    given = SetArgument(loader.place, "sampler", (Holds(sampler),), 3)
+    alone = RemoveArgument(loader.place, "shuffle", 2, if_given=True)
+    return Repair("Give the sampler to the loader", (given, alone))
 
 
 def _goes_over_same_data(training: Pass, sampler: Sampler) -> bool:

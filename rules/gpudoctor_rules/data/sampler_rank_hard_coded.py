@@ -87,6 +87,7 @@ from gpudoctor.lint.values.base import FALSE, Const, Value, Values
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import InitGroup, MakeSampler
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.values.repair import Either, Imported, RemoveArgument, Repair, SetArgument, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
@@ -149,6 +150,7 @@ class SamplerRankHardCoded(Rule):
                 message=f"`{sampler.label}` gets the rank as `num_replicas` and the number of ranks as `rank`: the two "
                 "arguments are swapped.",
                 remedy=FROM_GROUP,
+                repair=_swap(sampler),
             )
         # With one replica, 0 is the right and only rank.
         elif replicas == Const(1) and rank == Const(0) and _feeds_training(program, sampler):
@@ -157,6 +159,7 @@ class SamplerRankHardCoded(Rule):
                 message=f"`{sampler.label}` is told that there is one process: every rank reads all of the data, so "
                 "more GPUs do not shorten the epoch.",
                 remedy=FROM_GROUP,
+                repair=_ask_group(sampler),
             )
         elif _number(rank) is not None and replicas != Const(1) and not _plays_ranks(program, replicas):
             yield self.found(
@@ -164,6 +167,7 @@ class SamplerRankHardCoded(Rule):
                 message=f"The rank of `{sampler.label}` is written as a number: every process reads share "
                 f"{_number(rank)} and no process reads the others.",
                 remedy=FROM_GROUP,
+                repair=_ask_group(sampler),
             )
         elif isinstance(rank, Rank) and _breaks_on_two_nodes(program, rank, replicas):
             yield self.found(
@@ -172,6 +176,7 @@ class SamplerRankHardCoded(Rule):
                 "half of the shares are read twice and half never.",
                 remedy=FROM_GROUP,
                 because=[("the local rank is read here", rank.place)],
+                repair=_ask_group(sampler),
                 # On one node it works, and most programs never leave it.
                 severity=Severity.WARNING,
             )
@@ -182,7 +187,25 @@ class SamplerRankHardCoded(Rule):
                 message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shares of the ranks "
                 "overlap and some samples are never read.",
                 remedy="Give `seed` the same number on all ranks.",
+                repair=Repair("Give all ranks the same seed", (RemoveArgument(sampler.place, "seed", 4),)),
             )
+
+
+def _ask_group(sampler: Sampler) -> Repair:
+    """Without the two arguments the sampler asks the process group; where others follow them, they are asked for."""
+    at, title = sampler.place, "Let the sampler ask the process group"
+    size, rank = Imported("torch.distributed.get_world_size"), Imported("torch.distributed.get_rank")
+    given = Repair(title, (SetArgument(at, "num_replicas", (size, "()"), 1), SetArgument(at, "rank", (rank, "()"), 2)))
+    left_out = RemoveArgument(at, "num_replicas", 1, if_given=True, also=(("rank", 2),))
+    return Repair(title, (left_out,), otherwise=given)
+
+
+def _swap(sampler: Sampler) -> Repair:
+    at = sampler.place
+    first = Either(((Source(at, "1"),), (Source(at, "num_replicas"),)))
+    second = Either(((Source(at, "2"),), (Source(at, "rank"),)))
+    steps = (SetArgument(at, "num_replicas", (second,), 1), SetArgument(at, "rank", (first,), 2))
+    return Repair("Swap the two arguments", steps)
 
 
 def _only(values: Values | None) -> Value | None:

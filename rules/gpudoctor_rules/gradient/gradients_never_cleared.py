@@ -62,6 +62,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, ClearGradients, Lost, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.lint.values.repair import After, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repeating_loop
 
@@ -102,6 +103,7 @@ class GradientsNeverCleared(Rule):
                     ("this adds to the gradients of the rounds before", backward.location),
                     (f"{name} is made here", optimizer.place),
                 ],
+                repair=Repair("Clear the gradients", (After(step.location, ((Holds(optimizer), ".zero_grad()"),)),)),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -65,12 +65,18 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.values.base import NONE, Const, Values
 from gpudoctor.lint.values.event import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.values.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
+from gpudoctor.lint.values.spelling import LOCAL
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
+
+
+# 29500 is the port that PyTorch's own launchers take.
+VALUES = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 
 
 class RendezvousMissing(Rule):
@@ -100,6 +106,7 @@ class RendezvousMissing(Rule):
                     f"{missing[0]} expected, but not set`.",
                     remedy=_remedy(missing),
                     because=[("the processes are spawned here", spawn.location)],
+                    repair=_tell(event, spawn, missing),
                 )
                 return
 
@@ -115,6 +122,15 @@ class RendezvousMissing(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:
+    size = spawn.nprocs.only if spawn.nprocs is not None else None
+    words: dict[str, Code] = {"RANK": (Holds(LOCAL),), "WORLD_SIZE": (Holds(size or NONE),)}
+    lines = tuple((Imported("os.environ"), f'["{name}"] = "{VALUES[name]}"') for name in missing if name in ADDRESS)
+    given = tuple(SetArgument(event.location, name.lower(), words[name]) for name in missing if name in words)
+    steps: tuple[Step, ...] = (Before(spawn.location, lines),) if lines else ()
+    return Repair("Say where the ranks meet", (*steps, SetArguments(event.location, given)) if given else steps)
 
 
 def _from_environment(method: Values | None) -> bool:
@@ -143,9 +159,7 @@ def _and(names: list[str]) -> str:
 
 def _remedy(missing: list[str]) -> str:
     address = [name for name in missing if name in ADDRESS]
-    # 29500 is the port that PyTorch's own launchers take.
-    values = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
-    lines = [f'`os.environ["{name}"] = "{values[name]}"` before the processes are spawned' for name in address]
+    lines = [f'`os.environ["{name}"] = "{VALUES[name]}"` before the processes are spawned' for name in address]
     given = [f"`{name.lower()}=`" for name in missing if name not in ADDRESS]
     if given:
         lines.append(f"{' and '.join(given)} in this call")

@@ -55,10 +55,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.event import Spawn
+from gpudoctor.lint.values.repair import Repair, Under
 from gpudoctor.rule import Rule
 from gpudoctor_rules.launch.spawn_arguments import by_import
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -86,6 +88,7 @@ class SpawnWithoutMainGuard(Rule):
                     remedy='Start the program under `if __name__ == "__main__":`.',
                     # The outermost call is the one that belongs under the guard.
                     because=[("the program calls this while it is imported", call) for call in event.way.calls[:1]],
+                    repair=_guard((*event.way.calls, event.location)[0]),
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -98,3 +101,6 @@ class SpawnWithoutMainGuard(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+def _guard(at: Location) -> Repair:
+    return Repair("Start only where the file is the main program", (Under(at, ('if __name__ == "__main__":',)),))

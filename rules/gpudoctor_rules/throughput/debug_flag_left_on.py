@@ -68,6 +68,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.event import Backward, DebugFlag, EnvironmentWrite, Event
+from gpudoctor.lint.values.repair import Delete, Repair
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Rule
 
@@ -133,6 +134,7 @@ class DebugFlagLeftOn(Rule):
                 if needed
                 else "Take it out, or put it behind an option such as `--debug`.",
                 confidence=Confidence.LIKELY if needed else Confidence.DEFINITE,
+                repair=Repair("Take it out", (Delete(switch.event.location),)) if _alone(switches, switch) else None,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -149,6 +151,14 @@ class DebugFlagLeftOn(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.trained
+
+
+def _alone(switches: list[Switch], switch: Switch) -> bool:
+    """The statement sets nothing else."""
+    return not any(
+        each.event.location == switch.event.location and (each.flag, each.value) != (switch.flag, switch.value)
+        for each in switches
+    )
 
 
 def _switches(program: Program) -> Iterator[Switch]:

@@ -75,6 +75,7 @@ from gpudoctor.lint.values.event import (
     OptimizerStep,
     Save,
 )
+from gpudoctor.lint.values.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -115,7 +116,13 @@ class TimingWithoutSynchronize(Rule):
                     ("the time is counted from here", since.location),
                     (f"{_named(work)} returns before the GPU has done its part", work.location),
                 ],
+                repair=_wait(since.location, until.location),
             )
+
+
+def _wait(*clocks: Location) -> Repair:
+    line: Code = (Imported("torch.cuda.synchronize"), "()")
+    return Repair("Wait for the GPU before the clock is read", tuple(Before(clock, (line,)) for clock in clocks))
 
 
 def _launches_block(program: Program) -> bool:
