@@ -115,9 +115,9 @@ def _imported(text: str, line: str, binds: str, syntax: Syntax) -> tuple[str, li
     root = line.split()[1].partition(".")[0]
     at = _place_for(root, syntax)
     # Libraries stand apart from what Python brings along.
-    following = next((each for each in _head(syntax) if syntax.line_start(syntax.span(each)[0]) == at), None)
+    roots = [_root(each) for each in _head(syntax)]
     apart = (
-        root in sys.stdlib_module_names and following is not None and _root(following) not in sys.stdlib_module_names
+        root in sys.stdlib_module_names and bool(roots) and not any(each in sys.stdlib_module_names for each in roots)
     )
     return text, [(at, at, f"{line}\n\n" if apart else f"{line}\n")]
 

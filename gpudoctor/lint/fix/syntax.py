@@ -117,11 +117,20 @@ class Syntax:
         nodes = (node for body in bodies for statement in body for node in ast.walk(statement))
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
+    def quote_near(self, statement: ast.stmt) -> str:
+        """The quotes that texts stand in: those of the statement itself, else those of most of the file."""
+        return self._quotes_in(statement) or self._quote
+
     @cached_property
-    def quote(self) -> str:
-        """The quotes that most texts of the file stand in."""
-        found = [self.text[self.span(node)[0]] for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]
-        return "'" if found.count("'") > found.count('"') else '"'
+    def _quote(self) -> str:
+        return self._quotes_in(self.tree) or '"'
+
+    def _quotes_in(self, around: ast.AST) -> str:
+        """The more frequent quotes, or none where there are no texts."""
+        texts = (each for each in ast.walk(around) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+        found = [self.text[self.span(each)[0]] for each in texts]
+        single, double = found.count("'"), found.count('"')
+        return "" if single == double else "'" if single > double else '"'
 
     @cached_property
     def names(self) -> frozenset[str]:

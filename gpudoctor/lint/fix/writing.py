@@ -57,7 +57,7 @@ class Writer:
 
     def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
         if isinstance(part, str):
-            return part.replace('"', self.syntax.quote)
+            return part.replace('"', self.syntax.quote_near(at))
         if isinstance(part, Always):
             return self._always(part)
         if isinstance(part, Fresh):
