@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from linting import lint
 import torch
+from linting import lint
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.record import replace as changed

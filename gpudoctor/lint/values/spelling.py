@@ -13,7 +13,7 @@ FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
 """The local rank, as torchrun hands it over."""
 
 
-def rank(*, spawned: bool) -> Either:
+def global_rank(*, spawned: bool) -> Either:
     """The rank over all nodes. Where the program spawns its ranks itself, on one node, the number of the process."""
     own: tuple[Code, ...] = ((Holds(LOCAL),),) if spawned else ()
     return Either(((Holds(GLOBAL),), *own, (Imported("torch.distributed.get_rank"), "()")))

@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import Save
 from gpudoctor.lint.values.repair import Repair, Under
-from gpudoctor.lint.values.spelling import rank
+from gpudoctor.lint.values.spelling import global_rank
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -125,6 +125,7 @@ class SaveOnEveryRank(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.saves for rank in recording.ranks)
 
+
 def _guard(program: Program, save: Save) -> Repair:
-    header = ("if ", rank(spawned=program.spawned), " == 0:")
+    header = ("if ", global_rank(spawned=program.spawned), " == 0:")
     return Repair("Let one rank write", (Under(save.location, header),))

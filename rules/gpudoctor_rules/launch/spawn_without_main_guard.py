@@ -102,5 +102,6 @@ class SpawnWithoutMainGuard(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
 
+
 def _guard(at: Location) -> Repair:
     return Repair("Start only where the file is the main program", (Under(at, ('if __name__ == "__main__":',)),))

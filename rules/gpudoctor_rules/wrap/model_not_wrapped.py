@@ -73,23 +73,3 @@ kubeflow/pytorch-operator#122.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.device import on_gpu
-from gpudoctor.lint.values.event import Backward, InitGroup, Move, Save, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, core_of
-from gpudoctor.lint.values.repair import After, Code, Holds, Imported, Repair
-from gpudoctor.lint.values.spelling import local_rank
-from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import averaged_by_hand, bare, is_repeated, stepped_after
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
-    from gpudoctor.lint.values.event import Forward
