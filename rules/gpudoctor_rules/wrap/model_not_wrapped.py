@@ -73,3 +73,123 @@ kubeflow/pytorch-operator#122.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.device import on_gpu
+from gpudoctor.lint.values.event import Backward, Forward, InitGroup, Move, Save, Wrap
+from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.lint.values.repair import After, Code, Holds, Imported, Repair
+from gpudoctor.lint.values.spelling import local_rank
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._training import averaged_by_hand, bare, is_repeated, stepped_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
+
+
+class ModelNotWrapped(Rule):
+    """Several processes train a model that no wrapper keeps in step."""
+
+    code = "GPU101"
+    name = "model-not-wrapped"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # An absence can only be claimed where everything was read; a framework wraps out of our sight.
+        if not program.world.several_processes or not program.whole or program.managed_by or program.cut_short:
+            return
+        # Hand-made averaging, local SGD and ensembles are not wrapped on purpose.
+        if averaged_by_hand(program) or _each_rank_saves_its_own(program):
+            return
+        told: set[Value] = set()
+        for backward in program.events(Backward):
+            group = _group(program, backward.when)
+            # Without a group each process may be a job of its own; a training of some ranks only needs no partner.
+            if group is None or not program.on_both_sides(backward) or not backward.complete:
+                continue
+            if not is_repeated(backward):
+                continue
+            for call in program.calls_in_graph(backward):
+                model = bare(call.module)
+                # A GAN has several models in one loss; each of them needs a wrapper.
+                if model is None or model in told or not _alone(program, model):
+                    continue
+                # Gradients that no optimizer uses, as of a frozen teacher, cannot drive the ranks apart.
+                if stepped_after(program, backward, model) is None:
+                    continue
+                told.add(model)
+                yield self.found(
+                    backward.location,
+                    f"{name_of(model)} is trained on every rank but never wrapped: each rank applies only its own "
+                    "gradients, so the ranks end up with different models.",
+                    remedy=f"Once {name_of(model)} is on its GPU, wrap it in `DistributedDataParallel(..., "
+                    "device_ids=[local_rank])` and call the wrapper in the training loop.",
+                    because=[
+                        ("the ranks meet in a process group here", group.location),
+                        (f"{name_of(model)} is made here", model.place),
+                        ("it is called here", call.location),
+                    ],
+                    repair=_wrap(program, model, call),
+                )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        # Tensors that the ranks exchange by themselves speak of another way to train one model.
+        if drift is None or recording.averages_by_hand or any(rank.wraps for rank in recording.ranks):
+            return
+        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+            yield self.found(
+                at,
+                f"After step {drift.step} the ranks held different values in parameter {drift.name}, and nothing was "
+                "wrapped: each rank trains a model of its own.",
+                remedy="Wrap the model in `DistributedDataParallel(model, device_ids=[local_rank])`, and call the "
+                "wrapper.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
+
+
+def _wrap(program: Program, model: Module, call: Forward) -> Repair:
+    """Behind the last move of the model, or where it is made: there it is on its GPU."""
+    moves = [move for move in program.events(Move) if core_of(move.subject) == model and move.order < call.order]
+    at = moves[-1].location if moves else model.place
+    # A program that also runs on CPUs moves to a device that it has chosen; without ids the wrapper serves both.
+    for_gpus = bool(moves) and moves[-1].call == "cuda" and on_gpu(call.device)
+    ids: Code = (", device_ids=[", local_rank(spawned=program.spawned), "]") if for_gpus else ()
+    wrapper = Imported("torch.nn.parallel.DistributedDataParallel")
+    line: Code = (Holds(model), " = ", wrapper, "(", Holds(model), *ids, ")")
+    return Repair("Wrap the model once it is on its GPU", (After(at, (line,)),))
+
+
+def _group(program: Program, when: Condition) -> InitGroup | None:
+    # Only a group made on a path that this training can share says that the ranks belong together.
+    return next((event for event in program.events(InitGroup) if not event.when.excludes(when)), None)
+
+
+def _each_rank_saves_its_own(program: Program) -> bool:
+    """Files are named by rank: the ranks train a model each on purpose."""
+    paths = (path for save in program.events(Save) if save.checkpoint for path in save.path or ())
+    return any(path.depends & Dependence.RANK for path in paths)
+
+
+def _alone(program: Program, model: Module) -> bool:
+    """Nothing of the model is wrapped, it is no part of one that is, and it is in nobody else's hands."""
+    related = program.within(model)
+    for wrap in program.events(Wrap):
+        core = core_of(wrap.inner)
+        # A wrapped part counts as well: whoever wraps the backbone only has thought about the rest.
+        if core in related or wrap.wrapper in related or model in program.within(core):
+            return False
+    # Unread code that holds the model may wrap it: then nothing is known about what is absent.
+    return not any(related & program.within(value) for value in program.escaped if isinstance(value, (Module, Wrapper)))
