@@ -28,8 +28,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.wrap.model_not_wrapped",
         summary="Several processes train a model that no wrapper keeps in step.", fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "OptimizerStep", "Save", "Wrap"),
-        size=8282,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "Move", "OptimizerStep", "Save", "Wrap"),
+        size=9380,
     ),
     RuleCard(
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
@@ -37,13 +37,13 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=9549,
+        size=10011,
     ),
     RuleCard(
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapper_discarded",
         summary="A model is wrapped, and the wrapper is thrown away at once.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, size=5758,
+        shows_in_run=True, size=6167,
     ),
     RuleCard(
         code="GPU104", name="attribute-on-wrapper", severity=Severity.ERROR, family="wrap",
@@ -87,7 +87,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU110", name="sync-batchnorm-misplaced", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.sync_batchnorm_misplaced",
         summary="Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Discard", "InitGroup", "SyncNorm", "Wrap"), size=8344,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Discard", "InitGroup", "SyncNorm", "Wrap"), size=8631,
     ),
     RuleCard(
         code="GPU111", name="batchnorm-not-synced", severity=Severity.INFO, family="wrap",
@@ -155,13 +155,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.batch_off_device",
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
-        fix_safety=Safety.UNSAFE, needs=("Discard", "Forward", "Mixed", "Move"), size=6326,
+        fix_safety=Safety.UNSAFE, needs=("Discard", "Forward", "Mixed", "Move"), size=7127,
     ),
     RuleCard(
         code="GPU202", name="model-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.model_off_device",
         summary="The batch is moved to the GPU, and the model that it meets was never moved.", fix_safety=Safety.UNSAFE,
-        needs=("Forward", "InitGroup", "Wrap"), size=5422,
+        needs=("Forward", "InitGroup", "Wrap"), size=6181,
     ),
     RuleCard(
         code="GPU203", name="move-discarded", severity=Severity.ERROR, family="device",
@@ -173,27 +173,27 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU204", name="all-ranks-on-one-gpu", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.all_ranks_on_one_gpu",
         summary="Every rank uses the same GPU, the first one, and the others stay idle.", fix_safety=Safety.UNSAFE,
-        needs=("DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=6321,
+        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=8250,
     ),
     RuleCard(
         code="GPU205", name="global-rank-as-device", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.global_rank_as_device",
         summary="The global rank is used as the number of a GPU, which only works on the first node.",
-        fix_safety=Safety.UNSAFE, needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"), size=6624,
+        fix_safety=Safety.UNSAFE, needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"), size=7559,
     ),
     RuleCard(
         code="GPU206", name="device-never-set", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.device_never_set",
         summary='A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank.',
         fix_safety=Safety.UNSAFE,
-        needs=("ArgumentDeclared", "Collective", "DeviceUsed", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
-        size=6833,
+        needs=("ArgumentDeclared", "Collective", "DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
+        size=7675,
     ),
     RuleCard(
         code="GPU207", name="wrap-before-move", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.wrap_before_move",
         summary="A model is wrapped in DistributedDataParallel while it is still on the CPU.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("InitGroup", "Wrap"), size=5474,
+        shows_in_run=True, needs=("InitGroup", "Wrap"), size=6244,
     ),
     RuleCard(
         code="GPU208", name="device-ids-mismatch", severity=Severity.ERROR, family="device",
@@ -236,7 +236,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_distributed_sampler",
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=9147,
+        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
+        size=10731,
     ),
     RuleCard(
         code="GPU302", name="missing-set-epoch", severity=Severity.WARNING, family="data",
@@ -263,7 +264,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.sampler_rank_hard_coded",
         summary="A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler"), size=11151,
+        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler"), size=12484,
     ),
     RuleCard(
         code="GPU306", name="set-epoch-misplaced", severity=Severity.WARNING, family="data",
@@ -276,7 +277,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.sampler_not_passed",
         summary="A distributed sampler is made and never given to a loader, so every rank trains on the whole data set.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler"), size=5714,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler"), size=6138,
     ),
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
@@ -301,7 +302,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.loader_starves_gpu",
         summary="The GPU waits while the training process itself reads and prepares the next batch.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move"), size=9860,
+        needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move"), size=10272,
     ),
     RuleCard(
         code="GPU319", name="data-parallel-batch-not-scaled", severity=Severity.INFO, family="data",
@@ -332,7 +333,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU403", name="rendezvous-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.rendezvous_missing",
         summary="Processes that the program spawns are not told where and as whom they meet.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"), size=6215,
+        shows_in_run=True, needs=("EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"), size=7083,
     ),
     RuleCard(
         code="GPU404", name="spawn-arguments", severity=Severity.ERROR, family="launch",
@@ -344,7 +345,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU405", name="spawn-without-main-guard", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.spawn_without_main_guard",
         summary="Processes are spawned by a file that each of them imports again, with nothing to stop it there.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Spawn",), size=3992,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Spawn",), size=4319,
     ),
     RuleCard(
         code="GPU407", name="backend-for-other-device", severity=Severity.WARNING, family="launch",
@@ -375,7 +376,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=7915,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8526,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
@@ -451,19 +452,19 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=5148,
+        needs=("Save",), size=5500,
     ),
     RuleCard(
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.wrapper_prefix_in_checkpoint",
         summary="A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load", "LoadState", "Save"), size=6929,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load", "LoadState", "Save"), size=7476,
     ),
     RuleCard(
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.logger_on_every_rank",
         summary="Every rank opens an experiment logger of its own for what is one experiment.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("StartLogger",), size=3417,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("StartLogger",), size=3973,
     ),
     RuleCard(
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
@@ -514,7 +515,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
         shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "Lost", "MakeOptimizer", "OptimizerStep"),
-        size=5929,
+        size=6109,
     ),
     RuleCard(
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
@@ -551,7 +552,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.debug_flag_left_on",
         summary="A switch that is meant for finding a bug is on while the model trains.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=7766,
+        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8212,
     ),
     RuleCard(
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
@@ -563,7 +564,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU804", name="timing-without-synchronize", severity=Severity.WARNING, family="throughput",
         module="gpudoctor_rules.throughput.timing_without_synchronize",
         summary="A clock is read while the GPU is still at work on what it should measure.", fix_safety=Safety.UNSAFE,
-        size=6547,
+        size=6897,
     ),
     RuleCard(
         code="GPU805", name="evaluation-builds-graph", severity=Severity.PERF, family="throughput",
