@@ -13,6 +13,7 @@ from gpudoctor.lint.models.freezing import freeze, is_frozen, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
+from gpudoctor.lint.models.recomputing import look_inside, looks_inside
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import origin
@@ -489,6 +490,9 @@ def forward(call: Call, module: Value | None) -> Values:
     """A forward call. A module without parameters is an operation like any other."""
     assert module is not None
     core = core_of(module)
+    own = call.do.find_method(core, "forward") if looks_inside(call.do) else None
+    if own is not None:
+        return call.do.call(own, call.args, call.keywords, call.node)
     # `model(**batch)`: under which name each entry goes in does not matter.
     given = flat(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
     tensors = tuple(value for value in given if isinstance(value, Tensor))
@@ -511,6 +515,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):
         _check_inputs(call, module, core, device)
+    look_inside(call, module, core)
     identity = call.identity()
     depends, shards = Dependence.NONE, frozenset[Value]()
     for tensor in tensors:

@@ -78,6 +78,8 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool) -> Val
         static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
         keeps_parameters=call.keywords.get("use_orig_params"),
     )  # fmt: skip
+    if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
+        call.do.set_fact(wrapper, "searches", one(TRUE))
     note_wrapped(call.do)
     # Who gets past that constructor has a process group, also where another file made it.
     if kind is not WrapperKind.DATA_PARALLEL:

@@ -19,6 +19,7 @@ from gpudoctor.lint.values.steps import GradientsSwitched as GradientsSwitched
 from gpudoctor.lint.values.steps import GradientSync as GradientSync
 from gpudoctor.lint.values.steps import MakeOptimizer as MakeOptimizer
 from gpudoctor.lint.values.steps import OptimizerStep as OptimizerStep
+from gpudoctor.lint.values.steps import Recompute as Recompute
 from gpudoctor.lint.values.steps import ScaleGradients as ScaleGradients
 from gpudoctor.lint.values.steps import ScalerCall as ScalerCall
 from gpudoctor.lint.values.steps import TakeGradient as TakeGradient

@@ -53,6 +53,17 @@ class TakeGradient(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recompute(Event):
+    """A part of a forward is not kept for the backward but computed again: `torch.utils.checkpoint`.
+
+    `reentrant` is None where that is not known; `module` is the wrapper of the model whose forward does it, where one
+    looks for unused parameters."""
+
+    reentrant: bool | None
+    module: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradientSync(Event):
     """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
     the wrapper, or the framework."""

@@ -1,9 +1,16 @@
-"""Gradient scalers and what cuts gradients."""
+"""What training steps are made of: scalers, cuts, losses that are means, parts that are computed again."""
 
 from __future__ import annotations
 
 from gpudoctor.lint.values.base import FALSE
-from gpudoctor.lint.values.event import Backward, ClipGradients, OptimizerStep, ScaleGradients, ScalerCall
+from gpudoctor.lint.values.event import (
+    Backward,
+    ClipGradients,
+    OptimizerStep,
+    Recompute,
+    ScaleGradients,
+    ScalerCall,
+)
 
 PROGRAM = """
     import torch
@@ -77,3 +84,31 @@ def test_a_loss_knows_the_world_size_that_it_was_divided_by(paper):
     )
     assert [event.loss.divided is not None for event in found.events(Backward)] == [True, True, False]
     assert next(iter(found.events(ScaleGradients)), None) is not None
+
+
+def test_what_a_forward_recomputes_is_seen_where_its_wrapper_searches(paper):
+    found = paper(
+        """
+        import torch, torch.nn as nn, torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.checkpoint import checkpoint
+        class Inner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+            def forward(self, x):
+                return checkpoint(self.layer, x)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Inner()
+            def forward(self, x):
+                return self.inner(x)
+        dist.init_process_group("gloo")
+        DistributedDataParallel(Net())(torch.zeros(1, 2))
+        DistributedDataParallel(Net(), find_unused_parameters=True)(torch.zeros(1, 2))
+        """
+    )
+    event = found.event(Recompute)
+    assert event.reentrant is True
+    assert event.location.line == 10

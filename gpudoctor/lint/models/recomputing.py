@@ -1,0 +1,52 @@
+"""Activation checkpointing: parts of a forward that run again in the backward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Value, Values
+from gpudoctor.lint.values.event import Recompute
+from gpudoctor.lint.values.module import Wrapper
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.models.api import Interpreter
+
+LOOKING = Const("a look into forwards")
+"""Holds the fact that forwards of the project are followed down to their parts, which otherwise count as one call."""
+OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
+
+
+def looks_inside(do: Interpreter) -> bool:
+    """Forwards are followed, to see what they do."""
+    return do.fact(LOOKING, "on") is not None
+
+
+def look_inside(call: Call, wrapper: Value, core: Value) -> None:
+    """Log what a model recomputes in its forward, where its wrapper looks for unused parameters."""
+    searching = isinstance(wrapper, Wrapper) and call.do.fact(wrapper, "searches") is not None
+    own = call.do.find_method(core, "forward") if searching and not looks_inside(call.do) else None
+    if own is None:
+        return
+
+    def act() -> Values:
+        call.do.set_fact(LOOKING, "on", one(TRUE))
+        return call.do.call(own, call.args, call.keywords, call.node)
+
+    for event in call.do.rehearse(act)[1]:
+        # What stands under a test that is not decided may be switched off.
+        if isinstance(event, Recompute) and not event.when.without(call.do.path):
+            call.do.emit(Recompute, at=event.location, reentrant=event.reentrant, module=wrapper)
+
+
+@MODELS.callable("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
+def _checkpoint(call: Call) -> Values:
+    given = call.keywords.get("use_reentrant")
+    # Left out, it is taken as True, with a warning.
+    reentrant = given is None or given.only in (TRUE, NONE)
+    unknown = given is not None and not isinstance(given.only, Const)
+    call.emit(Recompute, reentrant=None if unknown or call.open_ended else reentrant)
+    if call.name.endswith("_sequential") or not call.args:
+        return MODELS.prefixes["torch."](call)
+    keywords = {name: values for name, values in call.keywords.items() if name not in OPTIONS}
+    return call.do.call(call.args[0], call.args[1:], keywords, call.node)

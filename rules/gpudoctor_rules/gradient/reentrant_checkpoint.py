@@ -1,0 +1,128 @@
+"""Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters.
+
+## What goes wrong
+
+`torch.utils.checkpoint` drops what a part of the forward has computed, and computes it again in the backward. In its
+reentrant form, the one that is taken where `use_reentrant` is left out, that part is missing from the graph that
+`DistributedDataParallel(..., find_unused_parameters=True)` looks through: its parameters are taken for unused, counted
+as done, and then get a gradient all the same. The first backward ends with:
+
+    RuntimeError: Expected to mark a variable ready only once.
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.checkpoint import checkpoint
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.deep, self.last = nn.Linear(8, 64), nn.Linear(64, 64), nn.Linear(64, 1)
+
+        def forward(self, x):
+            return self.last(checkpoint(self.deep, self.first(x)))
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(Net().cuda(gpu), device_ids=[gpu], find_unused_parameters=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+        optimizer.step()
+
+## Good
+
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.checkpoint import checkpoint
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.deep, self.last = nn.Linear(8, 64), nn.Linear(64, 64), nn.Linear(64, 1)
+
+        def forward(self, x):
+            return self.last(checkpoint(self.deep, self.first(x), use_reentrant=False))
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(Net().cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+        optimizer.step()
+
+## Fix
+
+Pass `use_reentrant=False`, which PyTorch recommends. Safe: it computes the same. Where all parameters are used, leave
+`find_unused_parameters=True` out as well; or give `static_graph=True`, where each step takes the same way.
+
+## Silent when
+
+The wrapper is given `static_graph=True`; `find_unused_parameters` or `use_reentrant` is not known; the checkpointing is
+done by a library, or stands under a test that is not decided in the program.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/checkpoint.html, huggingface/peft#313, allenai/longformer#63,
+microsoft/FocalNet#4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.values.event import Recompute
+from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+
+class ReentrantCheckpoint(Rule):
+    """Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters."""
+
+    code = "GPU708"
+    name = "reentrant-checkpoint"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Location] = set()
+        for event in program.events(Recompute):
+            wrapper = event.module
+            # Only what is looked into has a wrapper that searches.
+            if event.location in told or not event.reentrant or not isinstance(wrapper, Wrapper):
+                continue
+            if not wrapper.has(WrapperKind.DDP):
+                continue
+            told.add(event.location)
+            yield self.found(
+                event.location,
+                f"This part is computed again in the backward, in the reentrant way, and `{wrapper.label}` takes its "
+                "parameters for unused: `RuntimeError: Expected to mark a variable ready only once`.",
+                remedy="Pass `use_reentrant=False` to the checkpointing.",
+                because=[("the wrapper looks for unused parameters", wrapper.place)],
+            )
