@@ -511,6 +511,12 @@ CARDS: tuple[RuleCard, ...] = (
         shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync"), size=7422,
     ),
     RuleCard(
+        code="GPU708", name="reentrant-checkpoint", severity=Severity.ERROR, family="gradient",
+        module="gpudoctor_rules.gradient.reentrant_checkpoint",
+        summary="Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters.",
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("Recompute",), size=5172,
+    ),
+    RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
