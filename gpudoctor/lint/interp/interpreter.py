@@ -107,9 +107,12 @@ class Interpreter(Machine):
         # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
         self.frames, self.calls, self.contexts, self.augmenting = frames[:1], [], [], False
         self.muted, self.open_ended, self.rest, self.executing_module = 0, False, (), True
+        # Its body runs as well where a new process imports it, whoever has asked for it first.
+        guards, self.main_guards = self.main_guards, 0
         try:
             yield
         finally:
+            self.main_guards = guards
             self.path, self.dead, self.aborted, self.enclosing, self.open_loops = path, dead, aborted, enclosing, loops
             self.frames, self.calls, self.contexts, self.augmenting = frames, calls_, open_contexts, augmenting
             self.muted, self.oldest_write, self.executing_module = muted, oldest_write, executing

@@ -84,7 +84,8 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
     if isinstance(op, ast.Add):
         for product, rank in ((left, right), (right, left)):
             if isinstance(rank, Rank) and isinstance(product, Unknown) and product.key[:1] == ("node product",):  # type: ignore[index]
-                return Rank(RankKind.GLOBAL, rank.source, place=rank.place)
+                factors = (product.key[2], product.key[1])  # type: ignore[index]
+                return Rank(RankKind.GLOBAL, rank.source, place=rank.place, formula=factors)
     if isinstance(op, ast.Mult):
         return _size_product(left, right)
     if isinstance(op, (ast.FloorDiv, ast.Div)) and isinstance(left, Rank) and isinstance(right, Size):
@@ -101,7 +102,7 @@ def _size_product(left: Value, right: Value) -> Value | None:
             return Unknown(("node product", size, other), dependence=Dependence.RANK)
         # `nodes * torch.cuda.device_count()`.
         if isinstance(other, Size) and SizeKind.DEVICES in (size.kind, other.kind):
-            return Size(SizeKind.WORLD, place=size.place)
+            return Size(SizeKind.WORLD, place=size.place, product=True)
         if isinstance(other, Unknown) and other.config:
             # `args.nr * gpus`: becomes a rank once the local one is added.
             return Unknown(("node product", size, other), label=other.label, config=True, times=size)

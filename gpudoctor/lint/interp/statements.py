@@ -12,9 +12,10 @@ from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.machine import NONE_SET, Exit
+from gpudoctor.lint.interp.swallowing import catches_all, tells_nobody
 from gpudoctor.lint.interp.targets import assign, hint, hint_as, unbind
 from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
-from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop
+from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop, Swallowed
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
 if TYPE_CHECKING:
@@ -231,6 +232,7 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
     base = m.path
     handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
     sides: list[Exit] = []
+    since = len(m.log)
     with m.store.layer() as layer:
         caught, inner = any(map(_takes_files, handlers)), len(m.contexts)
         m.contexts += ["caught"] if caught else []
@@ -239,6 +241,7 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
         del m.contexts[inner : inner + caught]
         # A body that ends with `return` or `break` has not failed.
         raised = m.dead and sum(map(len, _ways_out(m))) == before
+        until = len(m.log)
         if not m.dead:
             run_block(m, node.orelse)
         if not m.dead:
@@ -248,9 +251,15 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
         m.path, m.dead = base, False
         # The body always ends: then the only handler surely runs.
         test: bool | Literal = True if raised and not sides and len(handlers) == 1 else Literal(atom, True)
+        start, ways = len(m.log), _ways_out(m)
+        counts = [len(way) for way in ways]
         side = _handler_side(m, base, test, handler)
         if side is not None:
             sides.append(side)
+        left = [each for way, count in zip(ways, counts, strict=True) for each in way[count:]]
+        if catches_all(handler) and tells_nobody(handler, side, left, m.log[start:]):
+            m.path, m.dead = base, False
+            m.emit(Swallowed, at=m.place(handler), since=since, until=until)
     return sides
 
 

@@ -7,11 +7,13 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
-from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import SetStartMethod, Spawn
-from gpudoctor.lint.values.function import Bound, Function, Partial
+from gpudoctor.lint.values.function import Bound, Function, Library, Partial
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.record import dataclass
+
+MULTIPROCESSING = Library("torch.multiprocessing")
 
 
 def _required(target: Value | None) -> tuple[int, int | None] | None:
@@ -72,10 +74,25 @@ def _process(call: Call) -> Values:
         )
     call.emit(
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
-        target_is_local=False,
+        target_is_local=False, start_method=_start_method(call),
     )  # fmt: skip
     call.do.run_spawned(target, ranked, call.node)
     return one(Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process"))
+
+
+def _start_method(call: Call) -> Values | None:
+    """How `Process` starts one; None where that is not known."""
+    if call.name.endswith("get_context.Process"):
+        return None
+    # Until Python 3.14 it forks on Linux.
+    return call.do.fact(MULTIPROCESSING, "start method") or one(Const("fork"))
+
+
+@MODELS.callable("torch.multiprocessing.set_start_method")
+def _set_start_method(call: Call) -> Values:
+    call.emit(SetStartMethod, method=call.arg(0, "method"))
+    call.do.set_fact(MULTIPROCESSING, "start method", call.arg(0, "method") or one(NONE))
+    return one(NONE)
 
 
 def _as_rank(call: Call, values: Values) -> Values:
@@ -84,12 +101,6 @@ def _as_rank(call: Call, values: Values) -> Values:
     if isinstance(only, Unknown) and isinstance(only.key, tuple) and only.key[:1] == ("counter",):
         return one(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
     return values
-
-
-@MODELS.callable("torch.multiprocessing.set_start_method", "multiprocessing.set_start_method")
-def _start_method(call: Call) -> Values:
-    call.emit(SetStartMethod, method=call.arg(0, "method"))
-    return one(NONE)
 
 
 @MODELS.callable("torch.multiprocessing.*")

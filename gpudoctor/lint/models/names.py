@@ -26,6 +26,8 @@ ALIASES = {
     "torch.utils.tensorboard.writer.SummaryWriter": "torch.utils.tensorboard.SummaryWriter",
     # torch's module is the standard one with shared tensors added.
     "multiprocessing.Process": "torch.multiprocessing.Process",
+    "multiprocessing.set_start_method": "torch.multiprocessing.set_start_method",
+    "multiprocessing.get_context": "torch.multiprocessing.get_context",
     "os.environ.get": "os.getenv",
 }
 PREFIXES = (

@@ -58,7 +58,7 @@ def _now(call: Call) -> Values:
 def _random(call: Call) -> Values:
     # The same seed on all ranks gives all of them the same augmentations.
     if call.name.endswith("seed"):
-        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"))
+        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"), guarded=call.do.under_main_guard)
         return one(NONE)
     return one(Unknown(("random", call.identity()), "a random number", call.label, Dependence.LOCAL))
 

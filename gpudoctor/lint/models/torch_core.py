@@ -142,7 +142,7 @@ def _default_type(call: Call) -> Values:
     "torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"
 )
 def _seed(call: Call) -> Values:
-    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"))
+    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.under_main_guard)
     return one(Unknown(("generator",), "a generator", call.label))
 
 

@@ -6,11 +6,13 @@ from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.models.devices import devices_of, use
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Values
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import CudaStarted, HostSync
+from gpudoctor.lint.values.event import ContextMade, CudaStarted, HostSync
 from gpudoctor.lint.values.function import Context, Library
 from gpudoctor.lint.values.rank import Size, SizeKind
 
 CUDA = Library("torch.cuda")
+MAKE_CONTEXT = frozenset({"init", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info"})
+"""What makes a context on the GPU, which a forked process cannot use."""
 STARTING = frozenset(
     """
     init current_device get_device_name get_device_properties get_device_capability mem_get_info synchronize
@@ -100,8 +102,11 @@ def _synchronize(call: Call) -> Values:
 def _other(call: Call) -> Values:
     if call.name.startswith("torch.cuda.amp"):
         return one(Context(call.name))
-    if call.name.rpartition(".")[2] in STARTING:
+    last = call.name.rpartition(".")[2]
+    if last in STARTING:
         start(call)
+    if last in MAKE_CONTEXT:
+        call.emit(ContextMade, call=call.name)
     return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, leaves, one
+from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, flat, leaves, one
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.models.torch_distributed import group_exists
-from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import CPU
-from gpudoctor.lint.values.event import Download, MakeLoader, MakeSampler, SetEpoch
+from gpudoctor.lint.values.event import Download, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.values.function import Instance
+from gpudoctor.lint.values.rank import Size
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
+PLAIN = (Const, Text, Tensor, ListOf, TupleOf, DictOf, Dataset, Size)
+"""What a class may hold without its objects being others on each rank."""
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
     "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
@@ -116,6 +119,7 @@ def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset
 @MODELS.callable("torch.utils.data.random_split")
 def _random_split(call: Call) -> Values:
     parent = call.args[0].only if call.args else None
+    call.emit(Split, call=call.name, generator=call.arg(2, "generator"))
     # The lengths may be fractions, so how many parts there are is not counted.
     return call.do.new_list([one(_derived(call, parent))], call.node, exact=False)
 
@@ -157,11 +161,13 @@ def _make_sampler(
     rank: Values | None = None,
     shuffle: Values | None = None,
     seed: Values | None = None,
+    count: Values | None = None,
 ) -> Values:
     # torch's samplers call it `data_source`, only DistributedSampler `dataset`.
     dataset = call.arg(0, "dataset") or call.arg(0, "data_source")
     sampler = Sampler(
-        call.identity(), call.place, call.label, call.name, distributed, dataset, rank, replicas, shuffle, seed
+        call.identity(), call.place, call.label, call.name, distributed, dataset, rank, replicas, shuffle, seed,
+        count=count,
     )  # fmt: skip
     # DistributedSampler without num_replicas raises where no group exists yet.
     call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))
@@ -178,7 +184,8 @@ def _plain_sampler(call: Call) -> Values:
         return _make_sampler(call, distributed=True)
     # What draws with replacement needs no shares: ranks with other seeds draw other samples.
     draws = call.arg(1, "replacement") is not None or "generator" in call.keywords or "num_samples" in call.keywords
-    return _make_sampler(call, distributed=None if draws else False)
+    count = call.arg(1 if call.name.endswith("WeightedRandomSampler") else 2, "num_samples")
+    return _make_sampler(call, distributed=None if draws else False, count=count)
 
 
 @MODELS.callable("torch.utils.data.BatchSampler")
@@ -231,10 +238,26 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != one(NONE),
         collate=call.arg(6, "collate_fn"),
         context=call.arg(11, "multiprocessing_context"),
+        worker_init=call.arg(10, "worker_init_fn") not in (None, one(NONE)),
         made_up=any(_is_made_up(call, value) for value in dataset or ()),
+        same_on_ranks=_holds_the_same(call),
     )
     call.emit(MakeLoader, loader=loader)
     return loader
+
+
+def _holds_the_same(call: Call) -> bool:
+    """What the objects of the project's classes among the arguments hold is known, and alike on all ranks."""
+    given = (*flat(call.do, call.all_values()),)
+    own = [value for value in given if isinstance(value, (Sampler, Dataset)) and value.same_on_ranks]
+    held = [each for value in own for each in call.do.attributes_of(value)]
+    return bool(own) and all(_is_plain(each) for each in held)
+
+
+def _is_plain(value: Value) -> bool:
+    # What the user chooses is one for all ranks.
+    known = isinstance(value, PLAIN) or (isinstance(value, Unknown) and value.config)
+    return known and not value.depends & Dependence.RANK
 
 
 def _is_sharded(call: Call, dataset: Values | None) -> bool:

@@ -59,7 +59,7 @@ def group_exists(do: Interpreter) -> bool | None:
 
 def begin_group(call: Call, by: str, **fields: object) -> None:
     """The default process group exists from here on."""
-    call.emit(InitGroup, by=by, **fields)
+    call.emit(InitGroup, by=by, again=group_exists(call.do), **fields)
     call.do.set_fact(DISTRIBUTED, "group", one(TRUE))
 
 
@@ -79,6 +79,7 @@ def _init(call: Call) -> Values:
         rank=call.arg(4, "rank"),
         # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
         device_id=call.keywords.get("device_id"),
+        timeout=call.arg(2, "timeout"),
     )
     return one(NONE)
 

@@ -41,6 +41,9 @@ class InitGroup(Event):
     rank: Values | None = None
     world_size: Values | None = None
     device_id: Values | None = None
+    timeout: Values | None = None
+    again: bool | None = None
+    """A process group was there already: True, False, or None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,22 @@ class SetStartMethod(Event):
     """`set_start_method`: how processes are started from here on, workers of loaders among them."""
 
     method: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMade(Event):
+    """A call that makes a context on a GPU without choosing a device: `torch.cuda.get_device_name()`."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swallowed(Event):
+    """A handler that catches errors of all kinds, and after which nothing tells that there was one: it does not raise,
+    keeps nothing, and tells no code that was not read. What was tried are the events from `since` up to `until`."""
+
+    since: int
+    until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +323,14 @@ class Mixed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Split(Event):
+    """A data set is split at random, with `generator` or the one of the process."""
+
+    call: str
+    generator: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MakeSampler(Event):
     """A sampler is made."""
 
@@ -379,10 +406,11 @@ class Elapsed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedSet(Event):
-    """A random generator is seeded."""
+    """A random generator is seeded. `guarded` where a new process does not do it when it imports the program."""
 
     call: str
     seed: Values | None
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ class Rank(Value):
     source: RankSource = field(compare=False)
     as_text: bool = False
     place: Location | None = field(default=None, compare=False)
+    formula: tuple[Value, Value] | None = field(default=None, compare=False)
+    """What was multiplied to reach it, as `node` and `gpus` in `node * gpus + local_rank`."""
 
     @property
     def depends(self) -> Dependence:
@@ -63,6 +65,8 @@ class Size(Value):
     kind: SizeKind
     as_text: bool = False
     place: Location | None = field(default=None, compare=False)
+    product: bool = field(default=False, compare=False)
+    """It was multiplied from two counts: `nodes * gpus`."""
 
     def __repr__(self) -> str:
         return f"Size({self.kind.value}{', text' if self.as_text else ''})"

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.values.base import NONE, Value, Values
 from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.event import Backward, Forward, Iterate, Loop, MakeLoader, MakeSampler
+from gpudoctor.lint.values.event import (
+    Backward,
+    Forward,
+    Iterate,
+    Loop,
+    MakeLoader,
+    MakeSampler,
+    UseManaged,
+    Wrap,
+)
+from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass
 
@@ -118,6 +128,21 @@ def unused_samplers(program: Program) -> list[Sampler]:
         and each not in batched | given
         and not escapes(program, each)
     ]
+
+
+def shared_out(program: Program) -> bool:
+    """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
+    return any(event.shares_data for event in program.events(UseManaged))
+
+
+def synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
+    """What makes the ranks train one model, and does not exclude this pass."""
+    # These average over ranks; `DataParallel` splits each batch itself.
+    kinds = (WrapperKind.DDP, WrapperKind.FSDP)
+    wraps = [event for event in program.events(Wrap) if event.kind in kinds]
+    engines = [event for event in program.events(UseManaged) if event.call == "deepspeed.initialize"]
+    averaging: list[Wrap | UseManaged] = [*wraps, *engines]
+    return next((event for event in averaging if not event.when.excludes(training.when)), None)
 
 
 def escapes(program: Program, *values: Value) -> bool:

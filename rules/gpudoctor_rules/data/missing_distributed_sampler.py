@@ -81,8 +81,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import is_whole, shares_nothing
 from gpudoctor.lint.values.base import TRUE
-from gpudoctor.lint.values.event import InitGroup, UseManaged, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.values.event import InitGroup
 from gpudoctor.lint.values.repair import (
     Always,
     Before,
@@ -104,6 +103,8 @@ from gpudoctor_rules.data._passes import (
     escapes,
     first_name,
     repeating_loop,
+    shared_out,
+    synchronised,
     trained_with,
     unused_samplers,
 )
@@ -127,12 +128,12 @@ class MissingDistributedSampler(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks replace the sampler when they prepare the loader.
-        if not program.launched_in_several or not program.whole or program.cut_short or _shared_out(program):
+        if not program.launched_in_several or not program.whole or program.cut_short or shared_out(program):
             return
         # Its sampler exists and was not passed: that is GPU307, with a better remedy.
         forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}
         for loader, training in trained_with(program).items():
-            averaged = _synchronised(program, training)
+            averaged = synchronised(program, training)
             # Without a wrapper the ranks train apart, and each may want all of the data.
             if (
                 averaged is None
@@ -197,21 +198,6 @@ def _share_out(program: Program, loader: Loader, training: Pass) -> Repair | Non
         loop = epochs.location
         steps.append(First(loop, ((sampler, ".set_epoch(", Counter(loop), ")"),)))
     return Repair("Give each rank its share by a `DistributedSampler`", tuple(steps))
-
-
-def _shared_out(program: Program) -> bool:
-    """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
-    return any(event.shares_data for event in program.events(UseManaged))
-
-
-def _synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
-    """What makes the ranks train one model, and does not exclude this pass."""
-    # These average over ranks; `DataParallel` splits each batch itself.
-    kinds = (WrapperKind.DDP, WrapperKind.FSDP)
-    wraps = [event for event in program.events(Wrap) if event.kind in kinds]
-    engines = [event for event in program.events(UseManaged) if event.call == "deepspeed.initialize"]
-    averaging: list[Wrap | UseManaged] = [*wraps, *engines]
-    return next((event for event in averaging if not event.when.excludes(training.when)), None)
 
 
 def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:

@@ -3,9 +3,8 @@
 ## What goes wrong
 
 Without a seed no two runs are alike: initial weights, dropout and augmentation differ, and whether a change has helped
-cannot be told from chance. Seeds that are set before `mp.spawn` do not count: the workers are new processes, which know
-nothing of them. And where each rank draws its batches at random by itself, one seed for all ranks gives them all the
-same batches: as many GPUs as there are do the work of one.
+cannot be told from chance. And where each rank draws its batches at random by itself, one seed for all ranks gives
+them all the same batches: as many GPUs as there are do the work of one.
 
 ## Bad
 
@@ -75,14 +74,12 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import World, only_some_ranks
 from gpudoctor.lint.values.event import (
     Backward,
-    Escape,
     Event,
     Forward,
     InitGroup,
     Iterate,
     MakeLoader,
     SeedSet,
-    Spawn,
     Wrap,
 )
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -112,9 +109,8 @@ class SeedMissing(Rule):
         seeds = list(program.events(SeedSet))
         if not seeds:
             yield from self._none(program)
-        elif _parent_only(program, seeds):
-            yield self._left_behind(program, seeds)
-        else:
+        # Seeds that only the parent sets are GPU413.
+        elif program.world is not World.SPAWN or not all(map(program.by_one_process, seeds)):
             yield from self._the_same(program, seeds)
 
     def _none(self, program: Program) -> Iterator[Finding]:
@@ -125,16 +121,6 @@ class SeedMissing(Rule):
         message = "No seed is set anywhere in this training: no two runs of it are alike."
         remedy = "Call `torch.manual_seed(seed + rank)` at the start of each process."
         yield self.found(start.location, message, remedy=remedy)
-
-    def _left_behind(self, program: Program, seeds: list[SeedSet]) -> Finding:
-        spawn = next(program.events(Spawn))
-        return self.found(
-            seeds[0].location,
-            "This seed is set in the process that starts the workers only: they are new processes, and train without "
-            "any seed.",
-            remedy="Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`.",
-            because=[("the workers are started here", spawn.location)],
-        )
 
     def _the_same(self, program: Program, seeds: list[SeedSet]) -> Iterator[Finding]:
         drawn = _drawn(program)
@@ -150,16 +136,6 @@ class SeedMissing(Rule):
             remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
             because=[("drawn here, alike on all ranks", drawn)],
         )
-
-
-def _parent_only(program: Program, seeds: list[SeedSet]) -> bool:
-    """The parent sets seeds, the workers that it starts as new processes train."""
-    if program.world is not World.SPAWN or not all(program.by_one_process(seed) for seed in seeds):
-        return False
-    # Forked processes take over the state of the generators; `Process` forks on Linux.
-    started = all(spawn.start_method is None and spawn.nprocs is not None for spawn in program.events(Spawn))
-    asked = any("seed" in event.into.lower() for event in program.events(Escape))
-    return started and not asked and any(not program.by_one_process(event) for event in program.events(Backward))
 
 
 def _drawn(program: Program) -> Location | None:

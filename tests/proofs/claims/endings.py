@@ -57,6 +57,13 @@ def prints(run: Run, *texts: str) -> Judgement:
 
 
 @claim
+def failure_hidden(run: Run, text: str) -> Judgement:
+    """Some process shows this error, and all of them end with exit code 0, as if nothing had happened."""
+    said = _flat(text) in _said(run)
+    return said and run.ended_well, f"said: {said}; {endings(run)}"
+
+
+@claim
 def silent_about(run: Run, *texts: str) -> Judgement:
     """None of these texts is printed by any process."""
     said = _said(run)

@@ -1,0 +1,176 @@
+"""A sampler that knows nothing of ranks gives each of them all of the data.
+
+## What goes wrong
+
+`SubsetRandomSampler`, `WeightedRandomSampler` and samplers of a project pick from the whole data set. Under
+`DistributedDataParallel` each rank (each process, one for each GPU) has one of its own, so each goes through all of
+the data in each epoch: with 8 GPUs an epoch takes as long as with one, and sees every sample 8 times. With the same
+seed on all ranks they even draw the same batches at the same time. No error is raised.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dataset = TensorDataset(torch.linspace(0, 1, 512).reshape(-1, 1))
+    loader = DataLoader(dataset, batch_size=32, sampler=SubsetRandomSampler(range(400)))
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for (x,) in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, Subset, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dataset = TensorDataset(torch.linspace(0, 1, 512).reshape(-1, 1))
+    subset = Subset(dataset, range(400))
+    sampler = DistributedSampler(subset)
+    loader = DataLoader(subset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for (x,) in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+
+## Fix
+
+A `DistributedSampler` over `Subset(dataset, indices)` instead of a `SubsetRandomSampler`. With a
+`WeightedRandomSampler` let each rank draw `len(dataset) // world_size` samples, from a generator that is seeded with
+its rank. A sampler of your own takes every n-th index, beginning at its rank. No automatic fix.
+
+## Silent when
+
+The class or what its objects hold speaks of ranks, or could not be read; the sampler draws for ever, or a number of
+samples that is not the length of the data set; steps are counted and not epochs; a framework shares the data out; the
+data set is cut by rank already.
+
+## Sources
+
+pytorch/pytorch#77154, crosszamirski/WS-DINO#1, Lightning-AI/pytorch-lightning#12866, huggingface/accelerate#2865.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import NONE, Unknown, Value
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import (
+    escapes,
+    repeating_loop,
+    shared_out,
+    synchronised,
+    trained_with,
+    unused_samplers,
+)
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.program import Program
+
+TORCH = "torch.utils.data."
+SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler"
+
+
+class CustomSamplerNotSharded(Rule):
+    """A sampler that knows nothing of ranks gives each of them all of the data."""
+
+    code = "GPU311"
+    name = "custom-sampler-not-sharded"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or not program.whole or program.cut_short or shared_out(program):
+            return
+        # A sampler may be wrapped into one that shares it out.
+        if unused_samplers(program):
+            return
+        for loader, training in trained_with(program).items():
+            averaged = synchronised(program, training)
+            sampler = _only_sampler(loader, training.when)
+            if averaged is None or sampler is None or loader.opaque or loader.managed or loader.sharded:
+                continue
+            if escapes(program, loader, sampler) or not _goes_over_all(sampler, loader):
+                continue
+            # Where steps are counted, a batch drawn at random on each rank may be meant.
+            if training.start.loop is None or repeating_loop(program, training.start) is None:
+                continue
+            drawn = sampler.made_by == WEIGHTED
+            yield self.found(
+                at=sampler.place,
+                message=f"`{sampler.label}` knows nothing of ranks: each rank "
+                + ("draws as many samples as there are in all" if drawn else "goes through all of the data")
+                + ", so more GPUs do not shorten the epoch.",
+                remedy=_remedy(sampler),
+                because=[
+                    ("which this loader asks for the order", loader.place),
+                    ("the model averages its gradients over the ranks", averaged.location),
+                    ("the ranks train on these batches", training.start.location),
+                ],
+                # With other seeds the ranks at least draw other samples.
+                severity=Severity.WARNING if drawn else None,
+            )
+
+
+def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:
+    """The one sampler that picks the indices on the paths of this pass."""
+    found = [
+        value
+        for given in (loader.sampler, loader.batch_sampler)
+        for value in (given.given(when) if given is not None else ())
+        if value != NONE
+    ]
+    only = found[0] if len(found) == 1 else None
+    if not isinstance(only, Sampler):
+        return None
+    # A batch sampler of torch hands the indices of the one inside on; another may share them out.
+    return only.base if only.inner is None or only.made_by == f"{TORCH}BatchSampler" else None
+
+
+def _goes_over_all(sampler: Sampler, loader: Loader) -> bool:
+    if any(isinstance(data, Dataset) and (data.sharded or data.iterable) for data in loader.dataset or ()):
+        return False
+    if sampler.made_by == SUBSET:
+        return sampler.distributed is False
+    if sampler.made_by == WEIGHTED:
+        # A number of its own may be the share of a rank.
+        return sampler.count is not None and sampler.count.all(_is_length)
+    return sampler.same_on_ranks and loader.same_on_ranks and sampler.distributed is None
+
+
+def _is_length(value: Value) -> bool:
+    return isinstance(value, Unknown) and value.times is None and value.key[:1] == ("len",)  # type: ignore[index]
+
+
+def _remedy(sampler: Sampler) -> str:
+    if sampler.made_by == SUBSET:
+        return "Make a `DistributedSampler` of `Subset(dataset, indices)` instead."
+    if sampler.made_by == WEIGHTED:
+        return "Draw `len(dataset) // world_size` samples on each rank, with a generator seeded with the rank."
+    return "Let it take every n-th index, beginning at the rank: `indices[rank::world_size]`."

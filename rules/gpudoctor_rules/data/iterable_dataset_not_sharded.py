@@ -1,0 +1,145 @@
+"""A stream yields all of its samples on every rank, or in every worker of a loader.
+
+## What goes wrong
+
+Nobody deals out the samples of an `IterableDataset`: each process that iterates it gets what its `__iter__` yields. On
+several ranks each of them trains on everything, so that 8 GPUs do the work of one. With `num_workers=4` the four
+worker processes of a loader each yield everything as well, and every sample comes four times in an epoch. No error is
+raised; the loss looks as always, and an epoch is longer than it should be.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, IterableDataset
+
+
+    class Points(IterableDataset):
+        def __iter__(self):
+            for index in range(1000):
+                yield torch.tensor([float(index)])
+
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    loader = DataLoader(Points(), batch_size=32)
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, IterableDataset
+
+
+    class Points(IterableDataset):
+        def __iter__(self):
+            for index in range(dist.get_rank(), 1000, dist.get_world_size()):
+                yield torch.tensor([float(index)])
+
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    loader = DataLoader(Points(), batch_size=32)
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+
+## Fix
+
+Number the workers of all ranks and let each take every n-th sample, or files of its own: with `info =
+torch.utils.data.get_worker_info()` the number is `rank * info.num_workers + info.id`, of `world_size *
+info.num_workers`. No automatic fix.
+
+## Silent when
+
+The class, or what its objects hold, speaks of ranks or workers, draws at random, never ends, calls functions of the
+project, or is not known in full; a `worker_init_fn` prepares the workers; a framework shares the stream out.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset, huggingface/datasets#5360,
+huggingface/datasets#3423, Lightning-AI/pytorch-lightning#15734.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.data import Dataset, Loader
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class IterableDatasetNotSharded(Rule):
+    """A stream yields all of its samples on every rank, or in every worker of a loader."""
+
+    code = "GPU309"
+    name = "iterable-dataset-not-sharded"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.cut_short or shared_out(program):
+            return
+        for loader, training in trained_with(program).items():
+            stream = loader.dataset.given(training.when).only if loader.dataset is not None else None
+            if not isinstance(stream, Dataset) or loader.opaque or loader.managed or loader.sharded:
+                continue
+            # Its constructor may have been given a share, or somebody may cut it later.
+            if not loader.same_on_ranks or loader.worker_init or escapes(program, loader, stream):
+                continue
+            yield from self._of(program, loader, training, stream)
+
+    def _of(self, program: Program, loader: Loader, training: Pass, stream: Dataset) -> Iterator[Finding]:
+        averaged = synchronised(program, training) if program.launched_in_several else None
+        workers = _workers(loader)
+        if stream.same_on_ranks and averaged is not None:
+            yield self.found(
+                loader.place,
+                f"Every rank trains on all of `{stream.label}`: the stream never asks which rank it is on, so more "
+                "GPUs do not shorten the epoch.",
+                remedy="Let `__iter__` yield every n-th sample, beginning at the rank: `islice(samples, rank, None, "
+                "world_size)`.",
+                because=[
+                    ("the stream is made here", stream.place),
+                    ("the model averages its gradients over the ranks", averaged.location),
+                ],
+            )
+        elif stream.same_in_workers and workers > 1:
+            yield self.found(
+                loader.place,
+                f"Each of the {workers} workers of `{loader.label}` yields all of `{stream.label}`: every sample comes "
+                f"{workers} times in an epoch.",
+                remedy="Ask `torch.utils.data.get_worker_info()` in `__iter__`, and yield the share of this worker.",
+                because=[("the stream is made here", stream.place), ("it is trained on here", training.start.location)],
+            )
+
+
+def _workers(loader: Loader) -> int:
+    only: Value | None = loader.num_workers.only if loader.num_workers is not None else None
+    return only.value if isinstance(only, Const) and type(only.value) is int else 0

@@ -1,0 +1,114 @@
+"""A loader is asked to pick samples of a stream, which has none to pick from.
+
+## What goes wrong
+
+An `IterableDataset` yields its samples in its own order; there is no index that a sampler could choose. `DataLoader`
+refuses at once, on every rank: `ValueError: DataLoader with IterableDataset: expected unspecified sampler option, but
+got sampler=<torch.utils.data.distributed.DistributedSampler object at 0x...>`. With `shuffle=True` it says the same of
+`shuffle`, with a batch sampler of `batch_sampler`.
+
+## Bad
+
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
+
+
+    class Lines(IterableDataset):
+        def __iter__(self):
+            return iter(open("lines.txt"))
+
+        def __len__(self):
+            return 1000
+
+
+    dist.init_process_group("gloo")
+    data = Lines()
+    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+
+## Good
+
+    from itertools import islice
+
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, IterableDataset
+
+
+    class Lines(IterableDataset):
+        def __iter__(self):
+            return islice(open("lines.txt"), dist.get_rank(), None, dist.get_world_size())
+
+
+    dist.init_process_group("gloo")
+    loader = DataLoader(Lines(), batch_size=32)
+
+## Fix
+
+Leave the sampler out, and let the stream itself give each rank its share: every n-th sample, or files of its own. No
+automatic fix: without a sampler all ranks would read everything.
+
+## Silent when
+
+The data set may have an index on some path, or its class is not known; the sampler may be None.
+
+## Sources
+
+The text is that of torch 2.13, run here; https://docs.pytorch.org/docs/stable/data.html#iterable-style-datasets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import TRUE, Value, Values
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.event import MakeLoader
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SamplerWithIterableDataset(Rule):
+    """A loader is asked to pick samples of a stream, which has none to pick from."""
+
+    code = "GPU310"
+    name = "sampler-with-iterable-dataset"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        for event in program.events(MakeLoader):
+            loader = event.loader
+            if not isinstance(loader, Loader) or loader.managed or not _is_stream(event, loader.dataset):
+                continue
+            data = next(iter(loader.dataset or ()), None)
+            option, picked = _option(event, loader)
+            if option is None or not isinstance(data, Dataset):
+                continue
+            yield self.found(
+                loader.place,
+                f"`{loader.label}` reads a stream, which has no index to pick from: every rank ends with `ValueError: "
+                f"DataLoader with IterableDataset: expected unspecified {option} option`.",
+                remedy=f"Leave `{option}` out, and give each rank its share in the `__iter__` of the data set.",
+                because=[("the stream is made here", data.place), ("the sampler here", picked)],
+            )
+
+
+def _is_stream(event: MakeLoader, dataset: Values | None) -> bool:
+    return dataset is not None and dataset.given(event.when).all(_yields)
+
+
+def _yields(value: Value) -> bool:
+    return isinstance(value, Dataset) and value.iterable is True
+
+
+def _option(event: MakeLoader, loader: Loader) -> tuple[str | None, Location | None]:
+    """What the loader is surely given that it refuses, and where that was made."""
+    for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
+        values = given.given(event.when) if given is not None else None
+        if values is not None and values.all(lambda value: isinstance(value, Sampler)):
+            return name, next(value.place for value in values if isinstance(value, Sampler))
+    shuffled = loader.shuffle is not None and loader.shuffle.given(event.when).all(lambda value: value == TRUE)
+    return ("shuffle" if shuffled else None), None

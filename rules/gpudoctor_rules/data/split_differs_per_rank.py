@@ -1,0 +1,123 @@
+"""Each rank splits the data set in a way of its own, so some train on what others evaluate.
+
+## What goes wrong
+
+`random_split` draws from the generator of the process. Where each rank (each process, one for each GPU) has another
+seed, or none at all, each has another split: samples that one rank holds back for validation are trained on by
+another, and the model is judged by what it has seen. The distributed samplers then share out different lists, so some
+samples come twice and others never. No error is raised; the validation looks better than it is.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import TensorDataset, random_split
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    torch.manual_seed(42 + dist.get_rank())
+    dataset = TensorDataset(torch.linspace(0, 1, 512))
+    train, val = random_split(dataset, [400, 112])
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import TensorDataset, random_split
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    torch.manual_seed(42 + dist.get_rank())
+    dataset = TensorDataset(torch.linspace(0, 1, 512))
+    train, val = random_split(dataset, [400, 112], generator=torch.Generator().manual_seed(42))
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+
+## Fix
+
+`generator=torch.Generator().manual_seed(42)`: the split has a seed of its own, the same on all ranks and in each run.
+Unsafe: the split is another one than before, also for a model that is trained on from a checkpoint.
+
+## Silent when
+
+A generator is given; all ranks have set one seed before; the split is made before the processes are started, or on one
+rank; a framework is in charge; something in the program speaks of a seed and was not followed; the ranks do not train
+one model together.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#7728, Lightning-AI/pytorch-lightning#18638.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.base import NONE
+from gpudoctor.lint.values.event import SeedSet, Split, Wrap
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state", "generator=")
+
+
+class SplitDiffersPerRank(Rule):
+    """Each rank splits the data set in a way of its own, so some train on what others evaluate."""
+
+    code = "GPU308"
+    name = "split-differs-per-rank"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or program.cut_short or program.managed_by:
+            return
+        together = [event for event in program.events(Wrap) if event.kind.synchronises]  # type: ignore[attr-defined]
+        for split in program.events(Split):
+            if not together or not program.by_every_rank(split) or _has_generator(split):
+                continue
+            seed = _last_seed(program, split)
+            if seed is None and any(word in text for text in program.texts for word in SETS_ONE):
+                continue
+            if seed is not None and not _differs(seed):
+                continue
+            yield self.found(
+                split.location,
+                "Each rank splits the data in a way of its own, "
+                + ("since its seed is another one" if seed is not None else "since no seed is set")
+                + ": samples that one rank evaluates with are trained on by others.",
+                remedy="Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`.",
+                because=[
+                    *([("each rank sets another seed here", seed.location)] if seed is not None else []),
+                    ("the ranks train one model", together[0].location),
+                ],
+            )
+
+
+def _has_generator(split: Split) -> bool:
+    return split.generator is not None and split.generator.only != NONE
+
+
+def _last_seed(program: Program, split: Split) -> SeedSet | None:
+    """The seed of torch's generator that is in force where the split is made."""
+    seeds = [each for each in program.events(SeedSet) if each.call in ("torch.manual_seed", "torch.random.manual_seed")]
+    before = [each for each in seeds if each.order < split.order and not each.when.excludes(split.when)]
+    return before[-1] if before else None
+
+
+def _differs(seed: SeedSet) -> bool:
+    return seed.seed is not None and seed.seed.all(lambda value: bool(value.depends & Dependence.RANK))

@@ -1,0 +1,119 @@
+"""CUDA is started in a process that then forks its workers.
+
+## What goes wrong
+
+A forked process is a copy of its parent, with the handle of a CUDA context that does not work in it. The first use of
+the GPU in the worker ends with `RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with
+multiprocessing, you must use the 'spawn' start method`. `multiprocessing.Process` forks on Linux (before Python 3.14)
+unless another method is set; `mp.spawn` does not.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+
+    def worker(rank, world_size):
+        torch.cuda.set_device(rank)
+        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
+
+
+    if __name__ == "__main__":
+        print(torch.cuda.get_device_name(0))
+        for rank in range(2):
+            mp.Process(target=worker, args=(rank, 2)).start()
+
+## Good
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+
+    def worker(rank, world_size):
+        torch.cuda.set_device(rank)
+        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
+
+
+    if __name__ == "__main__":
+        mp.set_start_method("spawn")
+        print(torch.cuda.get_device_name(0))
+        for rank in range(2):
+            mp.Process(target=worker, args=(rank, 2)).start()
+
+## Fix
+
+`mp.set_start_method("spawn")` at the start of the program, or `mp.spawn`; or keep CUDA out of the parent:
+`torch.cuda.is_available()` and `device_count()` do not start it. No automatic fix: with `spawn` the workers import the
+program again and must be given all that they need.
+
+## Silent when
+
+The workers are spawned, or the method is not known; the parent touches no GPU before it starts them, or only on a path
+that does not lead there; the workers use none.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/multiprocessing.html, pytorch/pytorch#40403, pytorch/pytorch#1494.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import Const
+from gpudoctor.lint.values.device import Device, on_gpu
+from gpudoctor.lint.values.event import ContextMade, DeviceUsed, Event, Move, Spawn
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+FORK = Const("fork")
+CHOOSES = ("set_device", "move", "factory")
+
+
+class CudaBeforeFork(Rule):
+    """CUDA is started in a process that then forks its workers."""
+
+    code = "GPU406"
+    name = "cuda-before-fork"
+    severity = Severity.ERROR
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.world is not World.SPAWN or not program.whole:
+            return
+        spawn = next((each for each in program.events(Spawn) if _forks(each)), None)
+        if spawn is None:
+            return
+        touched = [each for each in program.events(ContextMade, DeviceUsed, Move) if _touches(each)]
+        before = [each for each in touched if program.by_one_process(each) and each.order < spawn.order]
+        started = next((each for each in before if spawn.when.implies(each.when)), None)
+        used = next((each for each in touched if not program.by_one_process(each)), None)
+        if started is None or used is None:
+            return
+        yield self.found(
+            started.location,
+            "CUDA is started here, in the process that then forks the workers: their first use of a GPU ends with "
+            "`Cannot re-initialize CUDA in forked subprocess`.",
+            remedy='Call `torch.multiprocessing.set_start_method("spawn")` first, or keep CUDA out of this process.',
+            because=[("the workers are forked here", spawn.location), ("and use a GPU here", used.location)],
+        )
+
+
+def _forks(spawn: Spawn) -> bool:
+    return spawn.start_method is not None and spawn.start_method.all(lambda method: method == FORK)
+
+
+def _touches(event: Event) -> bool:
+    """It starts CUDA in the process that does it."""
+    if isinstance(event, Move):
+        return on_gpu(event.device)
+    if isinstance(event, DeviceUsed):
+        certain = isinstance(event.device, Device) and event.device.type == "cuda" and event.certain
+        return certain and event.purpose in CHOOSES
+    return isinstance(event, ContextMade)

@@ -1,0 +1,126 @@
+"""GPUs, the number of processes or the address of a machine are written into the program.
+
+## What goes wrong
+
+Nothing, on the machine for which it was written. On another one `device_ids=[0, 1, 2, 3]` ends with `RuntimeError:
+CUDA error: invalid device ordinal` or `AssertionError: Invalid device id`, or leaves GPUs idle; a literal number of
+processes does the same; and a literal address makes every rank wait for a machine that is not there. Whoever runs the
+program has to find and change these lines.
+
+## Bad
+
+    import torch
+
+    model = torch.nn.DataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[0, 1, 2, 3])
+
+## Good
+
+    import torch
+
+    model = torch.nn.DataParallel(torch.nn.Linear(8, 8).cuda())
+
+## Fix
+
+Leave `device_ids` out, so that all visible GPUs are used, and choose them outside with `CUDA_VISIBLE_DEVICES`; take
+`torch.cuda.device_count()` for `nprocs`; leave addresses to `torchrun`, or take them from the command line. No
+automatic fix.
+
+## Silent when
+
+The number is one, or a default that the user can change; the address is this machine's own (`localhost`); the list has
+one GPU, since a program for one GPU says nothing about others.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html, tczhangzhi/pytorch-distributed,
+Ugenteraan/PyTorch-Distributed-Processing-MNIST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import Const, Value, Values
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import EnvironmentWrite, InitGroup, Spawn, Wrap
+from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+HERE = ("localhost", "127.", "0.0.0.0", "::1", "[::1]")
+
+
+class LaunchHardCoded(Rule):
+    """GPUs, the number of processes or the address of a machine are written into the program."""
+
+    code = "GPU416"
+    name = "launch-hard-coded"
+    severity = Severity.INFO
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
+            yield self.found(
+                place, f"{what} in the program: on another machine this line has to be changed.", remedy=remedy
+            )
+
+
+def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
+    for wrap in program.events(Wrap):
+        ids = [_only(each) for each in wrap.ids or ()]
+        if wrap.kind is WrapperKind.DATA_PARALLEL and len(ids) > 1 and all(_is_gpu(each) for each in ids):
+            yield wrap.location, "The GPUs are written", "Leave `device_ids` out: all visible GPUs are used."
+    for write in program.events(EnvironmentWrite):
+        value = _text(write.value)
+        if write.name == "CUDA_VISIBLE_DEVICES" and value is not None and _names_several(value):
+            yield write.location, "The visible GPUs are written", "Set `CUDA_VISIBLE_DEVICES` where it is started."
+
+
+def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
+    counted = [(event.location, event.nprocs) for event in program.events(Spawn)]
+    counted += [(event.location, event.world_size) for event in program.events(InitGroup)]
+    for place, values in counted:
+        only = _only(values)
+        if isinstance(only, Const) and type(only.value) is int and only.value > 1:
+            yield (
+                place,
+                f"The number of processes ({only.value}) is written",
+                "Take `torch.cuda.device_count()` where the program starts the processes, and else what `torchrun` "
+                "sets.",
+            )
+            # Where they are started and where they meet it is one number.
+            return
+
+
+def _addresses(program: Program) -> Iterator[tuple[Location, str, str]]:
+    given = [(event.location, event.value) for event in program.events(EnvironmentWrite) if event.name == "MASTER_ADDR"]
+    given += [(event.location, event.init_method) for event in program.events(InitGroup) if event.init_method]
+    for place, values in given:
+        text = _text(values)
+        # `tcp://10.1.1.20:23456`; a file or the environment is no address.
+        address = (text or "").removeprefix("tcp://").partition(":")[0]
+        if "." in address and "/" not in address and not address.startswith(HERE):
+            yield place, f"The address {address} is written", "Leave it to `torchrun`, or make it an option."
+
+
+def _only(values: Values | None) -> Value | None:
+    return values.only if values is not None else None
+
+
+def _text(values: Values | None) -> str | None:
+    only = _only(values)
+    return only.value if isinstance(only, Const) and isinstance(only.value, str) else None
+
+
+def _names_several(gpus: str) -> bool:
+    numbers = [each.strip() for each in gpus.split(",")]
+    return len(numbers) > 1 and all(each.isdigit() for each in numbers)
+
+
+def _is_gpu(value: Value | None) -> bool:
+    if isinstance(value, Device):
+        return value.literal_index is not None
+    return isinstance(value, Const) and type(value.value) is int

@@ -1,0 +1,101 @@
+"""The process group is made a second time.
+
+## What goes wrong
+
+A process can have one default group. The second `init_process_group` ends every rank, often after minutes of
+preparation: `ValueError: trying to initialize the default process group twice!` (a RuntimeError in older versions). It
+happens where a script makes the group and then hands over to a helper that makes it as well, and where a training that
+makes the group is run several times in one process.
+
+## Bad
+
+    import torch.distributed as dist
+
+
+    def setup():
+        dist.init_process_group("gloo")
+
+
+    dist.init_process_group("gloo")
+    setup()
+
+## Good
+
+    import torch.distributed as dist
+
+
+    def setup():
+        if not dist.is_initialized():
+            dist.init_process_group("gloo")
+
+
+    dist.init_process_group("gloo")
+    setup()
+
+## Fix
+
+Make the group in one place, or ask `if not dist.is_initialized():` first. Several trainings in one process need
+`dist.destroy_process_group()` at the end of each. No automatic fix: which of the two calls has the right arguments is
+not known.
+
+## Silent when
+
+The group was destroyed in between, or may be there only on some paths; a framework makes it, since those ask first;
+the calls stand in functions of a library file of which the order is not known.
+
+## Sources
+
+The text is that of torch 2.13, run here; https://docs.pytorch.org/docs/stable/distributed.html#initialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.event import DestroyGroup, InitGroup
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+REFUSES = "torch.distributed.init_process_group"
+"""Others take the group that there is."""
+
+
+class ProcessGroupTwice(Rule):
+    """The process group is made a second time."""
+
+    code = "GPU410"
+    name = "process-group-twice"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        seen: set[object] = set()
+        for event in program.events(InitGroup):
+            first = _first(program, event)
+            if event.by != REFUSES or not event.again or first is None or event.location in seen:
+                continue
+            seen.add(event.location)
+            yield self.found(
+                event.location,
+                "The process group exists already: this ends with `ValueError: trying to initialize the default "
+                "process group twice!`.",
+                remedy="Make the group once, or ask `if not torch.distributed.is_initialized():` before this.",
+                because=[
+                    ("it was made here", first.location),
+                    *(("which this call leads to a second time", call) for call in event.way.calls[-1:]),
+                ],
+            )
+
+
+def _first(program: Program, event: InitGroup) -> InitGroup | None:
+    """The call that surely has made the group by then, and that nobody has undone."""
+    before = [each for each in program.events(InitGroup) if each.order < event.order]
+    # The engine knows no group that has gone, so any end of one in between may be it.
+    if not before or any(before[0].order < each.order < event.order for each in program.events(DestroyGroup)):
+        return None
+    first = before[0]
+    return first if program.in_known_order(first, event) and event.when.implies(first.when) else None

@@ -1,0 +1,162 @@
+"""The rank and the number of ranks are computed from numbers that do not fit together.
+
+## What goes wrong
+
+Every process must have a rank of its own below the world size, counted over all machines. Where the two are computed
+by the program itself, one of them is easily left at the count of one machine: a local rank given as the rank makes
+each node begin with 0 again, and `node * gpus + local_rank` beside a world size that was not multiplied with the GPUs
+gives ranks beyond it. The processes then wait for each other in `init_process_group` until it times out, or two take
+the same place. On one machine with one node nothing is noticed.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+
+    def worker(rank):
+        dist.init_process_group("gloo", "tcp://localhost:29500", rank=rank, world_size=4)
+
+
+    if __name__ == "__main__":
+        mp.spawn(worker, nprocs=2)
+
+## Good
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+
+    def worker(rank):
+        dist.init_process_group("gloo", "tcp://localhost:29500", rank=rank, world_size=2)
+
+
+    if __name__ == "__main__":
+        mp.spawn(worker, nprocs=2)
+
+## Fix
+
+Under `torchrun` leave `rank` and `world_size` out, or take them from `RANK` and `WORLD_SIZE`. With `mp.spawn` the rank
+is `node * gpus + index`, and the world size `nodes * gpus`. No automatic fix.
+
+## Silent when
+
+The numbers come from the user or the launcher as they are; the world size of a single machine is the count of its
+GPUs; a node's number is multiplied and the world size is the launcher's, which counts all processes.
+
+## Sources
+
+pytorch/pytorch#23074, helboukkouri/character-bert#4, tczhangzhi/pytorch-distributed (distributed_slurm_main.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.event import InitGroup, Spawn
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+ON_ONE_MACHINE = (SizeKind.DEVICES, SizeKind.LOCAL_WORLD)
+
+
+class RankArithmetic(Rule):
+    """The rank and the number of ranks are computed from numbers that do not fit together."""
+
+    code = "GPU415"
+    name = "rank-arithmetic"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.world is World.SINGLE or program.managed_by:
+            return
+        for group in program.events(InitGroup):
+            rank, size = _only(group.rank), _only(group.world_size)
+            yield from self._of(program, group, rank, size)
+
+    def _of(self, program: Program, group: InitGroup, rank: Value | None, size: Value | None) -> Iterator[Finding]:
+        started = _started(program, group)
+        if isinstance(rank, Size) and isinstance(size, Rank):
+            yield self.found(
+                group.location,
+                "The group gets the number of processes as `rank` and the rank as `world_size`: the two arguments are "
+                "swapped.",
+                remedy="Write `rank=rank, world_size=world_size`.",
+            )
+        elif isinstance(size, Const) and type(size.value) is int and started not in (None, size.value):
+            yield self.found(
+                group.location,
+                f"`world_size` is {size.value}, and {started} processes are started: the group waits for the others "
+                "until it times out."
+                if started is not None and started < size.value
+                else f"`world_size` is {size.value}, and {started} processes are started: some ranks lie beyond it.",
+                remedy="Give `nprocs` and `world_size` the same number.",
+                because=[("they are started here", next(program.events(Spawn)).location)],
+            )
+        elif isinstance(rank, Rank) and _is_beyond(rank, size):
+            yield self.found(
+                group.location,
+                "`rank` counts every GPU of every node, and `world_size` only what the launcher has started: ranks lie "
+                "beyond it, and the group is never complete.",
+                remedy="Multiply the world size with the number of GPUs of a node as well.",
+                because=[("the rank is computed here", rank.place)],
+            )
+        elif isinstance(rank, Rank) and _repeats_on_each_node(program, rank, size):
+            yield self.found(
+                group.location,
+                "`rank` is the local rank, which starts at 0 on each node, and `world_size` counts all nodes: with two "
+                "nodes two processes have the same rank, and the group is never complete.",
+                remedy=_remedy(program),
+                because=[("the local rank comes from here", rank.place)],
+                # On one node it works, and most programs never leave it.
+                severity=Severity.WARNING,
+            )
+
+
+def _only(values: Values | None) -> Value | None:
+    return values.only if values is not None else None
+
+
+def _started(program: Program, group: InitGroup) -> int | None:
+    """How many processes the program starts, where it is written as a number, and this group is theirs."""
+    spawns = [event for event in program.events(Spawn) if event.location in group.way.calls]
+    count = _only(spawns[0].nprocs) if len(spawns) == 1 else None
+    return count.value if isinstance(count, Const) and type(count.value) is int else None
+
+
+def _is_beyond(rank: Rank, size: Value | None) -> bool:
+    """`task * gpus + gpu` beside a world size that counts the tasks."""
+    if rank.formula is None or not isinstance(size, Size) or size.kind is not SizeKind.WORLD or size.product:
+        return False
+    base, factor = rank.formula
+    # A node's own number times its GPUs, beside all processes of the launcher, is right.
+    counts_tasks = isinstance(base, Rank) and base.kind is RankKind.GLOBAL and base.formula is None
+    return counts_tasks and isinstance(factor, Size) and factor.kind in ON_ONE_MACHINE
+
+
+def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> bool:
+    if rank.kind is not RankKind.LOCAL or rank.formula is not None:
+        return False
+    if rank.source is RankSource.SPAWN_INDEX:
+        # `nodes * gpus`: who multiplies means several nodes.
+        several = isinstance(size, Unknown) and isinstance(size.times, Size) and size.config
+        return several or (isinstance(size, Size) and size.product)
+    # What an option says may be numbered over all nodes by whoever passes it.
+    launched = program.world is World.TORCHRUN and rank.source in (RankSource.ENVIRONMENT, RankSource.SLURM)
+    return launched and (size is None or (isinstance(size, Size) and size.kind is SizeKind.WORLD))
+
+
+def _remedy(program: Program) -> str:
+    if program.world is World.SPAWN:
+        return "Give each process `rank=node * gpus + index`."
+    return "Leave `rank` and `world_size` out: `torchrun` sets both."

@@ -1,0 +1,138 @@
+"""The seed is set in the process that starts the workers, and the workers train without any.
+
+## What goes wrong
+
+`mp.spawn` starts new processes, which import the program again and know nothing of what the parent has done. Seeds and
+switches such as `cudnn.deterministic` that the parent has set before are lost: initial weights, dropout, augmentation
+and the split of the data are other ones in each run, however carefully the seed was chosen, and other ones on each
+rank. No error is raised.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
+        torch.cuda.set_device(rank)
+        model = DistributedDataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(1000):
+            x = torch.randn(64, 8, device="cuda")
+            optimizer.zero_grad()
+            (model(x) - x).pow(2).mean().backward()
+            optimizer.step()
+
+
+    if __name__ == "__main__":
+        torch.manual_seed(0)
+        count = torch.cuda.device_count()
+        mp.spawn(worker, args=(count,), nprocs=count)
+
+## Good
+
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def worker(rank, world_size):
+        torch.manual_seed(rank)
+        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
+        torch.cuda.set_device(rank)
+        model = DistributedDataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(1000):
+            x = torch.randn(64, 8, device="cuda")
+            optimizer.zero_grad()
+            (model(x) - x).pow(2).mean().backward()
+            optimizer.step()
+
+
+    if __name__ == "__main__":
+        count = torch.cuda.device_count()
+        mp.spawn(worker, args=(count,), nprocs=count)
+
+## Fix
+
+Set the seed at the top of the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`. No automatic fix:
+whether all ranks are to draw the same numbers is not known.
+
+## Silent when
+
+A worker sets any seed, or calls code that speaks of one and was not followed; the workers are forked and take over the
+state of the parent; a framework takes care of seeds; the workers do not train; the seed is set at the top of a file,
+which new processes execute as well.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/randomness.html; pytorch/examples (imagenet), facebookresearch/moco and
+facebookresearch/simsiam do it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import Const
+from gpudoctor.lint.values.event import Backward, Escape, SeedSet, Spawn
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+LAUNCHERS = frozenset({"deepspeed", "horovod"})
+"""They start several processes, and leave the seeds to the program."""
+
+
+class SeedNotInWorkers(Rule):
+    """The seed is set in the process that starts the workers, and the workers train without any."""
+
+    code = "GPU413"
+    name = "seed-not-in-workers"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.whole or program.cut_short or program.managed_by - LAUNCHERS:
+            return
+        for seed in _left_in_parent(program)[:1]:
+            spawn = next(program.events(Spawn))
+            yield self.found(
+                seed.location,
+                "This seed is set in the process that starts the workers only: they are new processes, and train "
+                "without any seed.",
+                remedy="Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`.",
+                because=[("the workers are started here", spawn.location)],
+            )
+
+
+def _left_in_parent(program: Program) -> list[SeedSet]:
+    """The seeds that the parent sets, where it alone does, and the workers that train are new processes."""
+    seeds = list(program.events(SeedSet))
+    if program.world is not World.SPAWN or not all(program.by_one_process(seed) for seed in seeds):
+        return []
+    # What stands at the top of a file is done by whoever imports it, the workers among them.
+    if not all(seed.guarded for seed in seeds):
+        return []
+    # Forked processes take over the state of the generators; `Process` forks on Linux.
+    if not all(_is_new(spawn) for spawn in program.events(Spawn)):
+        return []
+    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    trains = any(not program.by_one_process(event) for event in program.events(Backward))
+    return seeds if trains and not asked else []
+
+
+def _is_new(spawn: Spawn) -> bool:
+    """The process starts anew, and does not begin as a copy of its parent."""
+    if spawn.start_method is None:
+        return spawn.nprocs is not None
+    return spawn.start_method.all(lambda method: method == Const("spawn"))

@@ -1,0 +1,121 @@
+"""The number of processes is taken from the number of GPUs in this machine.
+
+## What goes wrong
+
+`torch.cuda.device_count()` counts the GPUs that this process can see. The number of processes is what the launcher has
+started: fewer with `torchrun --nproc-per-node 2` on a machine with four GPUs, more on two nodes. A process group with
+the wrong `world_size` waits for processes that never come, until the rendezvous times out. A `DistributedSampler` with
+the wrong `num_replicas` cuts the data into too few shares, `ValueError: Invalid rank 2, rank should be in the interval
+[0, 1]`, or into too many, of which nobody reads the last ones.
+
+## Bad
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset, num_replicas=torch.cuda.device_count(), rank=dist.get_rank())
+
+## Good
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset, num_replicas=dist.get_world_size(), rank=dist.get_rank())
+
+## Fix
+
+Ask the process group: `dist.get_world_size()`; in most places the argument can be left out, since `init_process_group`
+and `DistributedSampler` ask the launcher themselves. No automatic fix.
+
+## Silent when
+
+The program starts its own processes, one for each GPU, with `mp.spawn`; it multiplies with the number of nodes; the
+number comes from the launcher, the user or a mesh.
+
+## Sources
+
+pytorch/pytorch#52848, pytorch/pytorch#23074.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import World
+from gpudoctor.lint.values.base import Const, Values
+from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.event import InitGroup, MakeSampler, Spawn
+from gpudoctor.lint.values.rank import Rank, RankSource, Size, SizeKind
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class WorldSizeFromDeviceCount(Rule):
+    """The number of processes is taken from the number of GPUs in this machine."""
+
+    code = "GPU408"
+    name = "world-size-from-device-count"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.world is World.SINGLE or program.managed_by:
+            return
+        # With a process for each GPU of one machine, that it starts itself, the two numbers are the same.
+        spawned = [event.nprocs for event in program.events(Spawn)]
+        if program.world is World.SPAWN and not (spawned and all(_is_written(each) for each in spawned)):
+            return
+        started = "the launcher starts" if program.world is World.TORCHRUN else "`mp.spawn` is told to start"
+        for group in program.events(InitGroup):
+            if (count := _device_count(group.world_size)) is not None and _is_launched(group.rank):
+                yield self.found(
+                    group.location,
+                    "`world_size` is the number of GPUs in this machine, and not the number of processes that "
+                    f"{started}: where the two differ, the group waits for processes that never come.",
+                    remedy="Leave `world_size` and `rank` out: `torchrun` sets both."
+                    if program.world is World.TORCHRUN
+                    else "Give `nprocs` and `world_size` the same number.",
+                    because=[("the GPUs are counted here", count.place)],
+                )
+        for made in program.events(MakeSampler):
+            sampler = made.sampler
+            if not isinstance(sampler, Sampler) or (count := _device_count(sampler.replicas)) is None:
+                continue
+            # What numbers the ranks counts the processes.
+            if _is_launched(sampler.rank) and program.has(InitGroup):
+                yield self._of(sampler, started, count.place)
+
+    def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
+        return self.found(
+            sampler.place,
+            f"`{sampler.label}` cuts the data into as many shares as this machine has GPUs, and not as many as "
+            f"{started} processes: where the two differ, shares are never read, or ranks have none.",
+            remedy="Leave `num_replicas` and `rank` out: the sampler asks the process group for both.",
+            because=[("the GPUs are counted here", counted)],
+        )
+
+
+def _device_count(values: Values | None) -> Size | None:
+    """The count of devices, where it can be nothing else."""
+    only = values.only if values is not None else None
+    return only if isinstance(only, Size) and only.kind is SizeKind.DEVICES else None
+
+
+def _is_launched(rank: Values | None) -> bool:
+    """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody."""
+    only = rank.only if rank is not None else None
+    return rank is None or (isinstance(only, Rank) and only.source is not RankSource.ARGUMENT)
+
+
+def _is_written(nprocs: Values | None) -> bool:
+    return nprocs is not None and isinstance(nprocs.only, Const)
