@@ -305,6 +305,16 @@ def _engine_backward(call: Call) -> Values:
     return given or one(NONE)
 
 
+@MODELS.method(Wrapper, "save_checkpoint")
+def _engine_save(call: Call) -> Values:
+    """`model.save_checkpoint(folder)` of DeepSpeed's engine: each rank writes its part."""
+    engine = call.receiver
+    if not isinstance(engine, Wrapper) or engine.kind is not WrapperKind.PREPARED:
+        return NOT_ANSWERED
+    call.emit(Save, call=".save_checkpoint", path=call.arg(0, "save_dir"), collective=True)
+    return one(NONE)
+
+
 @MODELS.method(Managed, "gather", "gather_for_metrics", "reduce", "all_gather", "all_reduce", "pad_across_processes")
 def _gather(call: Call) -> Values:
     managed = call.receiver

@@ -8,7 +8,8 @@ from gpudoctor.lint.models.devices import devices_of, use
 from gpudoctor.lint.models.states import written
 from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Values
 from gpudoctor.lint.values.container import DictOf
-from gpudoctor.lint.values.event import Load, Save
+from gpudoctor.lint.values.event import Load, Save, ShardedState
+from gpudoctor.lint.values.module import core_of
 
 
 @MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
@@ -59,6 +60,39 @@ def _sharded(call: Call) -> Values:
             content=call.arg(0, "state_dict"),
             collective=True,
         )
+    return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.distributed.checkpoint.state_dict.StateDictOptions")
+def _options(call: Call) -> Values:
+    made = Unknown((call.name, call.identity()), "options of a state", call.label, escaped_from=call.name)
+    # Only a full state is gathered: else each rank keeps its part.
+    if call.is_true(0, "full_state_dict"):
+        call.do.set_fact(made, "full", one(TRUE))
+    return one(made)
+
+
+@MODELS.callable(
+    *(f"torch.distributed.checkpoint.state_dict.get_{name}state_dict" for name in ("", "model_", "optimizer_"))
+)
+def _get_state(call: Call) -> Values:
+    options = call.keywords.get("options")
+    full = options is not None and options.all(lambda value: call.do.fact(value, "full") is not None)
+    for value in call.arg(0, "model") or ():
+        # What is whole on each rank needs nobody else.
+        if full and call.do.fact(core_of(value), "sharded") is not None:
+            call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
+    return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable(
+    "torch.distributed.fsdp.FullyShardedDataParallel.optim_state_dict",
+    "torch.distributed.fsdp.FullyShardedDataParallel.full_optim_state_dict",
+)
+def _optimizer_state(call: Call) -> Values:
+    """`FSDP.optim_state_dict(model, optimizer)`."""
+    only = call.args[0].only if call.args else None
+    call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=only, gathers=True)
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
 
 

@@ -32,6 +32,7 @@ from gpudoctor.lint.values.event import (
     ModuleClassFlaw,
     Move,
     Save,
+    ShardedState,
 )
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
@@ -385,6 +386,9 @@ def _state_dict(call: Call) -> Values:
     assert owner is not None
     # Both wrappers register the model as `module`, so every key is saved as `module.…`.
     prefixed = isinstance(owner, Wrapper) and owner.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+    # FSDP brings the parameters together for it; what `fully_shard` made hands out the parts as they are.
+    if isinstance(owner, Wrapper) and owner.has(WrapperKind.FSDP):
+        call.emit(ShardedState, call="state_dict", owner=owner, gathers=True)
     return one(StateDict(call.identity(), call.place, call.label, owner, prefixed))
 
 

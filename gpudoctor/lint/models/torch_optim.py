@@ -13,6 +13,7 @@ from gpudoctor.lint.values.event import (
     MakeOptimizer,
     OptimizerStep,
     ScalerCall,
+    ShardedState,
 )
 from gpudoctor.lint.values.function import Context
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper
@@ -152,8 +153,17 @@ def _zero_grad(call: Call) -> Values:
     return one(NONE)
 
 
+@MODELS.method(Optimizer, "consolidate_state_dict")
+def _consolidate(call: Call) -> Values:
+    # Each rank holds the state of its own share of the parameters: all must send it.
+    call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=True)
+    return one(NONE)
+
+
 @MODELS.method(Optimizer, "state_dict")
 def _state_dict(call: Call) -> Values:
+    if isinstance(call.receiver, Optimizer) and call.receiver.made_by.endswith("ZeroRedundancyOptimizer"):
+        call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=False)
     return one(StateDict(call.identity(), call.place, call.label, call.receiver or NONE))
 
 

@@ -199,9 +199,12 @@ def _attribute(call: Call) -> Values:
         return one(wrapper.inner)
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
-        if name == "backward":
+        if name in ("backward", "save_checkpoint"):
             return one(Method(wrapper, name))
         return call.do.attribute(core_of(wrapper), name, call.node)
+    # FSDP has one of its own, for which all ranks send their parts.
+    if name == "state_dict" and wrapper.kind is WrapperKind.FSDP:
+        return one(Method(wrapper, name))
     # A compiled module passes unknown attributes through to the model.
     if own is None:
         return call.do.attribute(wrapper.inner, name, call.node)

@@ -513,6 +513,16 @@ class Save(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedState(Event):
+    """A state is asked for of which each rank holds a part. `gathers` where all ranks must call it, since it brings
+    the parts together."""
+
+    call: str
+    owner: Value | None
+    gathers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load(Event):
     """`torch.load` and its kind."""
 

@@ -1,0 +1,128 @@
+"""Which checkpoint is the best is decided by the result of this rank's own share of the validation set.
+
+## What goes wrong
+
+With a `DistributedSampler` each rank (each process, one for each GPU) validates its own share. Where the result of that
+share is compared with the best one so far, rank 0 keeps the model that was best on an eighth of the data, on eight
+GPUs, and may throw away the better one. Ranks also come to different answers: what follows, as the next learning rate
+or an early end, falls apart. No error is raised.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2).cuda(), device_ids=[gpu]).eval()
+    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
+    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
+    best = 0.0
+    right = torch.zeros((), device="cuda")
+    with torch.no_grad():
+        for x, y in loader:
+            right += (model(x.cuda()).argmax(1) == y.cuda()).sum()
+    if right.item() > best and dist.get_rank() == 0:
+        torch.save(model.module.state_dict(), "best.pt")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2).cuda(), device_ids=[gpu]).eval()
+    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
+    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
+    best = 0.0
+    right = torch.zeros((), device="cuda")
+    with torch.no_grad():
+        for x, y in loader:
+            right += (model(x.cuda()).argmax(1) == y.cuda()).sum()
+    dist.all_reduce(right)
+    if right.item() > best and dist.get_rank() == 0:
+        torch.save(model.module.state_dict(), "best.pt")
+
+## Fix
+
+Sum the counts over the ranks before they are compared, on all ranks: `dist.all_reduce(right)`. No automatic fix.
+
+## Silent when
+
+The result went through a collective, a metric library that synchronises, or code that could not be read; each rank
+evaluates the whole set; it is a training loss that is compared; a framework keeps the best checkpoint.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#19045, Lightning-AI/pytorch-lightning#14302, bubbliiiing/yolov4-pytorch#1; run on two CPU
+ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.values.base import Unknown, Value
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import Backward, Save
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import shown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.program import Program
+
+
+class BestChosenFromLocalMetric(Rule):
+    """Which checkpoint is the best is decided by the result of this rank's own share of the validation set."""
+
+    code = "GPU609"
+    name = "best-chosen-from-local-metric"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or program.managed_by - {"accelerate"}:
+            return
+        trained = {loop.over for event in program.events(Backward) if (loop := batch_loop(event)) is not None}
+        told: set[tuple[str, int]] = set()
+        for save in program.events(Save):
+            for guard in save.local_guards if save.checkpoint and not save.collective else ():
+                loader, place = _validated_by(guard, trained), guard.atom.place
+                # One test of several parts is one mistake.
+                if loader is None or not isinstance(place, Location) or (place.path, place.line) in told:
+                    continue
+                told.add((place.path, place.line))
+                yield self.found(
+                    at=place,
+                    message=f"`{guard.atom.text}` asks for a result of this rank's own share of `{loader.label}`: "
+                    f"which model is kept as {shown(save.path, 'the best')} is decided by a part of the validation set.",
+                    remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
+                    because=[
+                        ("each rank reads its own share of this loader", loader.place),
+                        ("and what it decides is written here", save.location),
+                    ],
+                )
+
+
+def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | None:
+    """The loader of whose share the test asks, where that is one that is not trained with."""
+    parts = [guard, *guard.atom.every, *guard.atom.none]
+    values = [value for part in parts if isinstance(part.atom.key, tuple) for value in part.atom.key]
+    shards = {each for value in values if isinstance(value, (Tensor, Unknown)) for each in value.shards}
+    found = [each for each in shards if isinstance(each, Loader) and each not in trained]
+    # Several loaders may be in one number: the first in the source, so that runs agree.
+    return min(found, key=lambda each: each.place, default=None)

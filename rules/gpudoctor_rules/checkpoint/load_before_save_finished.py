@@ -1,0 +1,140 @@
+"""One rank writes a file, and the others read it without waiting until it is there.
+
+## What goes wrong
+
+Rank 0 (the first process) is still writing `best.pt` when the others, who skip that block, come to `torch.load`: they
+find no file (`FileNotFoundError`), half of one (`EOFError`, `PytorchStreamReader failed`), or that of an earlier run,
+with which they go on unnoticed. It depends on how fast the disk is, so it shows on a cluster and not on a desk.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = torch.nn.Linear(8, 1).cuda()
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), "first.pt")
+    model.load_state_dict(torch.load("first.pt", map_location=f"cuda:{gpu}"))
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = torch.nn.Linear(8, 1).cuda()
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), "first.pt")
+    dist.barrier()
+    model.load_state_dict(torch.load("first.pt", map_location=f"cuda:{gpu}"))
+
+## Fix
+
+`dist.barrier()` between the two, on all ranks. Unsafe: a barrier that not all ranks reach makes the others wait.
+
+## Silent when
+
+All ranks meet in between: a barrier or another collective, the backward or forward of a wrapped model, the wrapping
+itself; code that could not be read is called in between; only the rank that wrote the file reads it; the paths are not
+surely the same.
+
+## Sources
+
+KempnerInstitute/KempnerForge#49, allenai/OLMo#234, Lightning-AI/pytorch-lightning#4323,
+https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html#save-and-load-checkpoints; run on two CPU ranks with
+torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.program import who
+from gpudoctor.lint.values.event import (
+    Backward,
+    Collective,
+    Escape,
+    Event,
+    Forward,
+    InitGroup,
+    Load,
+    Lost,
+    Save,
+    ShardedState,
+    Wrap,
+)
+from gpudoctor.lint.values.module import Wrapper
+from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import one_path, shown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class LoadBeforeSaveFinished(Rule):
+    """One rank writes a file, and the others read it without waiting until it is there."""
+
+    code = "GPU604"
+    name = "load-before-save-finished"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or not program.whole or program.managed_by - {"accelerate"}:
+            return
+        meetings: list[Event] | None = None
+        told: set[Location] = set()
+        for load in program.events(Load):
+            # Only where all ranks read: `if rank == 0:` around both is one process with itself.
+            if load.location in told or not program.by_every_rank(load) or not one_path(load.path):
+                continue
+            save = _last_save(program, load)
+            if save is None:
+                continue
+            meetings = list(_meetings(program)) if meetings is None else meetings
+            if any(save.order < event.order < load.order for event in meetings):
+                continue
+            told.add(load.location)
+            yield self.found(
+                at=load.location,
+                message=f"All ranks read {shown(load.path, 'this file')} here, which {who(save)} writes, and nobody "
+                "waits for that: the others find no file, half of one, or an old one.",
+                remedy="Put `dist.barrier()` between the two, where all ranks come by.",
+                because=[("it is written here", save.location)],
+            )
+
+
+def _last_save(program: Program, load: Load) -> Save | None:
+    """The last time before it that one rank alone wrote the same file."""
+    paths = set(load.path or ())
+    found = [
+        save
+        for save in program.events(Save)
+        if save.order < load.order
+        and save.rank_guards
+        and not save.collective
+        and not paths.isdisjoint(save.path or ())
+        and not save.when.excludes(load.when)
+    ]
+    return found[-1] if found else None
+
+
+def _meetings(program: Program) -> Iterator[Event]:
+    """Where ranks meet, or may meet in code that was not read."""
+    for event in program.events(Collective, Backward, Forward, Wrap, InitGroup, ShardedState, Escape, Lost):
+        # Wrapped models meet in their forward if they have buffers, and in their backward.
+        alone = isinstance(event, Forward) and not isinstance(event.module, Wrapper)
+        if not alone and not event.rank_guards:
+            yield event

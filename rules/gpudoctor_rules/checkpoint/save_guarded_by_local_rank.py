@@ -1,0 +1,127 @@
+"""One rank of each node writes the same file, where one rank of the job should.
+
+## What goes wrong
+
+The local rank counts the processes of one machine (one node), so `local_rank == 0` holds once on each node. On one
+machine that is rank 0. On several, each has a writer, and where they share a disk, as clusters do, all of them write
+to one path at the same time: the file ends up corrupted (`PytorchStreamReader failed`, `storage has wrong size`).
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    if local_rank == 0:
+        torch.save(model.module.state_dict(), "model.pt")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
+    if dist.get_rank() == 0:
+        torch.save(model.module.state_dict(), "model.pt")
+
+## Fix
+
+Test `dist.get_rank() == 0`. There is none where each node shall keep a copy on a disk of its own.
+
+## Silent when
+
+The global rank or the node is tested as well; the path holds the rank or the name of the node, is a temporary one, or
+is not known; the file holds no weights.
+
+## Sources
+
+NVIDIA/apex#886, https://docs.pytorch.org/docs/stable/elastic/run.html#definitions; run on two simulated nodes with
+torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import Const, Text, Unknown, Value
+from gpudoctor.lint.values.event import Save
+from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import one_path, shown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.program import Program
+
+LOCAL_ZERO = "local rank 0"
+OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
+VARIABLES = ("TMP", "SCRATCH", "LOCAL")
+"""Words in names of environment variables that hold a folder of the node."""
+
+
+class SaveGuardedByLocalRank(Rule):
+    """One rank of each node writes the same file, where one rank of the job should."""
+
+    code = "GPU602"
+    name = "save-guarded-by-local-rank"
+    severity = Severity.INFO
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.launched_in_several or program.managed_by - {"accelerate", "transformers"}:
+            return
+        told: set[Location] = set()
+        for save in program.events(Save):
+            guards = save.rank_guards
+            if not save.checkpoint or save.collective or save.location in told or not guards:
+                continue
+            # A test on the global rank, wherever it stands, leaves one writer.
+            if not all(map(_asks_the_local_rank, guards)) or not one_path(save.path) or _on_the_node(save):
+                continue
+            told.add(save.location)
+            yield self.found(
+                at=save.location,
+                message=f"Local rank 0 of each node writes {shown(save.path)}: on several nodes with one disk they all "
+                "write it at the same time.",
+                remedy="Test the rank of the whole job instead: `if dist.get_rank() == 0:`.",
+                because=[("the local rank is tested here", _place(guards[0]))],
+            )
+
+
+def _asks_the_local_rank(guard: Literal) -> bool:
+    # With `mp.spawn` on one machine the index of a process is its rank, and is called so.
+    if guard.atom.ranks and not guard.atom.every:
+        return guard.holds and guard.atom.ranks == LOCAL_ZERO
+    # `debug or local_rank == 0` and its kind are not understood.
+    parts = guard.atom.every if guard.holds else ()
+    on_rank = [part for part in parts if part.atom.depends]
+    return bool(on_rank) and all(map(_asks_the_local_rank, on_rank))
+
+
+def _on_the_node(save: Save) -> bool:
+    return save.path is not None and save.path.any(_is_of_the_node)
+
+
+def _is_of_the_node(path: Value) -> bool:
+    if isinstance(path, Text):
+        return any(map(_is_of_the_node, path.parts))
+    if isinstance(path, Const):
+        return isinstance(path.value, str) and path.value.startswith(OF_ONE_NODE)
+    return isinstance(path, Unknown) and any(word in path.label.upper() for word in VARIABLES)
+
+
+def _place(guard: Literal) -> Location | None:
+    return guard.atom.place if isinstance(guard.atom.place, Location) else None

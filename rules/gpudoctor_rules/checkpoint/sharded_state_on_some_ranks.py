@@ -1,0 +1,124 @@
+"""A state that is spread over all ranks is asked for by some of them, which wait for the others without end.
+
+## What goes wrong
+
+With FSDP, ZeRO and DeepSpeed each rank (each process, one for each GPU) holds a part of the parameters or of the
+optimizer's state. To make a whole state of it, or to write all parts, every rank must take part. Behind a test
+such as `if rank == 0:`, where saving usually stands, rank 0 waits for parts that nobody sends: the job stands still
+until the watchdog ends it (`Watchdog caught collective operation timeout: WorkNCCL(... OpType=ALLGATHER ...)`), with
+gloo `Timed out waiting`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    model = FSDP(torch.nn.Linear(8, 1).cuda())
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), "model.pt")
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    model = FSDP(torch.nn.Linear(8, 1).cuda())
+    state = model.state_dict()
+    if dist.get_rank() == 0:
+        torch.save(state, "model.pt")
+    dist.destroy_process_group()
+
+## Fix
+
+Ask for the state on all ranks, and write it on one. What writes parts itself (`torch.distributed.checkpoint.save`,
+DeepSpeed's `save_checkpoint`) is called on all ranks and needs no guard. No automatic fix.
+
+## Silent when
+
+The other ranks make the same call on their side of the test; the model is not sharded; the state is one that is not
+gathered, as `state_dict()` of a model that `fully_shard` has sharded in place.
+
+## Sources
+
+pytorch/pytorch#73383, pytorch/pytorch#122903, huggingface/accelerate#3250, pytorch/ignite#2623; run on two CPU ranks
+with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.program import who
+from gpudoctor.lint.values.event import Save, ShardedState
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.program import Program
+
+WRITERS = (".save_checkpoint", "torch.distributed.checkpoint.")
+"""Ways of saving that all ranks must call; Accelerate's own lets one rank write."""
+
+
+class ShardedStateOnSomeRanks(Rule):
+    """A state that is spread over all ranks is asked for by some of them, which wait for the others without end."""
+
+    code = "GPU605"
+    name = "sharded-state-on-some-ranks"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        both: list[ShardedState | Save] = [*program.events(ShardedState), *program.events(Save)]
+        together = sorted(filter(_takes_all_ranks, both), key=lambda event: event.order)
+        told: set[Location] = set()
+        for event in together:
+            if not event.rank_guards or event.location in told or _is_answered(event, together):
+                continue
+            told.add(event.location)
+            writes = isinstance(event, Save)
+            yield self.found(
+                at=event.location,
+                message=f"`{_name(event)}` is called by {who(event)}. Every rank holds a part of the state and must "
+                f"{'write it' if writes else 'send it'}: those that call it wait for the others, who never come.",
+                remedy="Call it on all ranks, without a test on the rank."
+                if writes
+                else "Call it on all ranks, and keep only the writing of the file inside of the test.",
+                because=[
+                    *(("only some ranks pass here", _place(guard)) for guard in event.rank_guards),
+                    *(("called from here", call) for call in event.way.calls[-2:]),
+                ],
+            )
+
+
+def _takes_all_ranks(event: ShardedState | Save) -> bool:
+    return event.gathers if isinstance(event, ShardedState) else event.collective and event.call.startswith(WRITERS)
+
+
+def _is_answered(event: ShardedState | Save, others: list[ShardedState | Save]) -> bool:
+    """The ranks on the other side of a test make the same call, there or behind it."""
+    sides = {guard.negated() for guard in event.rank_guards}
+    return any(_name(other) == _name(event) and not sides.isdisjoint(other.when.literals) for other in others)
+
+
+def _name(event: ShardedState | Save) -> str:
+    return event.call.rpartition(".")[2]
+
+
+def _place(guard: Literal) -> Location | None:
+    return guard.atom.place if isinstance(guard.atom.place, Location) else None

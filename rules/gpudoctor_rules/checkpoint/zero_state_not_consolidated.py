@@ -1,0 +1,113 @@
+"""The state of a ZeRO optimizer is saved without being brought together first.
+
+## What goes wrong
+
+`ZeroRedundancyOptimizer` spreads the optimizer's state over the ranks (the processes, one for each GPU): each holds
+that of its own share of the parameters. `state_dict()` answers only where `consolidate_state_dict()` has collected the
+parts: `RuntimeError: Optimizer state has not been consolidated on this rank. Please call consolidate_state_dict(to=0)
+on all ranks beforehand`. It comes at the end of the first epoch, when the first checkpoint is due.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.nn.parallel import DistributedDataParallel
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=0.1)
+    model(torch.randn(4, 8, device="cuda")).sum().backward()
+    optimizer.step()
+    if dist.get_rank() == 0:
+        torch.save(optimizer.state_dict(), "optimizer.pt")
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.nn.parallel import DistributedDataParallel
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=0.1)
+    model(torch.randn(4, 8, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.consolidate_state_dict(to=0)
+    if dist.get_rank() == 0:
+        torch.save(optimizer.state_dict(), "optimizer.pt")
+
+## Fix
+
+`optimizer.consolidate_state_dict(to=0)` on all ranks, in front of the test on the rank. Unsafe: put inside of the test
+it would wait for the other ranks without end.
+
+## Silent when
+
+`consolidate_state_dict` is called anywhere before, on some path; the optimizer is given to code that could not be read;
+the file is read as a library, whose callers may do it.
+
+## Sources
+
+zhijian-liu/torchpack#18, pytorch/ignite#2623, pytorch/pytorch#60285,
+https://docs.pytorch.org/docs/stable/distributed.optim.html; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import MakeOptimizer, ShardedState
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class ZeroStateNotConsolidated(Rule):
+    """The state of a ZeRO optimizer is saved without being brought together first."""
+
+    code = "GPU606"
+    name = "zero-state-not-consolidated"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or not program.whole:
+            return
+        told: set[Location] = set()
+        for event in program.events(ShardedState):
+            if event.gathers or event.location in told or event.owner in program.escaped:
+                continue
+            if _consolidated(program, event):
+                continue
+            told.add(event.location)
+            made = (each.location for each in program.events(MakeOptimizer) if each.optimizer == event.owner)
+            yield self.found(
+                at=event.location,
+                message=f"{name_of(event.owner, 'the optimizer')} keeps its state in parts on all ranks, which nobody "
+                "has brought together: `state_dict()` ends with `has not been consolidated on this rank`.",
+                remedy="Call `consolidate_state_dict(to=0)` on all ranks first, before the test on the rank.",
+                because=[("the optimizer is made here", next(made, None))],
+            )
+
+
+def _consolidated(program: Program, event: ShardedState) -> bool:
+    return any(each.gathers and each.owner == event.owner and each.order < event.order for each in _states(program))
+
+
+def _states(program: Program) -> Iterator[ShardedState]:
+    return program.events(ShardedState)
