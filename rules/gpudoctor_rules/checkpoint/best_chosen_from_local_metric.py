@@ -109,7 +109,7 @@ class BestChosenFromLocalMetric(Rule):
                 yield self.found(
                     at=place,
                     message=f"`{guard.atom.text}` asks for a result of this rank's own share of `{loader.label}`: "
-                    f"which model is kept as {shown(save.path, 'the best')} is decided by a part of the validation set.",
+                    f"a part of the validation set decides which model is kept as {shown(save.path, 'the best')}.",
                     remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
                     because=[
                         ("each rank reads its own share of this loader", loader.place),
