@@ -529,10 +529,36 @@ CARDS: tuple[RuleCard, ...] = (
         needs=("Save",), size=5500,
     ),
     RuleCard(
+        code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
+        module="gpudoctor_rules.checkpoint.save_guarded_by_local_rank",
+        summary="One rank of each node writes the same file, where one rank of the job should.", shows_in_run=True,
+        needs=("Save",), size=4860,
+    ),
+    RuleCard(
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.wrapper_prefix_in_checkpoint",
         summary="A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit.",
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load", "LoadState", "Save"), size=7476,
+    ),
+    RuleCard(
+        code="GPU604", name="load-before-save-finished", severity=Severity.ERROR, family="checkpoint",
+        module="gpudoctor_rules.checkpoint.load_before_save_finished",
+        summary="One rank writes a file, and the others read it without waiting until it is there.",
+        fix_safety=Safety.UNSAFE, shows_in_run=True,
+        needs=("Backward", "Collective", "Escape", "Forward", "InitGroup", "Load", "Lost", "Save", "ShardedState", "Wrap"),
+        size=5008,
+    ),
+    RuleCard(
+        code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
+        module="gpudoctor_rules.checkpoint.sharded_state_on_some_ranks",
+        summary="A state that is spread over all ranks is asked for by some of them, which wait for the others without end.",
+        shows_in_run=True, needs=("Save", "ShardedState"), size=4948,
+    ),
+    RuleCard(
+        code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
+        module="gpudoctor_rules.checkpoint.zero_state_not_consolidated",
+        summary="The state of a ZeRO optimizer is saved without being brought together first.",
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeOptimizer", "ShardedState"), size=4500,
     ),
     RuleCard(
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
@@ -545,6 +571,12 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.checkpoint.filesystem_race",
         summary="All ranks make, or remove, the same folder at the same time, and only the first of them can.",
         fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=5031,
+    ),
+    RuleCard(
+        code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
+        module="gpudoctor_rules.checkpoint.best_chosen_from_local_metric",
+        summary="Which checkpoint is the best is decided by the result of this rank's own share of the validation set.",
+        shows_in_run=True, needs=("Backward", "Save"), size=5795,
     ),
     RuleCard(
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
