@@ -165,6 +165,8 @@ def card_of(module: str, pack: str, size: int = -1) -> RuleCard:
         shows_in_run=rule.shows_in_run,
         since_torch=rule.since_torch,
         size=size,
+        # Rules about files and comments have neither: lint itself knows where they are broken.
+        run_only=rule.in_code is Rule.in_code and rule.in_run is not Rule.in_run,
     )
 
 

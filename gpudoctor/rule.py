@@ -38,6 +38,8 @@ class RuleCard:
     since_torch: str = ""
     needs: tuple[str, ...] = ()
     size: int = -1
+    run_only: bool = False
+    """The code cannot show it, only a run can: lint leaves it out."""
 
 
 class Rule:

@@ -115,13 +115,17 @@ def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config
         ),
         target_torch=config.target_torch,
     )
+    in_code = tuple(card for card in rules if not card.run_only)
+    if rules and not in_code:
+        names = " ".join(card.code for card in rules)
+        raise UsageError(f"{names} is seen in a run only: start the program with `gpudoctor run`")
     per_file = tuple(
         (pattern, frozenset(registry.codes_of(selectors, "per-file-ignores", config.origin)))
         for pattern, selectors in config.per_file_ignores
     )
     return Request(
         paths=paths,
-        rules=rules,
+        rules=in_code,
         known=registry.cards,
         launch=options.launch or config.launch or "auto",
         exclude=(*(_from_here(glob, config.folder) for glob in config.exclude), *flattened(options.exclude)),

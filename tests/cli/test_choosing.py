@@ -249,3 +249,10 @@ def test_what_does_not_go_together(write: Write, concise: Lint, arguments: tuple
     code, out, err = concise(*arguments)
     assert (code, out) == (2, "")
     assert complaint in err
+
+
+def test_a_rule_that_only_a_run_can_show_cannot_be_asked_alone(write: Write, lint: Lint) -> None:
+    write(train=MAIN)
+    code, out, err = lint("--select", "GPU809")
+    assert (code, out) == (2, "")
+    assert "GPU809 is seen in a run only" in err

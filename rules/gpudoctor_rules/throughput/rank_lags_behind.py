@@ -1,0 +1,181 @@
+"""One rank is slower than the others in nearly every step, and all of them wait for it.
+
+## What goes wrong
+
+`DistributedDataParallel` averages the gradients in each `backward()`, and that takes all ranks (the processes, one for
+each GPU). So every step takes as long as that of the slowest rank, and the GPUs of the others idle for the rest of it,
+although they show 100 % utilisation while they wait. One rank on a slow disk, with longer samples, on a GPU that is
+throttled, or with a log to write, slows all of them down. The code does not show it: `gpudoctor run` measures it.
+
+## Bad
+
+    import os
+    import time
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+        optimizer.step()
+        if dist.get_rank() == 0:
+            time.sleep(0.1)  # stands for a log, a picture, or a file that is written
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+    import time
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+        optimizer.step()
+    if dist.get_rank() == 0:
+        time.sleep(0.1)
+    dist.destroy_process_group()
+
+## Fix
+
+The message says where the rank spends the time that the others wait for. Its batches: look at its disk, its workers,
+and the length of its samples. Its forward: look at the size of its batches and at its GPU (`gpudoctor probe`).
+Elsewhere: do what only this rank does less often, or after the training.
+
+## Silent when
+
+Seen in a run only; lint never reports it. In a run: it is not always the same rank; it costs less than 15 % of a step;
+the others do not wait in `backward()`, so that nothing shows that they wait for this rank; several optimizers step in
+turn; fewer than eight steps were made after the first ones.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/ddp.html.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.run.recording import Process, Recording, Step
+
+WARM_UP = 2
+"""The first steps build buckets and choose algorithms."""
+ENOUGH = 8
+ALWAYS = 0.8
+"""In so many of the steps it has to be the same rank."""
+WORTH, NOTICEABLE = 0.15, 0.004
+"""The share of a step, and the seconds, from which on it is worth telling."""
+
+PARTS = {
+    "wait": ("waits for its batches", "Look at its disk, its workers, and how long its samples are."),
+    "forward": ("is in its forward", "Look at the size of its batches, and at its GPU with `gpudoctor probe`."),
+    "optimizer": ("is in its optimizer", "Look at its GPU with `gpudoctor probe`."),
+    "": ("is between the calls of a step", "Do what only this rank does less often, or after the training."),
+}
+
+
+class Lag(NamedTuple):
+    """How far a rank is behind the others in a step, in seconds, and where it spends that."""
+
+    rank: Process
+    seconds: float
+    step: float
+    part: str
+
+
+class RankLagsBehind(Rule):
+    """One rank is slower than the others in nearly every step, and all of them wait for it."""
+
+    code = "GPU809"
+    name = "rank-lags-behind"
+    severity = Severity.PERF
+    shows_in_run = True
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        lag = _lag(recording.ranks) if self.could_show(recording) else None
+        place = _place(lag) if lag is not None else None
+        if lag is None or place is None:
+            return
+        where, remedy = PARTS[lag.part]
+        yield self.found(
+            place,
+            f"Rank {lag.rank.rank} makes the other ranks wait for {1000 * lag.seconds:.0f} ms of each step, which is "
+            f"{min(lag.seconds / lag.step, 1):.0%} of it: it {where} for so much longer.",
+            remedy=remedy,
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        ranks = recording.ranks
+        return recording.distributed and all(len(each.steps) >= WARM_UP + ENOUGH for each in ranks)
+
+
+def _lag(ranks: Sequence[Process]) -> Lag | None:
+    count = min(len(each.steps) for each in ranks)
+    rows = [each.steps[WARM_UP:count] for each in ranks]
+    # Two optimizers in turn: what lies between two steps is not the same thing each time.
+    if len({step.optimizer for row in rows for step in row}) != 1:
+        return None
+    slowest = [max(range(len(ranks)), key=lambda rank: _busy(rows[rank][at])) for at in range(len(rows[0]))]
+    rank = statistics.mode(slowest)
+    if slowest.count(rank) < ALWAYS * len(slowest):
+        return None
+    step = statistics.median(each.took for each in rows[rank])
+    behind = _behind(rows, rank, _busy)
+    waits = -_behind(rows, rank, lambda each: each.spans.get("backward", 0.0))
+    # The others have to be seen waiting, or their GPUs have other work meanwhile.
+    if behind < max(WORTH * step, NOTICEABLE) or waits < behind / 2:
+        return None
+    parts = {name: _behind(rows, rank, lambda each, name=name: _spent(each, name)) for name in PARTS}  # type: ignore[misc]
+    return Lag(ranks[rank], behind, step, max(parts, key=parts.__getitem__))
+
+
+def _busy(step: Step) -> float:
+    """What the rank does by itself: a backward waits for the others."""
+    return step.took - step.spans.get("backward", 0.0)
+
+
+def _spent(step: Step, part: str) -> float:
+    if part:
+        return step.spans.get(part, 0.0)
+    return _busy(step) - sum(step.spans.get(name, 0.0) for name in PARTS if name)
+
+
+def _behind(rows: Sequence[Sequence[Step]], rank: int, of: Callable[[Step], float]) -> float:
+    """By how much this rank exceeds the middle one of the others, in a middle step."""
+    middle = [statistics.median(map(of, row)) for row in rows]
+    return middle[rank] - statistics.median(each for at, each in enumerate(middle) if at != rank)
+
+
+def _place(lag: Lag) -> Location | None:
+    """The loader where it waits for batches, else where the others wait."""
+    rank = lag.rank
+    made = next((each.made for each in rank.training_passes if each.made is not None), None)
+    backward = rank.backward or next((each.place for each in rank.optimizers), None)
+    return (made if lag.part == "wait" else None) or backward or made
