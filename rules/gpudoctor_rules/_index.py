@@ -704,4 +704,10 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank evaluates the whole validation set, each for itself.", shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "LeaveLoop", "UseManaged", "Wrap"), size=7047,
     ),
+    RuleCard(
+        code="GPU809", name="rank-lags-behind", severity=Severity.PERF, family="throughput",
+        module="gpudoctor_rules.throughput.rank_lags_behind",
+        summary="One rank is slower than the others in nearly every step, and all of them wait for it.",
+        shows_in_run=True, size=7534, run_only=True,
+    ),
 )
