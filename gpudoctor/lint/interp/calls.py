@@ -271,6 +271,8 @@ def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, V
             sides = [] if m.dead else [Exit(layer, m.path)]
         else:
             sides = [Exit(layer, m.path, m.evaluate(body))]
+    # `for place in places: if place == rank: return …`, then `raise`: whoever finds no place ends the job of all.
+    ended = m.path if m.dead and m.aborted else None
     # A `return` inside a loop leaves that loop open in our books.
     del m.open_loops[loops:]
     sides += frame.exits
@@ -280,6 +282,8 @@ def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, V
             side.writes = _without(side.writes, frame.scope)
         m.store.forget(frame.scope)
     m.join(base, sides)
+    if ended is not None and sides:
+        m.path = m.path.shared(ended)
     # By far the most calls come out in one way.
     if len(sides) == 1 and len(sides[0].value.bindings) == 1:
         return sides[0].value

@@ -107,7 +107,7 @@ def load(m: Interpreter, dotted: str, level: int, node: ast.AST) -> Value:
     """The module of this name."""
     found = m.project.find(m.frame.file, dotted, level)
     if found is None:
-        return Library(dotted) if level == 0 else Library("." * level + dotted)
+        return Library(m.project.library_name(m.frame.file, dotted, level))
     return enter(m, found)
 
 

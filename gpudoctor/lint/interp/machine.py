@@ -470,7 +470,7 @@ class Machine:
     def leave(self, depth: int, value: Values = NONE_SET) -> Exit:
         """End the current path, keeping what it wrote above `depth` layers."""
         exit_ = Exit(self.store.written_since(depth), self.path, value)
-        self.dead = True
+        self.dead, self.aborted = True, False
         return exit_
 
     def each(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:

@@ -3,7 +3,8 @@
 Projects name folders after what they build on (`implementations/torch/`, `docker/ray/`), and a checkout of a library
 has its examples beside it. Python puts an installed package before a folder without `__init__.py`, and reading such a
 folder, or the insides of PyTorch, in place of the library would turn every wrapper and sampler of the program into an
-unknown object. So `LIBRARIES` always mean the library, unless the importing file is a part of that very package.
+unknown object. So `LIBRARIES` always mean the library, unless the importing file is a part of that very package. Even
+then PyTorch's own checkout means what is known of PyTorch, which says more than its source, and is told by its insides.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ _LIBRARIES = """
 """
 LIBRARIES = frozenset(_LIBRARIES.split())
 """Their meaning is modelled, or they have no part in how a program trains."""
+
+KNOWN_BETTER = {"torch": ("autograd", "nn", "optim", "utils")}
+"""Libraries whose models say more than their source, and packages inside of them by which their checkout is told from
+a project's own package of that name."""
 
 _SHADOWED_BY_PACKAGES = """
     absl bitsandbytes catalyst clip datasets dgl diffusers einops evaluate fairseq fastai fire h5py huggingface_hub lmdb

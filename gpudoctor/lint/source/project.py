@@ -17,7 +17,13 @@ from gpudoctor.lint.source.layout import (
     project_root,
     search_roots,
 )
-from gpudoctor.lint.source.libraries import LIBRARIES, SHADOWED_BY_PACKAGES, is_always_loaded, is_standard
+from gpudoctor.lint.source.libraries import (
+    KNOWN_BETTER,
+    LIBRARIES,
+    SHADOWED_BY_PACKAGES,
+    is_always_loaded,
+    is_standard,
+)
 from gpudoctor.lint.source.limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.looks import CONTENT, is_file, is_folder, note, real_path
 from gpudoctor.lint.source.scripts import started_in
@@ -125,13 +131,23 @@ class Project:
         key = ("." if level else "") + folder, dotted
         if key not in self._found:
             parts = dotted.split(".") if dotted else []
-            self._found[key] = self._under(folder, parts) if level else self._absolute(importer, parts)
+            if not level:
+                self._found[key] = self._absolute(importer, parts)
+            else:
+                self._found[key] = None if _known_as(folder, parts) else self._under(folder, parts)
         return self._found[key]
 
     def file(self, shown: str) -> SourceFile | None:
         """A file that was read, by the path that users know."""
         source = self._sources.shown(shown)
         return source if isinstance(source, SourceFile) else None
+
+    def library_name(self, importer: ModuleFile, dotted: str, level: int) -> str:
+        """What an import that finds nothing in the project is called."""
+        if not level:
+            return dotted
+        folder = os.path.normpath(os.path.join(importer.source.path.parent, *[os.pardir] * (level - 1)))
+        return _known_as(folder, dotted.split(".") if dotted else []) or "." * level + dotted
 
     def submodule(self, package: ModuleFile | Package, name: str) -> ModuleFile | Package | None:
         """The module `name` inside a package, which an import statement would load; None where there is none."""
@@ -165,7 +181,7 @@ class Project:
         folder = os.path.dirname(importer.source.path)
         home = package_root(folder)
         inside = bool(home) and Path(os.path.relpath(importer.source.path, home)).parts[0] == top
-        if not top or (top in LIBRARIES and not inside) or is_always_loaded(top):
+        if not top or (top in LIBRARIES and (not inside or _is_better_known(top, home))) or is_always_loaded(top):
             return None
         if is_standard(top):
             # A helper's neighbour called `logging.py` is not what its `import logging` finds; the entry's would be,
@@ -265,3 +281,18 @@ class Project:
                 if all(part.isidentifier() for part in parts):
                     return ".".join(parts)
         return os.path.basename(path)
+
+
+def _is_better_known(top: str, home: str) -> bool:
+    """This package below `home` is the checkout of a library, of which the models say more."""
+    insides = KNOWN_BETTER.get(top)
+    return insides is not None and all(is_package(os.path.join(home, top, each)) for each in insides)
+
+
+def _known_as(folder: str, parts: list[str]) -> str:
+    """The library name that `parts` have in a folder of such a checkout, unless they are its private affair."""
+    home = package_root(folder)
+    names = [*Path(os.path.relpath(folder, home)).parts, *parts] if home else []
+    if not names or not _is_better_known(names[0], home) or any(name.startswith("_") for name in names):
+        return ""
+    return ".".join(names)

@@ -6,21 +6,28 @@ import ast
 import re
 
 # `main()`, `trainer.fit(model)`, `run_training()`: what a program without a main guard ends with.
-_STARTS = re.compile(r"(?i)main|run|train|fit|launch|start|cli|app|eval|test|infer|demo|work|go$|step|backward|call")
+_STARTS = re.compile(
+    # Not `append` and `constraint`.
+    r"(?i)main|run|(?<!s)train|fit|launch|start|cli|app(?!end)|eval|test|infer|demo|work|go$|step|backward|call"
+)
 
 
 def only_registers(tree: ast.Module) -> bool:
     """All that the top level does are calls such as `register(...)` or `table.update(...)`, and none starts anything.
 
-    Asked of modules inside packages: in a script of its own, `dist.barrier()` at the top is what it does.
+    Asked of modules inside packages: in a script of its own, `dist.barrier()` at the top is what it does. What imports
+    from its neighbours is no script, so that it may loop, too: over the operators that it registers, say.
     """
     todo: list[ast.stmt] = list(tree.body)
-    found = False
+    found, is_part = False, any(isinstance(each, ast.ImportFrom) and each.level for each in tree.body)
     # Without recursion: a chain of `elif` is as deep as it is long.
     while todo:
         statement = todo.pop()
         if isinstance(statement, (ast.For, ast.While, ast.With, ast.AsyncFor, ast.AsyncWith)):
-            return False
+            if not is_part:
+                return False
+            found = True
+            todo += statement.body
         if isinstance(statement, ast.If):
             if any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)):
                 return False

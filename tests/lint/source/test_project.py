@@ -202,6 +202,17 @@ class TestLibraries:
         assert find("torch/nn.py", "torch.optim") == "torch/optim.py"
         assert find("examples/train.py", "torch.optim") is None
 
+    def test_what_is_known_of_pytorch_says_more_than_its_own_source(self) -> None:
+        lay("torch/__init__.py", *(f"torch/{name}/__init__.py" for name in ("nn", "optim", "utils", "autograd")))
+        lay("torch/nn/functional.py", "torch/optim/sgd.py", "torch/optim/_kit.py", "torch/_inner/__init__.py")
+        assert find("torch/optim/sgd.py", "torch") is None
+        assert find("torch/optim/sgd.py", "torch.nn.functional") is None
+        assert find("torch/nn/__init__.py", "functional", 1) is None
+        assert find("torch/_inner/__init__.py", "", 2) is None
+        project, module = opened("torch/optim/sgd.py")
+        assert project.library_name(module, "nn.functional", 2) == "torch.nn.functional"
+        assert find("torch/optim/sgd.py", "_kit", 1) == "torch/optim/_kit.py", "which is known to nobody else"
+
     def test_datasets_are_the_projects_where_it_has_such_a_package(self) -> None:
         lay("a/pyproject.toml", "a/train.py", "a/datasets/__init__.py", "a/datasets/coco.py")
         lay("b/pyproject.toml", "b/train.py", "b/datasets/coco.py", "b/other/timm/__init__.py")

@@ -11,7 +11,14 @@ from gpudoctor.lint.source.registering import only_registers
 
 @pytest.mark.parametrize(
     "text",
-    ["table.update(other)\n", "register(name='x')\n", "try:\n    logging.basicConfig()\nexcept OSError:\n    pass\n"],
+    [
+        "table.update(other)\n",
+        "register(name='x')\n",
+        "try:\n    logging.basicConfig()\nexcept OSError:\n    pass\n",
+        "from . import ops\nfor each in ops.ALL:\n    register(each)\n",
+        "from .ops import ALL\nfor each in ALL:\n    globals()[each] = make(each)\n",
+        "names.append(3)\nadd_constraint(names)\n",
+    ],
 )
 def test_calls_that_register_make_no_program(text: str):
     assert only_registers(ast.parse(text))
@@ -24,6 +31,7 @@ def test_calls_that_register_make_no_program(text: str):
         "trainer.fit(model)\n",
         "Trainer().run_training()\n",
         "register(1)\nfor x in range(3):\n    pass\n",
+        "from .nets import Net\nfor batch in load():\n    step(batch)\n",
         "if __name__ == '__main__':\n    go()\n",
         "x = 1\n",
     ],
