@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.machine import Frame, one
 from gpudoctor.lint.interp.surface import names_bound
 from gpudoctor.lint.source.project import ModuleFile
@@ -128,12 +129,30 @@ def enter(m: Interpreter, found: ModuleFile | Package) -> Value:
 
 def begin(m: Interpreter, module: ProjectModule) -> None:
     """Execute a module that is waiting for it."""
-    file = m.pending.pop(module.scope, None)
-    if file is None:
+    file = m.pending.get(module.scope)
+    if file is None or (m.reading_library and _has_imported_enough(m, file)):
         return
+    del m.pending[module.scope]
+    outermost = m.importing_since is None
+    if m.importing_since is None:
+        m.importing_since = m.statements
     m.open_modules.add(module.scope)
     m.run_module(module.scope, file)
     m.open_modules.discard(module.scope)
+    if outermost:
+        m.imported_statements += m.statements - m.importing_since
+        m.importing_since = None
+
+
+def _has_imported_enough(m: Interpreter, file: ModuleFile) -> bool:
+    """What a library file imports must leave enough for the file itself."""
+    under_way = m.statements - m.importing_since if m.importing_since is not None else 0
+    if m.imported_statements + under_way < MAX_LIBRARY_IMPORTS:
+        return False
+    place = file.source.location(file.source.tree.body[0]) if file.source.tree.body else None
+    if place is not None:
+        m.lose(f"more than {MAX_LIBRARY_IMPORTS} statements of modules that are imported", place)
+    return True
 
 
 def _import_star(m: Interpreter, origin: Value) -> None:

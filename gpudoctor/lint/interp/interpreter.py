@@ -56,7 +56,7 @@ class Interpreter(Machine):
 
     __slots__ = (
         "augmenting", "class_being_defined", "decorated", "executing_module", "frame_star_libraries", "imported",
-        "main_guards", "main_scope", "open_ended", "open_modules", "packages", "pending", "reading_library", "rest",
+        "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended", "open_modules", "packages", "pending", "reading_library", "rest",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -66,6 +66,9 @@ class Interpreter(Machine):
         self.pending: dict[Hashable, ModuleFile] = {}
         """Modules that were imported and not executed yet."""
         self.imported: dict[Imported, Values] = {}
+        self.imported_statements = 0
+        self.importing_since: int | None = None
+        """How many statements had been executed when a module was begun that is not done yet."""
         self.reading_library = False
         """The entry only defines things: what it imports is executed when it is asked for."""
         self.executing_module = False

@@ -13,6 +13,8 @@ MAX_STATEMENTS = 25_000
 up to 20,000, and that is 2 to 6 seconds."""
 MAX_LIBRARY_STATEMENTS = 2_000
 """The same for a file that only defines things. Nearly all take under 1,000; more is spent in what it imports."""
+MAX_LIBRARY_IMPORTS = 800
+"""Of those, statements of modules that it imports. Nearly all take under 300; names of further modules stay unknown."""
 MAX_EVALUATIONS = 1_000_000
 """Expressions, each part of one counted too, that it may evaluate."""
 MAX_SECONDS = 8.0
