@@ -15,12 +15,12 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.machine import Frame, one
 from gpudoctor.lint.interp.surface import names_bound
-from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.source.layout import is_package
+from gpudoctor.lint.source.project import ModuleFile, Package
 from gpudoctor.lint.values.function import Imported, Library, ProjectModule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
-    from gpudoctor.lint.source.project import Package
     from gpudoctor.lint.values.base import Value, Values
 
 MODULE_BODY = "<module>"
@@ -98,6 +98,10 @@ def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     inner = m.project.submodule(m.packages[origin.scope], name) if origin.scope in m.packages else None
     if inner is not None:
         return one(enter(m, inner))
+    folder = m.packages.get(origin.scope)
+    if isinstance(folder, Package) and not any(map(is_package, map(str, folder.folders))):
+        # A folder without `__init__.py` has no names of its own: whoever asks means an installed package of that name.
+        return m.library_name(f"{origin.name}.{name}", node)
     # Circular imports work in Python as long as the name is asked for late enough.
     if origin.scope in m.open_modules:
         m.lose(f"`{name}` is imported from a module that is still being imported", m.place(node))

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.source.project import Project
 
@@ -119,6 +120,28 @@ def test_what_a_module_does_when_it_is_asked_for_is_not_done_by_who_asks(paper):
         reveal(threshold)  #: 1
         """
     )
+
+
+def test_what_is_imported_leaves_enough_for_the_file_itself(paper):
+    large = "\n".join(f"value_{number} = {number}" for number in range(MAX_LIBRARY_IMPORTS + 1))
+    found = paper(
+        dedent(
+            """
+            from large import value_3
+            from more import four
+            def place():
+                reveal(value_3)  #: 3
+                reveal(four)  #: unknown
+                return 1
+            # file: more.py
+            four = 4
+            # file: large.py
+            """
+        )
+        + large
+    )
+    assert "more.py" not in found.program.files
+    assert any("modules that are imported" in lost.why for lost in found.program.lost)
 
 
 def test_circles_end(paper):

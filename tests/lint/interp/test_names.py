@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.event import Escape, Wrap
 from gpudoctor.lint.values.module import WrapperKind
 
 CASES = {
@@ -247,3 +247,17 @@ def test_every_file_that_was_read_is_named(paper):
         """,
     )
     assert found.program.files == {"train.py", "a/__init__.py", "a/b.py", "a/c.py"}
+
+
+def test_a_folder_without_init_has_no_names_of_its_own(paper):
+    """As in Horovod's `examples/mxnet/`, whose programs import the installed mxnet."""
+    found = paper(
+        """
+        import mxnet as mx
+        import torch
+        place = mx.cpu()
+        # file: mxnet/data.py
+        """
+    )
+    assert not found.program.lost
+    assert found.event(Escape).into == "mxnet.cpu"
