@@ -56,7 +56,8 @@ class Interpreter(Machine):
 
     __slots__ = (
         "augmenting", "class_being_defined", "decorated", "executing_module", "frame_star_libraries", "imported",
-        "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended", "open_modules", "packages", "pending", "reading_library", "rest",
+        "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended", "open_modules",
+        "packages", "pending", "reading_library", "rest",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
