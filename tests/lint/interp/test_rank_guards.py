@@ -95,7 +95,8 @@ EVERY_RANK = {
     "a rank that ends the job": "import sys\nif dist.get_rank() > 7:\n    sys.exit(1)\nreveal()",
     "a rank that finds no place": (
         "def index(places, rank):\n    for i, place in enumerate(places):\n"
-        "        if place == rank:\n            return i\n    raise ValueError('not there')\nindex(load(), dist.get_rank())\nreveal()"
+        "        if place == rank:\n            return i\n    raise ValueError('not there')\n"
+        "index(load(), dist.get_rank())\nreveal()"
     ),
     "a return to the caller": (
         "def show():\n    if dist.get_rank() != 0:\n        return\n    print('main')\nshow()\nreveal()"
