@@ -22,7 +22,7 @@ BROAD_HANDLERS = 4
 def test_files_are_small() -> None:
     sizes = sorted((source.text.count("\n"), source.shown) for source in sources().values())
     # The index of the rules is generated: nobody reads it, and it grows with each rule.
-    long = [f"{shown}: {lines} lines" for lines, shown in sizes if lines > 600]
+    long = [f"{shown}: {lines} lines" for lines, shown in sizes if lines > 600 and not shown.endswith("_index.py")]
     assert not long
     lines = [size for size, _ in sizes]
     assert statistics.median(lines) <= 120

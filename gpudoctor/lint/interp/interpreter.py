@@ -410,14 +410,14 @@ class Interpreter(Machine):
     def rehearse(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
         """What something would return and log. Nothing of it is kept, so that it may be done for a look ahead."""
         before = self.path, self.dead, self.aborted, self.muted
-        logged, start = set(self._logged), len(self.log)
+        logged, start, studied = set(self._logged), len(self.log), self.studied.copy()
         with self.store.layer():
             # Asked for its events, it must log also where the caller is muted.
             self.muted = 0
             values = act()
         events = self.log[start:]
         del self.log[start:]
-        self._logged = logged
+        self._logged, self.studied = logged, studied
         self.path, self.dead, self.aborted, self.muted = before
         return values, events
 
@@ -429,6 +429,10 @@ class Interpreter(Machine):
     def attributes_of(self, value: Value) -> list[Value]:
         """What the attributes of an object hold."""
         return library.attributes_of(self, value)
+
+    def names_of(self, value: Value) -> list[str]:
+        """What is known about an object by name: its attributes, and facts of the models."""
+        return self.store.names(value)
 
     def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
         library.note_escape(self, into, given, node)

@@ -17,6 +17,7 @@ from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
+from gpudoctor.lint.models.studies import check_meeting
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
@@ -324,6 +325,7 @@ def _look_at_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.A
         return
     m.set_fact(loader, "collated", one(TRUE))
     getter = m.find_method(dataset, "__getitem__")
+    # What the data set returns is what the function gets, in a list.
     item = m.rehearse(partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
     _, events = m.rehearse(lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
     _note_gpu(m, loader, events)
@@ -333,6 +335,7 @@ def _note_gpu(m: Interpreter, loader: Loader, events: list[Event]) -> None:
     """Log where what is done for each item surely uses a GPU."""
     for event in events:
         used = isinstance(event, DeviceUsed) and event.purpose in ("move", "factory") and event.certain
+        # What stands under a test may be switched off where there are workers.
         if used and _is_cuda(event) and not event.when.without(m.path):
             m.emit(ItemOnGpu, at=event.location, loader=loader)
             return
@@ -393,7 +396,11 @@ def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> V
     """An item of a tensor, or of a batch whose shape is not known."""
     whole = tensors.as_reduced(m, tensor)
     label = m.text(node, 40) if isinstance(node, ast.Subscript) else ""
-    return one(tensors.part_of(m, whole, m.identity(m.place(node)), m.place(node), label, key))
+    found = tensors.part_of(m, whole, m.identity(m.place(node)), m.place(node), label, key)
+    # `x[0]` may be a number, `x[:n]` is none.
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    sliced = any(isinstance(each, ast.Slice) for each in (index.elts if isinstance(index, ast.Tuple) else [index]))
+    return one(found if sliced else replace(found, root=None))
 
 
 def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
@@ -402,14 +409,26 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
         if isinstance(value, Work):
             return MODELS.methods[Work, "__operate__"](library_call(m, "__operate__", (), {}, node, value))
     result = tensors.combined(m, values, m.place(node), m.text(node, 40))
+    if isinstance(node, (ast.Compare, ast.BinOp, ast.AugAssign)):
+        check_meeting(m, values, "this operation", m.place(node))
     if isinstance(node, ast.Compare):
-        return one(tensors.without_graph(result))
+        return one(tensors.without_graph(_still_constant(values, result)))
     if isinstance(node, (ast.BinOp, ast.AugAssign)):
         result = after_operator(node.op, values[-1], result)
     arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
     if arithmetic:
+        result = _still_constant(values, result)
         result = of_arithmetic(m, result, values, operator_of(node), m.place(node))
     return one(of_extent(result, extent_of_sum(values)) if arithmetic else result)
+
+
+def _still_constant(values: list[Value], result: Value) -> Value:
+    """`torch.arange(n) * 2` is a constant as well."""
+    # Of two constants it is not known which one a message should name.
+    operands = [value for value in values if isinstance(value, Tensor)]
+    if len(operands) != 1 or not isinstance(result, Tensor) or result.device != CPU:
+        return result
+    return replace(result, root=operands[0].root)
 
 
 def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.AST) -> None:

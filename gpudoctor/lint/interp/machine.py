@@ -130,7 +130,7 @@ class Machine:
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
         "hints", "learnt", "log", "made_nodes", "max_statements", "muted", "oldest_write", "open_loops", "parts",
-        "path", "project", "reads", "replicated", "statements", "store", "witness", "world_matters",
+        "path", "project", "reads", "replicated", "statements", "store", "studied", "witness", "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -155,6 +155,8 @@ class Machine:
         self.parts: dict[Value, set[Value]] = {}
         # Attributes that only the copies of a model have, which DataParallel makes for each forward.
         self.replicated: set[tuple[Value, str]] = set()
+        # Classes of models whose `forward` was looked at.
+        self.studied: set[Value] = set()
         self.statements = 0
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0

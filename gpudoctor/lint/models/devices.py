@@ -143,6 +143,7 @@ def moved_to(call: Call) -> tuple[Values | None, bool]:
 def named_dtype(call: Call) -> str:
     """The floating type that `.to(…)` surely changes to, an empty text where there is none."""
     given = [call.keywords.get("dtype"), *call.args[:2]]
+    # A setting may hold any type.
     names = [values.only.name for values in given if values is not None and isinstance(values.only, Library)]
     last = names[0].rpartition(".")[2] if len(names) == 1 and names[0].startswith("torch.") else ""
     return {"half": "float16", "float": "float32", "double": "float64"}.get(last, last)

@@ -32,6 +32,7 @@ def freeze(do: Interpreter, module: Value, frozen: bool) -> None:
 
 def take_apart(do: Interpreter, module: Value) -> None:
     """Parts that are not followed are taken out of a module: a frozen one may learn again by way of them."""
+    # Of a model that learns anyway nothing changes.
     if is_frozen(do, module):
         do.set_fact(core_of(module), "taken apart", one(TRUE))
 
@@ -62,6 +63,7 @@ def _assigned(do: Interpreter, tensor: Value, name: str, values: Values, place: 
 
 def _told(do: Interpreter, module: Value, values: Values, place: Location) -> None:
     only = values.only
+    # `p.requires_grad = "head" in name` depends on the parameter.
     on = only.value if isinstance(only, Const) and isinstance(only.value, bool) else None
     # A value that is not known may leave some of them with a gradient.
     freeze(do, module, on is False)

@@ -12,6 +12,7 @@ from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
 from gpudoctor.lint.models.pending import note_pending
 from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
+from gpudoctor.lint.models.studies import MEETING, check_meeting, kept
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
@@ -42,7 +43,7 @@ METHODS = frozenset(
     masked_fill_ masked_select chunk split unbind cumsum std var abs clamp clamp_ round floor ceil sign any all
     isnan isinf nonzero where t matmul mm bmm dot expand_as view_as equal allclose element_size data_ptr stride
     get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
-    values get update pop copy
+    values get update pop copy tril triu flip sin cos repeat_interleave
     """.split()
 )
 
@@ -434,6 +435,9 @@ def _method(call: Call) -> Values:
     certain = [tensor, *call.sure_values()]
     result = combined(call.do, [tensor, *call.all_values()], call.place, call.label, certain)
     operands: list[Value] = [tensor, *call.all_values()]
+    if call.name in MEETING:
+        check_meeting(call.do, certain, call.name, call.place)
+    result = kept(result, tensor, call.name)
     # In-place: the same object, so later reads see what is known of it.
     if call.name.endswith("_") and not call.name.endswith("__"):
         changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)

@@ -8,6 +8,7 @@ from gpudoctor.lint.models.averages import of_arithmetic
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
 from gpudoctor.lint.models.marks import after_operation
 from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces, takes_mean
+from gpudoctor.lint.models.studies import MEETING, check_meeting, root_of
 from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
@@ -65,11 +66,12 @@ def _factory(call: Call) -> Values:
     if tensors and devices is None:
         device = tensors[0].device
     grad = call.is_true(-1, "requires_grad")
+    root = root_of(call, kind, device) if not tensors else None
     return one(
         made(
             call.do, call.place, call.label, TensorOrigin.FACTORY,
             device=device or Unknown(("device", devices), "one of several devices"), graph=grad, shards=shards,
-            dependence=depends, mean=_is_mean(given),
+            dependence=depends, mean=_is_mean(given), root=root,
         )
     )  # fmt: skip
 
@@ -92,6 +94,8 @@ def _operation(call: Call) -> Values:
     if any(isinstance(value, Tensor) for value in given):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")
         result = combined(call.do, given, call.place, call.label, call.sure_values())
+        if last in MEETING:
+            check_meeting(call.do, call.sure_values(), call.name, call.place)
         result = of_arithmetic(call.do, result, given, last, call.place)
         if last in NOT_DIFFERENTIABLE:
             return one(without_graph(result))

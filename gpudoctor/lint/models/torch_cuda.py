@@ -24,6 +24,7 @@ STARTING = frozenset(
 
 def start(call: Call) -> None:
     """The driver reads `CUDA_VISIBLE_DEVICES` when it is asked for the first time."""
+    # Only the first time: later calls settle nothing.
     if call.do.fact(CUDA, "started") is None:
         call.do.set_fact(CUDA, "started", one(TRUE))
         call.emit(CudaStarted, call=call.name)

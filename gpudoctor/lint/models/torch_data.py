@@ -237,6 +237,7 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         sharded=_is_sharded(call, dataset),
         custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != one(NONE),
         collate=call.arg(6, "collate_fn"),
+        # By position too: twelve arguments are rare, and not unheard of.
         context=call.arg(11, "multiprocessing_context"),
         worker_init=call.arg(10, "worker_init_fn") not in (None, one(NONE)),
         made_up=any(_is_made_up(call, value) for value in dataset or ()),

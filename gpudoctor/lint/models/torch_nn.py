@@ -17,6 +17,7 @@ from gpudoctor.lint.models.recomputing import look_inside, looks_inside
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import origin
+from gpudoctor.lint.models.studies import check_meeting, note_kept, study
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.models.wrapped import note_applied, part_added
 from gpudoctor.lint.models.wrapper_names import MODULE_API
@@ -37,6 +38,7 @@ from gpudoctor.lint.values.event import (
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -106,10 +108,10 @@ def adopt(do: Interpreter, parent: Value, child: Value) -> None:
     # A new head on a frozen model learns.
     if is_frozen(do, parent) and not is_frozen(do, child):
         freeze(do, parent, False)
-    old = do.fact(parent, "children")
+    old = do.fact(parent, "child modules")
     known = old.only.items if old is not None and isinstance(old.only, TupleOf) else ()
     if not any(item.only == child for item in known) and len(known) < 64:
-        do.set_fact(parent, "children", one(TupleOf((*known, one(child)))))
+        do.set_fact(parent, "child modules", one(TupleOf((*known, one(child)))))
 
 
 def _take_in(do: Interpreter, parent: Value, value: Value) -> None:
@@ -131,7 +133,7 @@ def _may_be_module(value: Unknown) -> bool:
 
 def children_of(do: Interpreter, module: Value) -> list[Value]:
     """The modules that a module was seen to take in."""
-    found = do.fact(module, "children")
+    found = do.fact(module, "child modules")
     return (
         [each for values in found for item in getattr(values, "items", ()) for each in item]
         if found is not None
@@ -191,6 +193,8 @@ def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, pla
     assert isinstance(owner, Module)
     note_written(do, owner, name, values, place)
     for value in values:
+        if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and values.only is not None:
+            note_kept(do, owner, name, value, place)
         if isinstance(value, (Module, Wrapper)):
             # torch raises "cannot assign module before Module.__init__() call" right here.
             _check_initialised(do, owner, name, place)
@@ -374,6 +378,7 @@ def _iterate_parameters(call: Call) -> Values:
 def _inner_modules(call: Call) -> Values:
     assert call.receiver is not None
     take_apart(call.do, call.receiver)
+    call.do.set_fact(core_of(call.receiver), "looked into", one(TRUE))
     return one(
         Unknown((call.name, call.receiver), "parts of a module", call.label, escaped_from="torch.nn.Module.modules")
     )
@@ -429,11 +434,17 @@ def _register(call: Call) -> Values:
             if isinstance(value, (Module, Wrapper)):
                 part_added(call.do, call.receiver, value, name, _has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
-        call.do.set_fact(call.receiver, name, given)
+        # A buffer goes where the module goes.
+        call.do.set_fact(call.receiver, name, given.mapped(_as_buffer))
     fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
         call.do.set_fact(call.receiver, fact, one(TRUE))
     return one(NONE)
+
+
+def _as_buffer(value: Value) -> Value:
+    # Where it is made says nothing about where it will be.
+    return replace(value, device=None, root=None) if isinstance(value, Tensor) else value
 
 
 @MODELS.method(Module, "save_pretrained", "push_to_hub")
@@ -507,6 +518,8 @@ def forward(call: Call, module: Value | None) -> Values:
             return call.do.call(own, call.args, call.keywords, call.node)
         if not tensors:
             return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+        if core.made_by.lower().endswith("loss"):
+            check_meeting(call.do, call.sure_values(), call.label, call.place)
         result = combined(call.do, [*tensors], call.place, call.label, call.sure_values())
         how = call.do.fact(core, "reduction")
         return one(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
@@ -519,6 +532,9 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):
         _check_inputs(call, module, core, device)
+        if isinstance(core, Module) and core.cls is None and core.made_by.startswith("torch.nn."):
+            weights = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device)
+            check_meeting(call.do, [*call.sure_values(), weights], core.label, call.place, core)
     look_inside(call, module, core)
     identity = call.identity()
     depends, shards = Dependence.NONE, frozenset[Value]()
@@ -547,6 +563,10 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
     )  # fmt: skip
+    study(call, module, core, device)
+    # What a `Sequential` does is known without its code.
+    for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
+        study(replace(call, args=(one(output),), keywords={}), part, core_of(part), device)
     forget_what_forward_sets(call.do, core)
     parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
     return one(gathered(call, core, output) if parallel else output)
@@ -576,20 +596,6 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
                 return
         standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
-
-
-@MODELS.callable(
-    "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.remove_weight_norm",
-    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
-)  # fmt: skip
-def _normalised(call: Call) -> Values:
-    """The same layer; a spectral norm keeps its vectors as buffers."""
-    for value in call.args[0] if call.args else ():
-        if "spectral" in call.name:
-            call.do.set_fact(value, "own buffers", one(TRUE))
-        # The weight is computed from new parameters from here on.
-        part_added(call.do, value, value, "weight", True, call.place)
-    return call.args[0] if call.args else one(NONE)
 
 
 @MODELS.method(Parameters)

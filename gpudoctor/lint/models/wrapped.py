@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.freezing import is_frozen
-from gpudoctor.lint.values.base import TRUE, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
 from gpudoctor.lint.values.event import PartAdded, WeightsDrawn
 from gpudoctor.lint.values.function import Library
 from gpudoctor.lint.values.module import Module, core_of
@@ -34,6 +34,7 @@ def any_wrapped(do: Interpreter) -> bool:
 
 def is_trainable(do: Interpreter, module: Value) -> bool | None:
     """Whether a wrapper finds a parameter that takes a gradient; None where that is not known."""
+    # A wrapper around a wrapper asks the same parameters.
     core = core_of(module)
     if is_frozen(do, core):
         return False if do.fact(core, "taken apart") is None else None
@@ -55,6 +56,7 @@ def part_added(
     # While its own constructor runs, nobody has wrapped it.
     if isinstance(core, Module) and (core.cls is None or do.fact(core, "finished") is not None):
         # A norm of the weight takes the place of the weight.
+        # `self.extra = None` keeps a place; only a layer that goes leaves parameters behind.
         before = do.fact(core, name)
         replaced = name == "weight" or (before is not None and before.any(lambda value: isinstance(value, Module)))
         do.emit(PartAdded, at=place, parent=core, part=part, name=name, replaced=replaced, parameters=parameters)
@@ -63,6 +65,7 @@ def part_added(
 @MODELS.callable("torch.nn.init.*")
 def _draw(call: Call) -> Values:
     """`nn.init.normal_(p)`: the same tensor with other numbers."""
+    # Constants are the same on all ranks, whoever writes them.
     last = call.name.rpartition(".")[2]
     for value in call.args[0] if call.args and last in RANDOM and any_wrapped(call.do) else ():
         owner = _owner(value)
@@ -86,8 +89,23 @@ def note_applied(call: Call, module: Value) -> None:
     function = call.arg(0, "fn")
     if function is None or not any_wrapped(call.do):
         return
+    # Tests of its kind are open then, and both sides are followed.
     part = one(Module(("some part", call.identity()), call.place, "part", made_by="a part of a module"))
     _, events = call.do.rehearse(lambda: call.do.call(function, (part,), {}, call.node))
     drawn = next((event for event in events if isinstance(event, WeightsDrawn)), None)
     if drawn is not None:
         call.emit(WeightsDrawn, module=module, call=drawn.call)
+
+
+@MODELS.callable(
+    "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.remove_weight_norm",
+    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+)  # fmt: skip
+def _normalised(call: Call) -> Values:
+    """The same layer; a spectral norm keeps its vectors as buffers."""
+    for value in call.args[0] if call.args else ():
+        if "spectral" in call.name:
+            call.do.set_fact(value, "own buffers", one(TRUE))
+        # The weight is computed from new parameters from here on.
+        part_added(call.do, value, value, "weight", True, call.place)
+    return call.args[0] if call.args else one(NONE)

@@ -11,6 +11,13 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Value, Values
+from gpudoctor.lint.values.inside import ConstantMixed as ConstantMixed
+from gpudoctor.lint.values.inside import Crossed as Crossed
+from gpudoctor.lint.values.inside import GradientFlag as GradientFlag
+from gpudoctor.lint.values.inside import PartAdded as PartAdded
+from gpudoctor.lint.values.inside import TensorKept as TensorKept
+from gpudoctor.lint.values.inside import UnusedPart as UnusedPart
+from gpudoctor.lint.values.inside import WeightsDrawn as WeightsDrawn
 from gpudoctor.lint.values.steps import Accumulated as Accumulated
 from gpudoctor.lint.values.steps import Backward as Backward
 from gpudoctor.lint.values.steps import ClearGradients as ClearGradients
@@ -237,36 +244,6 @@ class ReplicaRead(Event):
 
     module: Value
     name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientFlag(Event):
-    """The parameters of `module`, or those of them that a test picks, take a gradient from here on, or none. `on` is
-    None where that is not known."""
-
-    module: Value
-    on: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartAdded(Event):
-    """After some model was wrapped, a finished module takes in another `part`, or new parameters of its own (then
-    `part` is the module itself). `replaced` where something stood under that name before."""
-
-    parent: Value
-    part: Value
-    name: str = ""
-    replaced: bool = False
-    parameters: bool | None = None
-    """The part has parameters; None where that is not known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightsDrawn(Event):
-    """After some model was wrapped, weights of `module` are drawn anew: `call` is what draws them."""
-
-    module: Value
-    call: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

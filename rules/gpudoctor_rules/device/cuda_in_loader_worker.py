@@ -119,6 +119,7 @@ class CudaInLoaderWorker(Rule):
 
 def _forks(loader: Loader) -> bool:
     """It surely has workers, started as they are by default."""
+    # How many an option asks for, perhaps none, is not known.
     workers = loader.num_workers.only if loader.num_workers is not None else None
     several = isinstance(workers, Const) and isinstance(workers.value, int) and workers.value > 0
     return several and (loader.context is None or loader.context.only == NONE) and not loader.managed
@@ -126,6 +127,7 @@ def _forks(loader: Loader) -> bool:
 
 def _used_before(program: Program, event: Event) -> bool:
     """The training process has something on the GPU already: only then the fork is one too many."""
+    # Without CUDA in the parent each worker would open it for itself, which is slow, and works.
     return any(
         used.order < event.order
         and isinstance(used.device, Device)

@@ -47,7 +47,7 @@ open-mmlab/mmdetection3d#1020, NVIDIA/DALI#2014.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
@@ -73,6 +73,7 @@ class VisibleDevicesSetTooLate(Rule):
         for write in program.events(EnvironmentWrite):
             if write.name != NAME or write.location in told or _for_others(program, write):
                 continue
+            # A variable that nobody reads any more does no harm.
             start = _started(program, write)
             if start is None or not any(_uses(used) for used in program.events(DeviceUsed) if used.order > write.order):
                 continue
@@ -96,19 +97,29 @@ def _started(program: Program, write: EnvironmentWrite) -> Event | None:
         for event in asked
         if event.order < write.order
         and write.when.implies(event.when)
-        and program.by_one_process(event) == program.by_one_process(write)
+        and _process_of(program, event) == _process_of(program, write)
     ]
     return min(before, key=lambda event: event.order, default=None)
 
 
+def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:
+    """The call by which the process was started that does this; nothing for the one that starts the others."""
+    started = {spawn.location for spawn in program.events(Spawn)}
+    # Processes that are started one by one in a loop are each one of its own.
+    at = next((index for index, place in enumerate(event.way.calls) if place in started), None)
+    return () if at is None else event.way.frames[: at + 2]
+
+
 def _uses(event: DeviceUsed) -> bool:
     """Something is put on a GPU, or one is made the current one. To name a device asks nobody."""
+    # `device_ids` and `map_location` only name a device.
     gpu = isinstance(event.device, Device) and event.device.type == "cuda"
     return gpu and event.certain and event.purpose in ("move", "set_device", "factory")
 
 
 def _for_others(program: Program, write: EnvironmentWrite) -> bool:
     """Processes that are started later read it anew."""
+    # A process that starts anew reads its own copy of the variable.
     later = any(spawn.order > write.order for spawn in program.events(Spawn))
     return later or any(
         escape.order > write.order and escape.into.startswith(("subprocess", "os.system", "os.exec", "multiprocessing"))

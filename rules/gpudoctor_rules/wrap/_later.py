@@ -21,6 +21,7 @@ def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
         for wrap in program.events(Wrap)
         if wrap.kind is WrapperKind.DDP and isinstance(wrap.wrapper, Wrapper) and wrap.order < event.order
     ]
+    # On a path where there is no wrapper, nothing is late.
     around = (wrap for wrap in reversed(wraps) if not wrap.when.excludes(event.when))
     return next((wrap for wrap in around if core in program.within(wrap.inner)), None)
 
@@ -28,6 +29,7 @@ def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
 def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
     """The first call of the wrapper after an event through which gradients flow; None where it is wrapped anew first,
     or never trained again."""
+    # Evaluation may call the wrapper as well; what counts is a call that is differentiated.
     used = {identity for backward in program.events(Backward) for identity in backward.forwards}
     core = core_of(wrap.inner)
     for call in program.events(Forward, Wrap):

@@ -113,6 +113,7 @@ class BatchnormNotSynced(Rule):
         for wrap in program.events(Wrap):
             if wrap.kind is not WrapperKind.DDP or not isinstance(wrap.wrapper, Wrapper) or wrap.location in told:
                 continue
+            # Without a known layer there is nothing to convert, however small the batch.
             layer = _norm_in(program, wrap.inner)
             call = trained_after(program, wrap, wrap) if layer is not None else None
             size = _batch_of(call) if call is not None and call.training else None
@@ -130,6 +131,7 @@ class BatchnormNotSynced(Rule):
 
 def _norm_in(program: Program, model: Value) -> Module | None:
     """A layer that normalises over the batch, or a ready model that has such layers."""
+    # The first one in the file: the set has no order of its own.
     parts = sorted((each for each in program.within(model) if isinstance(each, Module)), key=lambda each: each.place)
     return next((each for each in parts if each.made_by.startswith(("torch.nn.BatchNorm", *READY))), None)
 
@@ -146,6 +148,7 @@ def _is_handled(program: Program, model: Value) -> bool:
     """The layers are converted, or some part of the model is kept in evaluation mode."""
     held = program.within(model)
     core = core_of(model)
+    # Parts may be converted one by one, and a whole may be that holds the model.
     synced = any(
         core_of(sync.module) in held or core in program.within(sync.module) for sync in program.events(SyncNorm)
     )

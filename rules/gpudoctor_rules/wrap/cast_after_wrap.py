@@ -118,6 +118,7 @@ class CastAfterWrap(Rule):
 
 def _change(program: Program, move: Move, wrap: Wrap) -> str:
     """What happens to the parameters, an empty text where nothing surely does."""
+    # A cast to the type that it has leaves every parameter as it was.
     before = _type_of(program, move)
     if move.to_dtype and before and move.to_dtype != before:
         return f"is cast to {move.to_dtype}"
@@ -128,6 +129,7 @@ def _change(program: Program, move: Move, wrap: Wrap) -> str:
 def _type_of(program: Program, move: Move) -> str:
     """The type of a model's numbers at this moment, an empty text where that is not known."""
     core = core_of(move.subject)
+    # `.half()` of the whole casts its parts.
     casts = [
         each
         for each in program.events(Move)

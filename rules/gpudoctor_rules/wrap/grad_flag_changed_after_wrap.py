@@ -107,6 +107,7 @@ class GradFlagChangedAfterWrap(Rule):
             wrap = ddp_around(program, flag.module, flag) if flag.on is not None else None
             if wrap is None or flag.location in told:
                 continue
+            # Freezing for an evaluation or at the end of a program does no harm.
             call = trained_after(program, wrap, flag)
             harm = _harm(program, flag, wrap, call) if call is not None else ""
             if not harm:
@@ -127,8 +128,10 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
     if _set_back(program, flag, call) or _joined_later(program, flag, wrap):
         return ""
     was_frozen = _frozen(program, flag, wrap.order)
+    # Their buckets were never made; nothing fails, which is worse.
     if flag.on:
         return "their gradients are averaged by nobody, and the ranks drift apart." if was_frozen else ""
+    # A search finds them in each step, and a static graph was recorded in the first one.
     looks = wrap.find_unused is not None and wrap.find_unused.only not in (FALSE, NONE)
     if was_frozen or looks or wrap.static is not None or wrap.opaque or not _only_a_part(program, flag, wrap):
         return ""

@@ -79,6 +79,7 @@ class NothingToTrain(Rule):
         for wrap in program.events(Wrap):
             if not _fails(wrap) or wrap.location in told:
                 continue
+            # A loss has no parameters at all: then nobody had to freeze it.
             frozen = _frozen_at(program, wrap)
             if _handed_on(program, wrap, since=frozen):
                 continue
@@ -108,6 +109,7 @@ def _frozen_at(program: Program, wrap: Wrap) -> GradientFlag | None:
 
 def _handed_on(program: Program, wrap: Wrap, since: GradientFlag | None) -> bool:
     """Code that was not read has had the module since then, and may have let it learn again."""
+    # What had the module before it was frozen cannot undo that.
     begin = since.order if since is not None else 0
     held = program.within(wrap.inner) | {wrap.inner}
     return any(

@@ -94,6 +94,7 @@ class OptimizerOfOtherParameters(Rule):
             return
         told: set[Value] = set()
         for step in program.events(OptimizerStep):
+            # What never steps is left over, and harms nobody.
             held = step.optimizer
             if not isinstance(held, Optimizer) or held in told or held.managed or not held.complete or not held.modules:
                 continue
@@ -136,6 +137,7 @@ def _names(held: Optimizer) -> str:
 def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) -> Wrap | None:
     """Where the parameters are replaced between the making of the optimizer and its step."""
     for wrap in program.events(Wrap):
+        # With it, FSDP shows the parameters that it was given.
         keeps = wrap.keeps_parameters is not None and wrap.keeps_parameters.only not in (FALSE, NONE)
         if wrap.kind is not WrapperKind.FSDP or keeps or wrap.opaque or not made.order < wrap.order < step.order:
             continue
@@ -148,6 +150,7 @@ def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) 
 def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     """A model that is trained and is in no optimizer, where all that is trained is known and none of it is held."""
     grads: list[Backward | TakeGradient] = [*program.events(Backward), *program.events(TakeGradient)]
+    # In a graph that is not known the parameters may be after all.
     if not all(each.complete for each in grads) or held.modules & program.escaped:
         return None
     calls = [program.forwards[identity] for each in grads for identity in each.forwards if identity in program.forwards]
@@ -158,6 +161,7 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     known = all(isinstance(each, Optimizer) and each.complete for each in optimizers)
     stepped_elsewhere = any(not isinstance(step.optimizer, Optimizer) for step in program.events(OptimizerStep))
     for core in trained if known and not stepped_elsewhere else ():
+        # Meta-learning trains a copy by an optimizer of its own, and writes the gradients of the other by hand.
         free = not any(isinstance(each, Optimizer) and _related(program, each, core) for each in optimizers)
         if free and isinstance(core, Module) and core.made_by != "unknown":
             return core

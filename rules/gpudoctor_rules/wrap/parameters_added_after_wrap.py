@@ -99,6 +99,7 @@ class ParametersAddedAfterWrap(Rule):
             # A part that has a wrapper of its own is averaged by that one.
             if added.location in told or not added.parameters or isinstance(added.part, Wrapper):
                 continue
+            # `program.within` knows later parts too, so that a part of a new part counts.
             wrap = ddp_around(program, added.parent, added)
             if wrap is None or _is_frozen(program, added):
                 continue
@@ -120,6 +121,7 @@ def _what(added: PartAdded) -> str:
 
 
 def _harm(added: PartAdded, wrap: Wrap) -> str:
+    # A wrapper that searches for unused parameters gets over the old ones.
     waits = wrap.find_unused is None or wrap.find_unused.only in (FALSE, NONE)
     if added.replaced and waits:
         return "it waits for the gradients of the old one, and the second step ends with a `RuntimeError`."

@@ -102,6 +102,7 @@ class TwoForwardsWithBuffers(Rule):
             for call in program.calls_in_graph(backward):
                 if not _copies_buffers(program, call):
                     continue
+                # In the order of the log, so that the second call is the one that overwrites.
                 before = first.setdefault(call.module, call)
                 if before is call or not _both_happen(before, call, backward) or call.location in told:
                     continue
@@ -133,6 +134,7 @@ def _copies_buffers(program: Program, call: Forward) -> bool:
 
 def _both_happen(one: Forward, other: Forward, backward: Backward) -> bool:
     """Both calls surely lie in one graph: a loss may also be of either, or of the one of an earlier round."""
+    # `if step % 4 == 0: loss += penalty(model)`: a loss may be of either call.
     sure = backward.when.implies(one.when) and backward.when.implies(other.when)
     same = [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
     return sure and same

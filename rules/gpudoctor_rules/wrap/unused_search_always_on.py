@@ -74,7 +74,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.values.base import TRUE, name_of
-from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
@@ -98,9 +98,11 @@ class UnusedSearchAlwaysOn(Rule):
         if len({core_of(wrap.inner) for wrap in wraps}) > 1:
             return
         for wrap in wraps:
+            # What an option decides is the business of whoever starts the program.
             always = wrap.find_unused is not None and wrap.find_unused.only == TRUE and wrap.static is None
             if not always or wrap.location in told or _is_needed(program, wrap):
                 continue
+            # In a program that was not understood, nothing may be said about what is not needed.
             if trained_after(program, wrap, wrap) is None:
                 continue
             told.add(wrap.location)
@@ -119,4 +121,5 @@ def _is_needed(program: Program, wrap: Wrap) -> bool:
     added = any(part.order > wrap.order and part.parent in held for part in program.events(PartAdded))
     # A step that calls a part of the model alone uses nothing of the rest.
     apart = any(call.graph and core_of(call.module) in held - {core_of(wrap.inner)} for call in program.events(Forward))
-    return flags or added or apart
+    unused = any(part.module in held for part in program.events(UnusedPart))
+    return flags or added or apart or unused

@@ -119,9 +119,11 @@ def _changed(event: Event) -> Value:
 def _differs(program: Program, event: Event) -> str:
     """Why ranks have other weights after it, an empty text where they surely or perhaps have not."""
     loads = isinstance(event, LoadState)
+    # A guard may have its counterpart: `if rank == 0: load(a) else: load(b)`.
     if event.rank_guards:
         alone = not program.on_both_sides(event) and not _elsewhere_too(program, event)
         return f"{'loads its weights' if loads else 'draws new ones'} on {who(event)}" if alone else ""
+    # What all ranks load is the same file, as far as anybody can tell.
     if loads or not program.by_every_rank(event) or program.managed_by:
         return ""
     return "every rank draws other numbers for its weights" if _seeded_apart(program, event) else ""
@@ -144,5 +146,6 @@ def _seeded_apart(program: Program, event: Event) -> bool:
     if not seeds:
         # Code that was not read may have chosen one.
         return not program.escaped and not program.lost
+    # Only the last seed counts: what was drawn before it is forgotten.
     last = seeds[-1].seed
     return last is not None and last.all(lambda value: bool(value.depends & Dependence.RANK))

@@ -116,12 +116,14 @@ def _earlier_rounds(program: Program, wrap: Wrap) -> Iterator[Loop]:
     """The training loops of which an earlier round wrapped the same model here."""
     earlier = [other for other in program.events(Wrap) if other.order < wrap.order]
     for loop in wrap.loops:
+        # The first round wraps a bare model, as it should.
         again = loop.pass_ > 0 and loop.repeats and any(_again(loop, wrap, other) for other in earlier)
         if again and _trains_right_inside(program, loop):
             yield loop
 
 
 def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
+    # Another model in each round is what folds and ensembles do.
     same = other.location == wrap.location and core_of(other.inner) == core_of(wrap.inner)
     return same and any(each.identity == loop.identity and each.pass_ < loop.pass_ for each in other.loops)
 

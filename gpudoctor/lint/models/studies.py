@@ -1,0 +1,191 @@
+"""What happens inside a model. Its `forward` is rehearsed once: for layers that it leaves out, constants that it makes
+or keeps on the CPU, and activations that meet layers on another GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.freezing import is_frozen
+from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.event import ConstantMixed, Crossed, Escape, Lost, TensorKept, UnusedPart
+from gpudoctor.lint.values.function import Class
+from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.models.api import Call, Interpreter
+    from gpudoctor.lint.values.base import Value, Values
+    from gpudoctor.lint.values.event import Event
+
+MEETING = frozenset(
+    """
+    add sub mul div matmul mm bmm addmm dot maximum minimum where masked_fill gather scatter index_select cat stack
+    concat einsum cdist add_ sub_ mul_ div_ mse_loss l1_loss smooth_l1_loss cross_entropy nll_loss binary_cross_entropy
+    binary_cross_entropy_with_logits kl_div linear conv1d conv2d conv3d cosine_similarity embedding
+    """.split()
+)
+"""Operations of which all tensors must lie on one device. Others take lengths or shapes from the CPU."""
+KEEPING = frozenset(
+    """
+    unsqueeze view reshape expand repeat float long half double int bool transpose permute t flatten contiguous clone
+    detach log exp abs neg sqrt pow add sub mul div repeat_interleave flip sin cos tril triu
+    """.split()
+)
+"""Methods that leave a tensor on its device, and with a dimension at least."""
+MOST_STATEMENTS = 8_000
+"""A program that took more than this before a model is called is not looked at from inside."""
+_ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
+_SIZED = frozenset({"zeros", "ones", "empty", "randn", "rand", "full"})
+
+
+def root_of(call: Call, kind: str, place: object) -> Hashable | None:
+    """The identity of a tensor that surely is made on the CPU and holds more than a number; None otherwise."""
+    if "device" in call.keywords or call.open_ended or place != CPU:
+        return None
+    if kind in _ROOMY:
+        return call.identity()
+    # `torch.zeros(size)` may be a number: `size` may be an empty tuple.
+    first = call.args[0].only if call.args else None
+    items = call.do.known_items(first) if first is not None else None
+    # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
+    sized = kind in _SIZED and (bool(items) or (len(call.args) > 1 and kind != "full"))
+    listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
+    return call.identity() if sized or listed else None
+
+
+def kept(value: Value, source: Value, name: str) -> Value:
+    """The result of a method on a tensor, which is the same constant still where only its shape or numbers change."""
+    if name in KEEPING and isinstance(source, Tensor) and isinstance(value, Tensor) and source.root is not None:
+        return replace(value, root=source.root) if value.device == CPU else value
+    return value
+
+
+def check_meeting(do: Interpreter, values: list[Value], by: str, place: Location, module: Value | None = None) -> None:
+    """Log what cannot be computed: a constant on the CPU meets a tensor on a GPU, or tensors of two GPUs meet."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    # `meta` and the like count as an accelerator nowhere.
+    there = [each for each in tensors if isinstance(each.device, Device) and each.device.is_accelerator]
+    constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)
+    if constant is not None and there:
+        do.emit(ConstantMixed, at=place, by=by, constant=constant, other=there[0], module=module)
+    first = next((each for each in there if _number(each.device) is not None), None)
+    for each in there:
+        if first is not None and _number(each.device) not in (None, _number(first.device)):
+            do.emit(Crossed, at=place, by=by, tensor=first, other=each, module=module)
+            return
+
+
+def _number(device: Value | None) -> int | None:
+    # The index of a rank is another GPU on each rank, and the same one within it.
+    return device.literal_index if isinstance(device, Device) and device.type == "cuda" else None
+
+
+def note_kept(do: Interpreter, owner: Module, name: str, value: Tensor, place: Location) -> None:
+    """A constructor keeps a tensor as a plain attribute, which no move of the module takes along."""
+    if value.root is None or value.device != CPU or do.fact(owner, "finished") is not None:
+        return
+    own = any(do.find_method(owner, method) is not None for method in ("_apply", "to", "cuda"))
+    do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
+
+
+def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
+    """Rehearse the forward of a class of the project, once for each class, and log what is wrong in it."""
+    do = call.do
+    cls = core.cls if isinstance(core, Module) else None
+    if not isinstance(core, Module) or not isinstance(cls, Class) or cls in do.studied:
+        return
+    own = do.find_method(core, "forward")
+    if own is None or do.statements > MOST_STATEMENTS:
+        return
+    # A class has one `forward`: its hundred objects would tell the same.
+    do.studied.add(cls)
+    there = device if isinstance(device, Device) and isinstance(module, Wrapper) else None
+    arguments = [_moved(values, there) for values in call.args]
+    named = {name: _moved(values, there) for name, values in call.keywords.items()}
+    # What is read tells what is used, whatever way it is written.
+    begin = len(do.reads)
+    inside: set[Value] = set()
+
+    def act() -> Values:
+        returned = do.call(own, tuple(arguments), named, call.node)
+        inside.update(do.studied)
+        return returned
+
+    _, events = do.rehearse(act)
+    # A rehearsal forgets what was looked at in it; of this one the events are kept.
+    do.studied.update(inside)
+    reads = set(do.reads[begin:])
+    for event in events:
+        _tell_again(do, event)
+    if cls.complete and not call.open_ended:
+        _note_unused(do, core, reads, events)
+
+
+def _moved(values: Values, device: Device | None) -> Values:
+    """What a wrapper hands to the model: its inputs on the device of the model."""
+    if device is None:
+        return values
+    return values.mapped(lambda value: replace(value, device=device) if isinstance(value, Tensor) else value)
+
+
+def _tell_again(do: Interpreter, event: Event) -> None:
+    """Log what was found in a rehearsal, where no test leads to it."""
+    if event.when.without(do.path):
+        return
+    if isinstance(event, ConstantMixed):
+        do.emit(
+            ConstantMixed, at=event.location, by=event.by, constant=event.constant, other=event.other,
+            module=event.module,
+        )  # fmt: skip
+    elif isinstance(event, Crossed):
+        do.emit(
+            Crossed, at=event.location, by=event.by, tensor=event.tensor, other=event.other, module=event.module
+        )  # fmt: skip
+    elif isinstance(event, UnusedPart):
+        do.emit(UnusedPart, at=event.location, module=event.module, part=event.part, name=event.name)
+
+
+def _note_unused(do: Interpreter, core: Module, reads: set[Hashable], events: list[Event]) -> None:
+    """Log the layers that the forward never looks at."""
+    if any(isinstance(event, Lost) or (isinstance(event, Escape) and event.values) for event in events):
+        return
+    names = [name for name in do.names_of(core) if " " not in name]
+    # `self.stem = nn.Sequential(self.first, …)`: a part of what is used is used.
+    used = {part for name in names if (core, name) in reads for part in _modules(do, do.fact(core, name))}
+    for name in names:
+        part = _only_module(do.fact(core, name))
+        if part is None or (core, name) in reads or part in used or _may_be_used(do, core, part):
+            continue
+        do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
+
+
+def _only_module(values: Values | None) -> Module | None:
+    only = core_of(values.only) if values is not None and values.only is not None else None
+    return only if isinstance(only, Module) else None
+
+
+def _may_be_used(do: Interpreter, core: Module, part: Module) -> bool:
+    """It has nothing to train, or there is another way to it than by its name."""
+    # A layer of two modules may be used by the other one.
+    owners = sum(part in parts for parts in do.parts.values())
+    apart = do.fact(part, "weight") is not None or do.fact(part, "looked into") is not None
+    inside = do.fact(core, "looked into") is not None
+    return owners != 1 or apart or inside or is_frozen(do, part)
+
+
+def _modules(do: Interpreter, values: Values | None) -> set[Value]:
+    """The modules that a value is or holds, with their parts."""
+    found: set[Value] = set()
+    todo: list[Value] = [core_of(value) for value in values or ()]
+    while todo:
+        each = todo.pop()
+        if each in found:
+            continue
+        found.add(each)
+        todo += do.parts.get(each, ())
+        todo += [value for item in do.known_items(each) or () for value in item]
+    return found

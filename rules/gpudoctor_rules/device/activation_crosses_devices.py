@@ -1,0 +1,104 @@
+"""A tensor on one GPU is given to a layer on another one.
+
+## What goes wrong
+
+A model that is spread over several GPUs has to move what one layer returns to the GPU of the next: nobody else does.
+Otherwise the step ends with `RuntimeError: Expected all tensors to be on the same device, but found at least two
+devices, cuda:0 and cuda:1!`
+
+## Bad
+
+    import torch
+    from torch import nn
+
+
+    class Halves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(8, 8).to("cuda:0")
+            self.second = nn.Linear(8, 1).to("cuda:1")
+
+        def forward(self, x):
+            return self.second(self.first(x.to("cuda:0")))
+
+
+    Halves()(torch.randn(16, 8))
+
+## Good
+
+    import torch
+    from torch import nn
+
+
+    class Halves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(8, 8).to("cuda:0")
+            self.second = nn.Linear(8, 1).to("cuda:1")
+
+        def forward(self, x):
+            x = self.first(x.to("cuda:0"))
+            return self.second(x.to("cuda:1"))
+
+
+    Halves()(torch.randn(16, 8))
+
+## Fix
+
+Move the activation between the layers: `x = x.to("cuda:1")`. None by itself: there may be several places to do it.
+
+## Silent when
+
+Either GPU is not written as a number; the tensor is moved; a wrapper or a framework moves inputs; the layers are moved
+once more by what was not read.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/intermediate/model_parallel_tutorial.html, pytorch/pytorch#1500.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import Value, name_of
+from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.event import Crossed
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class ActivationCrossesDevices(Rule):
+    """A tensor on one GPU is given to a layer on another one."""
+
+    code = "GPU215"
+    name = "activation-crosses-devices"
+    severity = Severity.ERROR
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # What comes of it meets the next layer in the same line.
+        told: set[tuple[str, int]] = set()
+        for event in program.events(Crossed):
+            line = (event.location.path, event.location.line)
+            if program.managed_by or line in told:
+                continue
+            told.add(line)
+            # Which of the two should move, only the author knows: the layer stays where it is.
+            here, there = _gpu(event.tensor), _gpu(event.other)
+            other = f"the weights of {name_of(event.module)}" if event.module is not None else name_of(event.other)
+            yield self.found(
+                event.location,
+                f"{name_of(event.tensor, 'a tensor')} is on {here} and meets {other} on {there}: the step ends with an "
+                "error.",
+                remedy=f'Move it between the two: `x = x.to("{there}")`.',
+            )
+
+
+def _gpu(value: Value) -> str:
+    device = value.device if isinstance(value, Tensor) else None
+    return f"cuda:{device.literal_index}" if isinstance(device, Device) else "another GPU"

@@ -1,0 +1,111 @@
+"""A tensor is made on the CPU in the middle of what is computed on the GPU.
+
+## What goes wrong
+
+`torch.zeros(…)`, `torch.arange(…)` and their kind make CPU tensors unless they are told otherwise. The first operation
+with a tensor on the GPU ends with `RuntimeError: Expected all tensors to be on the same device, but found at least two
+devices, cuda:0 and cpu!`
+
+## Bad
+
+    import torch
+    from torch import nn
+
+
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(512, 8)
+
+        def forward(self, x):
+            return x + self.table(torch.arange(x.size(1)))
+
+
+    model = nn.DataParallel(Positions().cuda())
+    model(torch.randn(16, 10, 8).cuda())
+
+## Good
+
+    import torch
+    from torch import nn
+
+
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(512, 8)
+
+        def forward(self, x):
+            return x + self.table(torch.arange(x.size(1), device=x.device))
+
+
+    model = nn.DataParallel(Positions().cuda())
+    model(torch.randn(16, 10, 8).cuda())
+
+## Fix
+
+`device=x.device`, with the tensor that it meets; or `x.new_zeros(…)`, `torch.zeros_like(x)`. Not `.cuda()`, which under
+`DataParallel` is the wrong GPU for all copies but one. Unsafe: a program that ran on the CPU alone changes too.
+
+## Silent when
+
+The tensor is a number, which may lie on the CPU, or not surely more than that; it is moved before it is used; it only
+picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
+
+## Sources
+
+pytorch/pytorch#1500, pytorch/pytorch#2641, Lightning-AI/pytorch-lightning#3674, VinAIResearch/Blur2Blur#7,
+zhiheLu/CWT-for-FSS#12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import ConstantMixed, Discard, Move, TensorKept
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class TensorMadeOnCpu(Rule):
+    """A tensor is made on the CPU in the middle of what is computed on the GPU."""
+
+    code = "GPU213"
+    name = "tensor-made-on-cpu"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # What a module keeps should be a buffer: GPU211 says so. A move that was dropped is the cause: GPU203.
+        kept = {each.tensor.root for each in program.events(TensorKept) if isinstance(each.tensor, Tensor)}
+        dropped = {each.location for each in program.events(Discard)}
+        kept |= {each.subject.root for each in program.events(Move) if _is_in(each, dropped)}  # type: ignore[attr-defined]
+        told: set[Location] = set()
+        for event in program.events(ConstantMixed):
+            tensor = event.constant
+            if not isinstance(tensor, Tensor) or tensor.root in kept or event.location in told:
+                continue
+            told.add(event.location)
+            # A layer is best named by its weights: they are what lies on the GPU.
+            met = f"the weights of {name_of(event.module)}" if event.module is not None else _met(event)
+            yield self.found(
+                event.location,
+                f"`{tensor.label}` is made on the CPU and meets {met} on the GPU: this ends in an error.",
+                remedy="Make it where the other one is: `device=x.device`.",
+                because=[("it comes from here", tensor.place if tensor.place != event.location else None)],
+            )
+
+
+def _is_in(move: Move, dropped: set[Location]) -> bool:
+    return isinstance(move.subject, Tensor) and move.location in dropped
+
+
+def _met(event: ConstantMixed) -> str:
+    label = getattr(event.other, "label", "")
+    return f"`{label}`" if label else "a tensor"

@@ -1,0 +1,101 @@
+"""A module keeps a tensor as a plain attribute, and uses it on the GPU.
+
+## What goes wrong
+
+`model.cuda()`, `.to(device)` and the wrappers take parameters and registered buffers along, and nothing else. A tensor
+that `__init__` makes and keeps as an attribute stays on the CPU, or on the first GPU: `RuntimeError: Expected all
+tensors to be on the same device, but found at least two devices, cuda:0 and cpu!` It is no part of checkpoints either.
+
+## Bad
+
+    import torch
+    from torch import nn
+
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 3)
+            self.weights = torch.tensor([0.2, 0.3, 0.5])
+
+        def forward(self, x):
+            return self.layer(x) * self.weights
+
+
+    model = nn.DataParallel(Scaled().cuda())
+    model(torch.randn(16, 8).cuda())
+
+## Good
+
+    import torch
+    from torch import nn
+
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 3)
+            self.register_buffer("weights", torch.tensor([0.2, 0.3, 0.5]))
+
+        def forward(self, x):
+            return self.layer(x) * self.weights
+
+
+    model = nn.DataParallel(Scaled().cuda())
+    model(torch.randn(16, 8).cuda())
+
+## Fix
+
+`self.register_buffer("weights", tensor)`, with `persistent=False` where old checkpoints must still load. Unsafe: the
+buffer then has a key in state dicts.
+
+## Silent when
+
+The attribute is moved where it is used; it is a number, which may lie on the CPU, or not surely more than that; it only
+picks items (`x[index]`); where it was made, or where the model is, is not known.
+
+## Sources
+
+XunhaoLai/native-sparse-attention-triton#15, Lightning-AI/pytorch-lightning#1978, pytorch/pytorch#1500,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.event import ConstantMixed, TensorKept
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class TensorNotABuffer(Rule):
+    """A module keeps a tensor as a plain attribute, and uses it on the GPU."""
+
+    code = "GPU211"
+    name = "tensor-not-a-buffer"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # What is computed from a constant, as `self.table[:n]`, is known by what it began as.
+        kept = {each.tensor.root: each for each in program.events(TensorKept) if isinstance(each.tensor, Tensor)}
+        told: set[Location] = set()
+        for event in program.events(ConstantMixed):
+            origin = kept.get(event.constant.root) if isinstance(event.constant, Tensor) else None
+            if origin is None or origin.taken_along or origin.location in told:
+                continue
+            # One mistake, however often the tensor is used.
+            told.add(origin.location)
+            yield self.found(
+                origin.location,
+                f"`{origin.name}` is a plain attribute, so that it stays on the CPU when the module moves, and meets "
+                "tensors on the GPU: this ends in an error.",
+                remedy=f'Register it: `self.register_buffer("{origin.name}", ...)`.',
+                because=[("it meets a tensor on the GPU here", event.location)],
+            )

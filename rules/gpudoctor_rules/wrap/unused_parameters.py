@@ -1,0 +1,156 @@
+"""A layer of a wrapped model is never used by its `forward`.
+
+## What goes wrong
+
+`DistributedDataParallel` waits for the gradient of every parameter that takes one. Those of a layer that no step uses
+get none, and the second step ends with `RuntimeError: Expected to have finished reduction in the prior iteration before
+starting a new one. This error indicates that your module has parameters that were not used in producing loss.`
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.old_head = nn.Linear(8, 2)
+            self.head = nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(Net().cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.head = nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(Net().cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8, device="cuda")).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+## Fix
+
+Drop the layer, or freeze it before the wrap (`model.old_head.requires_grad_(False)`). Where other steps need it, give
+the wrapper `find_unused_parameters=True`. None by itself: which of these is meant only you know.
+
+## Silent when
+
+The wrapper looks for unused parameters, or is given `static_graph`; the layer is frozen; it is used on some path,
+called from elsewhere, in a list or under another name, or shares its weights; `forward` does something that could not
+be followed, or is not a function of the project. Parameters that only some steps leave out are not seen.
+
+## Sources
+
+pytorch/pytorch#43259, open-mmlab/mmdetection#2153, open-mmlab/mmsegmentation#3737.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import FALSE, NONE, Value, name_of
+from gpudoctor.lint.values.event import Forward, GradientFlag, UnusedPart, Wrap
+from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import ddp_around, trained_after
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class UnusedParameters(Rule):
+    """A layer of a wrapped model is never used by its `forward`."""
+
+    code = "GPU112"
+    name = "unused-parameters"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for unused in program.events(UnusedPart):
+            if unused.location in told or program.managed_by or not _has_parameters(program, unused.part):
+                continue
+            # A model without the wrapper trains on: nobody waits for anything.
+            wrap = ddp_around(program, unused.module, unused)
+            if wrap is None or not _waits(wrap) or _has_another_use(program, unused):
+                continue
+            if trained_after(program, wrap, wrap) is None:
+                continue
+            told.add(unused.location)
+            yield self.found(
+                unused.location,
+                f"`{unused.name}` has parameters, and `forward` never uses it: `DistributedDataParallel` waits for "
+                "their gradients, and the second step ends with a `RuntimeError`.",
+                remedy=f"Drop `{unused.name}`, freeze it before the wrap, or give the wrapper "
+                "`find_unused_parameters=True`.",
+                because=[(f"{name_of(wrap.wrapper)} is wrapped here", wrap.location)],
+            )
+
+
+def _waits(wrap: Wrap) -> bool:
+    """The wrapper expects a gradient for every parameter."""
+    # `args.find_unused` may be either.
+    looks = wrap.find_unused is not None and wrap.find_unused.only not in (FALSE, NONE)
+    return not looks and wrap.static is None and not wrap.opaque and wrap.certain
+
+
+def _has_parameters(program: Program, part: Value) -> bool:
+    return any(isinstance(each, Module) and each.parameters is True for each in program.within(part))
+
+
+def _has_another_use(program: Program, unused: UnusedPart) -> bool:
+    """It is called from elsewhere, or told to take no gradient."""
+    held = program.within(unused.part)
+    # A loss may call the layer beside the model; its gradient arrives all the same.
+    called = any(core_of(call.module) in held for call in program.events(Forward))
+    frozen = any(
+        flag.on is not True and (unused.part in program.within(flag.module) or core_of(flag.module) in held)
+        for flag in program.events(GradientFlag)
+    )
+    return called or frozen or unused.part in program.escaped
