@@ -17,6 +17,7 @@ from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, NONE_SET, Exit, one
 from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
+from gpudoctor.lint.models.containers import as_set
 from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.tensors import agreed
 from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
@@ -260,7 +261,8 @@ def _list(m: Interpreter, node: ast.List | ast.Set) -> Values:
             items.extend(known if known is not None else [m.items_of(inner, element)])
         else:
             items.append(m.evaluate(element))
-    return m.new_list(items, node, exact=exact)
+    made = m.new_list(items, node, exact=exact)
+    return as_set(m, made, items) if isinstance(node, ast.Set) else made
 
 
 def _dict(m: Interpreter, node: ast.Dict) -> Values:
@@ -281,6 +283,8 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.Genera
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
         return m.new_dict(entries, node, exact=exact)
     made = m.new_list(found, node, exact=exact)
+    if isinstance(node, ast.SetComp):
+        as_set(m, made, found)
     # `[f for i, f in enumerate(files) if i % world == rank]` shards by hand.
     if any(literal.atom.depends & Dependence.RANK for literal in filters):
         note_rank_decides(m, made)

@@ -13,7 +13,7 @@ from gpudoctor.lint.interp.limits import MAX_UNROLLED
 from gpudoctor.lint.interp.machine import Exit, OpenLoop, one
 from gpudoctor.lint.interp.targets import assign
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import Enumerated, Range, TupleOf
+from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Loader, LoaderIterator
 from gpudoctor.lint.values.event import Iterate, Loop
 from gpudoctor.record import replace
@@ -45,7 +45,9 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
         rounds = [_item_binder(m, node, iterable, round_) for round_ in range(1 if times == 1 else 2)]
     if times == 0:
         return
-    _run(m, node, rounds, loaders, times, alike)
+    only = iterable.only
+    unordered = isinstance(only, ListOf) and m.fact(only, "unordered") is not None
+    _run(m, node, rounds, loaders, times, alike, unordered)
 
 
 def run_while(m: Interpreter, node: ast.While) -> None:
@@ -69,6 +71,7 @@ def _run(
     loaders: list[Value],
     times: int | None,
     alike: bool,
+    unordered: bool = False,
 ) -> None:
     # The one round of a loop that is repeated is none of its first ones: counters have counted.
     first = 1 if alike and _is_repeated(m, node) else 0
@@ -84,7 +87,8 @@ def _run(
         # A third round, for what only the second has begun to count.
         extra = rounds[1:2] if times is None or times > 2 else []
         for index, bind in enumerate([*rounds, *extra], first):
-            event = Loop(identity, place, loaders[0] if loaders else None, times, index, entered, m.frame.scope)
+            over = loaders[0] if loaders else None
+            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered)
             loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0)
             m.open_loops.append(loop)
             # An epoch begins once for each time the loop is entered.

@@ -8,7 +8,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.builtin import unknown
 from gpudoctor.lint.models.tensors import surely_has_graph
-from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.values.event import Accumulated
 from gpudoctor.lint.values.optim import Parameters
@@ -30,9 +30,25 @@ def _sequence(call: Call) -> Values:
     if isinstance(given, Range) and given.depends:
         return call.do.new_list([unknown(call, "a number", [given])], call.node, exact=False)
     items = call.do.known_items(given) if given is not None else None
-    if items is not None:
-        return one(TupleOf(items)) if call.name.endswith("tuple") else call.do.new_list(list(items), call.node)
-    return call.do.new_list([call.do.items_of(call.args[0], call.node)], call.node, exact=False)
+    if items is not None and call.name.endswith("tuple"):
+        return one(TupleOf(items))
+    known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]
+    made = call.do.new_list(known, call.node, exact=items is not None)
+    return as_set(call.do, made, known) if call.name.endswith("set") else made
+
+
+def as_set(do: Interpreter, made: Values, items: list[Values]) -> Values:
+    """The list stands for a set. Texts lie in it in an order that each process chooses for itself, by its hash seed."""
+    if made.only is not None and any(
+        isinstance(value, Const) and isinstance(value.value, str) for value in flat_of(items)
+    ):
+        do.set_fact(made.only, "unordered", one(TRUE))
+    return made
+
+
+def flat_of(items: list[Values]) -> list[Value]:
+    """All that may be among some items."""
+    return [value for values in items for value in values]
 
 
 @MODELS.callable("builtins.dict", "collections.OrderedDict", "collections.defaultdict")

@@ -28,6 +28,8 @@ class Loop:
     """The number of events before the loop began."""
     frame: Hashable = field(default=None, compare=False)
     """The call of a function in which it stands, as in the `frames` of a way."""
+    unordered: bool = field(default=False, compare=False)
+    """It goes over a set of texts, which each process has in another order."""
 
     @property
     def repeats(self) -> bool:

@@ -1,0 +1,127 @@
+"""Ranks call their collectives in different orders, so that those meet which do not belong together.
+
+## What goes wrong
+
+Collectives carry no names: the first one that a rank (a process, one for each GPU) calls meets the first one of the
+others, the second the second. Where one side of a test on the rank reduces and then broadcasts, and the other does it
+the other way round, an `all_reduce` meets a `broadcast`: with NCCL both wait without end or exchange garbage, with gloo
+they end in `Is there a distributed collective mismatch in your code?`. A loop over a set of texts does the same more
+quietly: Python seeds the hash of texts anew for each process, so that one rank sums `loss` while another sums
+`accuracy`.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    metrics = {"loss": torch.rand(1, device="cuda"), "accuracy": torch.rand(1, device="cuda")}
+    for name in {"loss", "accuracy"}:
+        dist.all_reduce(metrics[name])
+    dist.destroy_process_group()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    metrics = {"loss": torch.rand(1, device="cuda"), "accuracy": torch.rand(1, device="cuda")}
+    for name in sorted({"loss", "accuracy"}):
+        dist.all_reduce(metrics[name])
+    dist.destroy_process_group()
+
+## Fix
+
+Put the calls into one order, best on one path that all ranks take; go over `sorted(names)` instead of a set. No
+automatic fix.
+
+## Silent when
+
+Both sides call the same in the same order, or not the same at all (that is another mistake); the calls name groups of
+their own; a set is sorted first, holds numbers, or it is not known what it holds.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#19106, https://docs.python.org/3/reference/datamodel.html#object.__hash__,
+https://docs.pytorch.org/docs/stable/distributed.html#collective-functions; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.event import Collective
+from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._sides import place_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.program import Program
+
+WITHOUT_DATA = frozenset({"barrier", "monitored_barrier", "wait_for_everyone", "new_group"})
+Side = tuple[Hashable, ...]
+
+
+class CollectivesInDifferentOrder(Rule):
+    """Ranks call their collectives in different orders, so that those meet which do not belong together."""
+
+    code = "GPU512"
+    name = "collectives-in-different-order"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        yield from self._swapped(program)
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            loop = next((each for each in event.loops if each.unordered), None)
+            # For barriers it does not matter which one meets which.
+            if loop is None or event.call in WITHOUT_DATA or event.location in told:
+                continue
+            told.add(event.location)
+            yield self.found(
+                at=event.location,
+                message=f"`{event.call}` is called in the order of a set of texts, which is another one in each "
+                "process: the ranks exchange different things with each other.",
+                remedy="Go over the set in an order that is the same everywhere: `sorted(...)`.",
+                because=[("the set is gone through here", loop.location)],
+            )
+
+    def _swapped(self, program: Program) -> Iterator[Finding]:
+        sides = _sides(program)
+        for (where, guard), mine in sides.items():
+            theirs = sides.get((where, guard.negated()), []) if guard.holds else []
+            names, others = [event.call for event in mine], [event.call for event in theirs]
+            if names == others or sorted(names) != sorted(others):
+                continue
+            at = next(index for index, name in enumerate(names) if name != others[index])
+            yield self.found(
+                at=theirs[at].location,
+                message=f"Here some ranks call `{others[at]}` while the others call `{names[at]}`: on the two sides of "
+                "a test on the rank, the same collectives stand in different orders.",
+                remedy="Put them into the same order on both sides, or call them once, outside of the test.",
+                because=[("the ranks part here", place_of(guard)), ("the others are here then", mine[at].location)],
+            )
+
+
+def _sides(program: Program) -> dict[tuple[Side, Literal], list[Collective]]:
+    """The collectives on each side of each test on the rank, in their order, apart for each call of a function."""
+    found: dict[tuple[Side, Literal], list[Collective]] = {}
+    for event in program.events(Collective):
+        guards = event.rank_guards
+        # Groups of their own may have their own order, and sides of sides are left alone.
+        if len(guards) == 1 and event.group is None:
+            rounds = tuple((loop.identity, loop.pass_) for loop in event.loops)
+            found.setdefault(((event.way.frames, rounds), guards[0]), []).append(event)
+    return found
