@@ -528,6 +528,12 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8458,
     ),
     RuleCard(
+        code="GPU512", name="collectives-in-different-order", severity=Severity.ERROR, family="collective",
+        module="gpudoctor_rules.collective.collectives_in_different_order",
+        summary="Ranks call their collectives in different orders, so that those meet which do not belong together.",
+        shows_in_run=True, needs=("Collective",), size=5598,
+    ),
+    RuleCard(
         code="GPU513", name="reduced-temporary", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.reduced_temporary",
         summary="The result of a reduction is dropped, and the number of this rank alone is used on.",
