@@ -65,7 +65,7 @@ class Writer:
         if isinstance(part, Holds):
             book = self.sight.after if after else self.sight.before
             names = _names_of(part.value, book.get(self.syntax.place(at), ()))
-            names = [name for name in names if not self._only_in_main(name, at)]
+            names = [name for name in names if not self._only_in_main(name, at) and name in (part.within or name)]
             return self._given_by(at, names) or _nearest(names, part.value) if after else _nearest(names, part.value)
         if isinstance(part, Imported):
             text, changes = called(part.name, at, self.syntax)

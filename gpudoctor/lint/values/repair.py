@@ -16,9 +16,11 @@ from gpudoctor.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """The expression by which the program calls this value, at the place where it is written."""
+    """The expression by which the program calls this value, at the place where it is written. `within` is a text of
+    the program in which it stands, for numbers that several names may hold."""
 
     value: Value
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)

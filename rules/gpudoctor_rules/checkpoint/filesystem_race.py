@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import ChangeFolder
+from gpudoctor.lint.values.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -100,7 +101,16 @@ class FilesystemRace(Rule):
             remedy=_remedy(event),
             because=[("called from here", call) for call in event.way.calls[-2:]],
             confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
+            repair=None if event.removes else _tolerate(event),
         )
+
+
+def _tolerate(event: ChangeFolder) -> Repair:
+    """Whoever comes second finds what was wanted. `os.mkdir` has no word for that."""
+    at = event.location
+    given = SetArgument(at, "exist_ok", ("True",), 2)
+    instead = (Replace(at, (Imported("os.makedirs"),), part="function"),) if event.call == "os.mkdir" else ()
+    return Repair("Take a folder that is there already", (*instead, given))
 
 
 def _races(program: Program, event: ChangeFolder) -> bool:

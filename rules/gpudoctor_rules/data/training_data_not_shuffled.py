@@ -82,8 +82,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import FALSE, NONE, Value, Values
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import MakeLoader, UseManaged
+from gpudoctor.lint.values.event import MakeLoader, SetEpoch, UseManaged
 from gpudoctor.lint.values.module import Module
+from gpudoctor.lint.values.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_loop, trained_with
@@ -91,6 +92,7 @@ from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_lo
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.event import Loop
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
@@ -123,9 +125,9 @@ class TrainingDataNotShuffled(Rule):
                 continue
             if any(word in text for text in program.texts for word in MIXES):
                 continue
-            yield self._of(_as_written(program, loader), sampler, epochs.location, training)
+            yield self._of(_as_written(program, loader), sampler, epochs, training, program.has(SetEpoch))
 
-    def _of(self, loader: Loader, sampler: Sampler | Loader, epochs: object, training: Pass) -> Finding:
+    def _of(self, loader: Loader, sampler: Sampler | Loader, epochs: Loop, training: Pass, told: bool) -> Finding:
         data = first_name(loader.dataset, "its data set")
         what, remedy = f"`{loader.label}` is not told to shuffle", "Pass `shuffle=True` here."
         if isinstance(sampler, Sampler):
@@ -141,9 +143,22 @@ class TrainingDataNotShuffled(Rule):
             because=[
                 ("which this loader asks for the order", loader.place),
                 ("the model is trained on it here", training.start.location),
-                ("again in each round of this loop", epochs),  # type: ignore[list-item]
+                ("again in each round of this loop", epochs.location),
             ],
+            repair=_shuffle(loader, sampler, epochs, told),
         )
+
+
+def _shuffle(loader: Loader, sampler: Sampler | Loader, epochs: Loop, told: bool) -> Repair | None:
+    if isinstance(sampler, Loader):
+        return Repair("Shuffle the training data", (SetArgument(loader.place, "shuffle", ("True",), 2),))
+    if sampler.made_by == IN_ORDER:
+        return None
+    at = epochs.location
+    way = Either(((Holds(sampler),), (Holds(loader), ".sampler")))
+    tell = First(at, ((way, ".set_epoch(", Counter(at), ")"),))
+    left_out = RemoveArgument(sampler.place, "shuffle", 3)
+    return Repair("Let the sampler shuffle", (left_out,) if told else (left_out, tell))
 
 
 def _deals(event: UseManaged) -> bool:

@@ -62,10 +62,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.base import Unknown, name_of
 from gpudoctor.lint.values.event import Backward, Escape, OptimizerStep, ScaleGradients
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.optim import Optimizer, Parameters
+from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
@@ -104,7 +105,20 @@ class AccumulatedLossNotScaled(Rule):
                 "whole mean: the gradient is as many times too large.",
                 remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
                 because=[("the loss is a mean over its batch", loss.place), ("the step", step.location)],
+                repair=_divide(backward, step),
             )
+
+
+def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
+    """By the number that the test of the step asks about: `if (i + 1) % every == 0:`."""
+    for literal in step.when.without(backward.when):
+        key = literal.atom.key
+        counted = key[1] if isinstance(key, tuple) and len(key) > 1 else None
+        if isinstance(counted, Unknown) and isinstance(counted.key, tuple) and counted.key[0] == "Mod":
+            number = Holds(counted.key[2], within=literal.atom.text)
+            mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
+            return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))
+    return None
 
 
 def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool:

@@ -73,6 +73,7 @@ from gpudoctor.lint.program import same_round
 from gpudoctor.lint.values.base import FALSE
 from gpudoctor.lint.values.event import Backward, ClipGradients, ScalerCall
 from gpudoctor.lint.values.optim import Optimizer, Scaler
+from gpudoctor.lint.values.repair import Before, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import feeds, reaches
 
@@ -110,6 +111,10 @@ class ClipBeforeUnscale(Rule):
             "what is left of them is that many times smaller than the bound.",
             remedy=f"Call `{scaler.label}.unscale_({optimizer.label})` before it.",
             because=[("the scaler is made here", scaler.place), ("and divides by its scale only here", step.location)],
+            repair=Repair(
+                "Unscale the gradients first",
+                (Before(clip.location, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),
+            ),
         )
 
 

@@ -71,6 +71,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.event import Backward, Forward, ModeChange
 from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.repair import After, First, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import repeating_loop
 
@@ -118,7 +119,23 @@ class TrainModeNotRestored(Rule):
                 *(("training mode was switched on here, once", e.location) for e in before[-1:] if e.training),
                 ("and this call trains it, after the first validation without dropout", call.location),
             ],
+            repair=_restore(switch, call),
         )
+
+
+def _restore(switch: ModeChange, call: Forward) -> Repair | None:
+    """At the beginning of each round of the loop that both stand in, or behind the validation."""
+    around = {loop.identity for loop in switch.loops}
+    shared = [loop for loop in call.loops if loop.identity in around]
+    if not shared:
+        return None
+    title, line = "Go back to training mode", ((Holds(call.module), ".train()"),)
+    together = sum(one == other for one, other in zip(switch.way.frames, call.way.frames, strict=False))
+    deeper = (*switch.way.calls, switch.location)[max(together, 1) - 1]
+    # In the middle of an epoch, the call that validates is where training stops and goes on.
+    if shared[-1].over is not None and deeper != switch.location:
+        return Repair(title, (After(deeper, line),))
+    return Repair(title, (First(shared[-1].location, line),))
 
 
 def _training_calls(program: Program) -> Iterator[Forward]:

@@ -77,6 +77,7 @@ from gpudoctor.lint.values.base import Value, name_of
 from gpudoctor.lint.values.device import on_cpu, on_gpu
 from gpudoctor.lint.values.event import Move, Wrap
 from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.repair import MoveUp, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
@@ -113,6 +114,7 @@ class CastAfterWrap(Rule):
                 "is averaged any more, and the ranks drift apart.",
                 remedy="Do it before `DistributedDataParallel`, or to a copy: `copy.deepcopy(model.module)`.",
                 because=[("wrapped here", wrap.location)],
+                repair=Repair("Do it before the wrap", (MoveUp(move.location, wrap.location),)),
             )
 
 
