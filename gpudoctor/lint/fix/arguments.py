@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.fix.imports import Change
     from gpudoctor.lint.fix.syntax import Syntax
 
-_LONG = 100
-"""A line that grows beyond it is broken, unless the file has such lines anyway."""
+_LONG, _LONGEST = 100, 120
+"""A line that grows beyond the first is broken, or beyond the second where the file has such lines anyway."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _add(syntax: Syntax, call: ast.Call, *texts: str) -> list[Change]:
 
 
 def _break(syntax: Syntax, call: ast.Call, given: ast.expr | ast.keyword, more: int) -> list[Change]:
-    """A new line before an argument that grows, or behind it, where its line becomes too long."""
+    """A new line before an argument that grows, where its line becomes too long; behind the first one."""
     items = _items(syntax, call)
     index = next(i for i, item in enumerate(items) if item.node is given)
     item, begin = items[index], syntax.line_start(items[index].start)
@@ -169,7 +169,7 @@ def _break(syntax: Syntax, call: ast.Call, given: ast.expr | ast.keyword, more: 
     if len(line) + more <= _room(syntax):
         return []
     # Before it and behind it, where others stand on the same line.
-    around = items[max(index - 1, 0) : index + 2]
+    around = items[index - 1 : index + 1] if index else items[:2]
     return [
         (one.comma + 1, other.start, f"\n{_indent(syntax, items)}")
         for one, other in itertools.pairwise(around)
@@ -179,7 +179,7 @@ def _break(syntax: Syntax, call: ast.Call, given: ast.expr | ast.keyword, more: 
 
 def _room(syntax: Syntax) -> int:
     """How long lines may be."""
-    return max(_LONG, *map(len, syntax.source.lines))
+    return min(max(_LONG, *map(len, syntax.source.lines)), _LONGEST)
 
 
 def _indent(syntax: Syntax, items: list[_Item]) -> str:

@@ -128,10 +128,12 @@ def _place_for(root: str, syntax: Syntax) -> int:
     same = [each for each in head if _root(each) == root]
     if root in sys.stdlib_module_names:
         same = [each for each in head if _root(each) in sys.stdlib_module_names]
-        later = [each for each in same if isinstance(each, ast.Import) and _root(each) > root]
-        if later or not same:
-            first = next(iter(later or head), None)
-            return syntax.line_start(syntax.span(first)[0]) if first is not None else _top(syntax)
+        plain = [each for each in same if isinstance(each, ast.Import)]
+        before = [each for each in plain if _root(each) < root]
+        following = next(iter(plain or same or head), None)
+        if before or following is None:
+            return _after(before[-1], syntax) if before else _top(syntax)
+        return syntax.line_start(syntax.span(following)[0])
     last = next(reversed(same or head), None)
     return _after(last, syntax) if last is not None else _top(syntax)
 

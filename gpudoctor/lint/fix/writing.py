@@ -94,7 +94,12 @@ class Writer:
 
     def _always(self, part: Always) -> str:
         tests = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.Match)
+        if part.at.path != self.syntax.source.shown:
+            raise NoFix("in another file")
         function = self.syntax.function_of(self.syntax.statement(part.at))
+        # Who returns before never comes there.
+        if any(isinstance(each, ast.Return) and each.lineno < part.at.line for each in ast.walk(function)):
+            raise NoFix("only on some ways")
         for each in self.syntax.enclosing(self.syntax.statement(part.at), ast.stmt, ast.ExceptHandler):
             if each is function:
                 break

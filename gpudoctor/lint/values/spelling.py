@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.values.repair import Code, Either, Holds, Imported
+from gpudoctor.lint.values.repair import Always, Code, Either, Holds, Imported
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.values.event import InitGroup
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
@@ -13,10 +19,14 @@ FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
 """The local rank, as torchrun hands it over."""
 
 
-def global_rank(*, spawned: bool) -> Either:
-    """The rank over all nodes. Where the program spawns its ranks itself, on one node, the number of the process."""
-    own: tuple[Code, ...] = ((Holds(LOCAL),),) if spawned else ()
-    return Either(((Holds(GLOBAL),), *own, (Imported("torch.distributed.get_rank"), "()")))
+def is_first(groups: Iterable[InitGroup], *, spawned: bool) -> Either:
+    """A test for the first rank: by the name of the rank, or by asking the group, which need not be there always."""
+    own: tuple[Code, ...] = ((Holds(LOCAL), " == 0"),) if spawned else ()
+    asked: Code = (Imported("torch.distributed.get_rank"), "() == 0")
+    group = next(iter(groups), None)
+    always: Code = (*map(Always, (*group.way.calls, group.location)), *asked) if group is not None else asked
+    maybe: Code = ("not ", Imported("torch.distributed.is_initialized"), "() or ", *asked)
+    return Either(((Holds(GLOBAL), " == 0"), *own, always, maybe))
 
 
 def local_rank(*, spawned: bool) -> Either:

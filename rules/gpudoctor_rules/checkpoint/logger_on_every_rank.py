@@ -52,9 +52,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import StartLogger
+from gpudoctor.lint.values.event import InitGroup, StartLogger
 from gpudoctor.lint.values.repair import Code, Repair, SetArgument
-from gpudoctor.lint.values.spelling import global_rank
+from gpudoctor.lint.values.spelling import is_first
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -94,5 +94,5 @@ class LoggerOnEveryRank(Rule):
 
 def _mute(program: Program, start: StartLogger) -> Repair:
     """The other ranks get a run that logs nothing, so that what is logged need not be guarded."""
-    mode: Code = ("None if ", global_rank(spawned=program.spawned), ' == 0 else "disabled"')
+    mode: Code = ("None if ", is_first(program.events(InitGroup), spawned=program.spawned), ' else "disabled"')
     return Repair("Open the run on rank 0 only", (SetArgument(start.location, "mode", mode),))

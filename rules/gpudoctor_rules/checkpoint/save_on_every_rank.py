@@ -58,9 +58,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import Save
+from gpudoctor.lint.values.event import InitGroup, Save
 from gpudoctor.lint.values.repair import Repair, Under
-from gpudoctor.lint.values.spelling import global_rank
+from gpudoctor.lint.values.spelling import is_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -127,5 +127,5 @@ class SaveOnEveryRank(Rule):
 
 
 def _guard(program: Program, save: Save) -> Repair:
-    header = ("if ", global_rank(spawned=program.spawned), " == 0:")
+    header = ("if ", is_first(program.events(InitGroup), spawned=program.spawned), ":")
     return Repair("Let one rank write", (Under(save.location, header),))
