@@ -11,7 +11,7 @@ from fixing import Copy, copy_of, has_golden
 from linting import Seen, lint
 from marks import Case, cases
 
-from gpudoctor.diagnostic import Safety
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.registry import find_rules
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -42,7 +42,9 @@ def test_golden(program: Copy) -> None:
     left = _found(program)
     # What is left has no fix: the second run below changes nothing.
     assert _of_rule(left, program) < _of_rule(before, program), "the mistake is still found"
-    assert not _counted(left) - _counted(before), "the fix makes new mistakes"
+    least = CARDS[program.case.code].severity.weight
+    as_bad = [seen for seen in left if Severity(seen.severity).weight >= least]
+    assert not _counted(as_bad) - _counted(before), "the fix makes new mistakes"
     after = {file: file.read_bytes() for file in program.files}
     program.fix()
     assert {file: file.read_bytes() for file in program.files} == after, "a second run changes it again"

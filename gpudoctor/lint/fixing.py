@@ -93,7 +93,7 @@ def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
             state = tried
         else:
             state = _one_by_one(state, chosen, request, files, wanted)
-        if not _new(first.outcome, state.outcome):
+        if not _new(first.outcome, state.outcome, state.done):
             good = state
     found = tuple(each for each in good.outcome.findings if each.code in selected)
     return Fixed(replace(good.outcome, findings=found), good.done, tuple(_changes(good, files)))
@@ -175,12 +175,14 @@ def _is_better(before: _State, after: _State, chosen: Sequence[Finding], wanted:
     if any(now[key] > was[key] - count for key, count in gone.items()):
         return False
     fixable = _counted(each for each in after.outcome.findings if wanted.has(each))
-    return all(count <= fixable[key] for key, count in _new(before.outcome, after.outcome).items())
+    return all(count <= fixable[key] for key, count in _new(before.outcome, after.outcome, chosen).items())
 
 
-def _new(before: Outcome, after: Outcome) -> Counter[tuple[str, str]]:
-    """By code and file, how much more is found than before."""
-    return _counted(after.findings) - _counted(before.findings)
+def _new(before: Outcome, after: Outcome, fixed: Iterable[Finding]) -> Counter[tuple[str, str]]:
+    """By code and file, how much more is found than before. What is milder than all that was fixed does not count: a
+    program that no longer hangs may be told that it could be faster."""
+    least = min((each.severity.weight for each in fixed), default=0)
+    return _counted(each for each in after.findings if each.severity.weight >= least) - _counted(before.findings)
 
 
 def _counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:

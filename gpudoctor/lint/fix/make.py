@@ -49,7 +49,7 @@ class Fixes:
         try:
             for step in repair.steps:
                 syntax = self.syntax(place_of(step).path)
-                writer = Writer(syntax, sight)
+                writer = Writer(syntax, sight, self.syntax)
                 changes = changes_of(step, writer)
                 edits += [_edit(syntax, change) for change in (*writer.changes, *changes)]
             edits = list(dict.fromkeys(edits))

@@ -71,6 +71,14 @@ class Syntax:
             raise NoFix(f"nothing stands at {at}")
         return self.statement_of(nodes[0])
 
+    def node(self, at: Location) -> ast.AST:
+        """What stands exactly here, or begins here."""
+        nodes = self._nodes.get((at.line, at.column), ())
+        exact = [node for node in nodes if self.place(node) == at]
+        if not nodes:
+            raise NoFix(f"nothing stands at {at}")
+        return (exact or nodes)[0]
+
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The statement that a node is part of."""
         while not isinstance(node, ast.stmt):

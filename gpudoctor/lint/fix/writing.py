@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Visits = Sequence[dict[str, Values]]
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Tuple)
+_TESTS = (ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.ExceptHandler, ast.Match)
 _USUAL_COUNTER = "epoch"
 
 
@@ -33,9 +34,10 @@ class Sight:
 class Writer:
     """Writes code for one place: the words of the file, as they are in sight of a statement."""
 
-    def __init__(self, syntax: Syntax, sight: Sight) -> None:
+    def __init__(self, syntax: Syntax, sight: Sight, file_of: Callable[[str], Syntax]) -> None:
         self.syntax = syntax
         self.sight = sight
+        self._file_of = file_of
         self.changes: list[Change] = []
         """What the written code needs elsewhere in the file: imports, and a counter that has no name yet."""
 
@@ -93,17 +95,17 @@ class Writer:
         return next((text for each in targets if (text := self.syntax.written(each)) in names), "")
 
     def _always(self, part: Always) -> str:
-        tests = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.Match)
-        if part.at.path != self.syntax.source.shown:
-            raise NoFix("in another file")
-        function = self.syntax.function_of(self.syntax.statement(part.at))
+        syntax = self._file_of(part.at.path)
+        found = syntax.node(part.at)
+        function = syntax.function_of(found)
         # Who returns before never comes there.
-        if any(isinstance(each, ast.Return) and each.lineno < part.at.line for each in ast.walk(function)):
+        earlier = (each for each in ast.walk(function) if isinstance(each, ast.Return) and each.lineno < part.at.line)
+        if any(syntax.function_of(each) is function for each in earlier):
             raise NoFix("only on some ways")
-        for each in self.syntax.enclosing(self.syntax.statement(part.at), ast.stmt, ast.ExceptHandler):
+        for each in syntax.enclosing(found, ast.AST):
             if each is function:
                 break
-            if isinstance(each, tests) and not self.syntax.is_main_guard(each):
+            if isinstance(each, _TESTS) and not syntax.is_main_guard(each):
                 raise NoFix("only on some ways")
         return ""
 

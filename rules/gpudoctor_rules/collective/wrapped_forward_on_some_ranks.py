@@ -77,7 +77,7 @@ from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.base import FALSE
 from gpudoctor.lint.values.event import Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
-from gpudoctor.lint.values.repair import Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
 from gpudoctor_rules.collective._stuck import stuck
@@ -165,7 +165,9 @@ def _go_inside(event: Forward) -> Repair | None:
     if not event.way.evaluating or _wrapper(event).has(WrapperKind.FSDP):
         return None
     at = event.location
-    model = Either(((Holds(_wrapper(event).inner),), (Source(at, "function"), ".module")))
+    wrapper = _wrapper(event)
+    # A name of the bare model is right with and without the wrapper.
+    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "function"), ".module")))
     return Repair("Call the model inside the wrapper", (Replace(at, (model,), part="function"),))
 
 

@@ -77,7 +77,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.repair import Code, Counter, Either, First, Holds, Repair
+from gpudoctor.lint.values.event import MakeSampler
+from gpudoctor.lint.values.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 from gpudoctor_rules.data._seen import same_order_again, shuffled_passes
@@ -115,7 +116,7 @@ class MissingSetEpoch(Rule):
                     ("whose batches are read here in each epoch", each.training.start.location),
                 ],
                 confidence=each.confidence,
-                repair=_tell(each),
+                repair=_tell(program, each),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -134,8 +135,14 @@ class MissingSetEpoch(Rule):
         return any(len(shuffled_passes(rank)) > 1 for rank in recording.ranks)
 
 
-def _tell(each: Repeated) -> Repair:
+def _tell(program: Program, each: Repeated) -> Repair:
     loop = each.epochs.location
     loader: Code = (Holds(each.training.loader), ".batch_sampler" if each.batched else "", ".sampler")
     sampler = Either(((Holds(each.sampler),), loader))
-    return Repair("Call `set_epoch` in each epoch", (First(loop, ((sampler, ".set_epoch(", Counter(loop), ")"),)),))
+    call: Code = (sampler, ".set_epoch(", Counter(loop), ")")
+    # Made on some ways only, as under `if args.distributed:`, it is another sampler on the others, or None.
+    made = next((event for event in program.events(MakeSampler) if event.sampler == each.sampler), None)
+    sure: Code = (*map(Always, (*made.way.calls, made.location)), *call) if made is not None else call
+    kind = Imported("torch.utils.data.DistributedSampler")
+    asked: Code = ("if isinstance(", sampler, ", ", kind, "):\n\t", *call)
+    return Repair("Call `set_epoch` in each epoch", (First(loop, ((Either((sure, asked)),),)),))
