@@ -123,7 +123,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU116", name="cast-after-wrap", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.cast_after_wrap",
         summary="The weights of a model change their type, or leave the GPU for a while, after it was wrapped.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Forward", "Move", "Wrap"), size=5627,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Forward", "Move", "Wrap"), size=5780,
     ),
     RuleCard(
         code="GPU117", name="two-forwards-with-buffers", severity=Severity.WARNING, family="wrap",
@@ -268,7 +268,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=6224,
+        size=6814,
     ),
     RuleCard(
         code="GPU303", name="shuffle-with-sampler", severity=Severity.ERROR, family="data",
@@ -371,7 +371,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.training_data_not_shuffled",
         summary="The model is trained on the same batches in the same order, epoch after epoch.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=10008,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
+        size=10844,
     ),
     RuleCard(
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
@@ -473,7 +474,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8526,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8649,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
@@ -555,7 +556,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=5500,
+        needs=("InitGroup", "Save"), size=5527,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
@@ -593,13 +594,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.logger_on_every_rank",
         summary="Every rank opens an experiment logger of its own for what is one experiment.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("StartLogger",), size=3973,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("InitGroup", "StartLogger"), size=4000,
     ),
     RuleCard(
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.filesystem_race",
         summary="All ranks make, or remove, the same folder at the same time, and only the first of them can.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=5031,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=5574,
     ),
     RuleCard(
         code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
@@ -625,7 +626,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.clip_before_unscale",
         summary="Gradients are clipped while they are still multiplied by the gradient scaler's factor.",
         fix_safety=Safety.SAFE, needs=("Backward", "ClearGradients", "ClipGradients", "Forward", "ScalerCall"),
-        size=6280,
+        size=6531,
     ),
     RuleCard(
         code="GPU704", name="scaler-misused", severity=Severity.ERROR, family="gradient",
@@ -676,13 +677,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.train_mode_not_restored",
         summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange"), size=7233,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange"), size=8209,
     ),
     RuleCard(
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
         summary="The losses of several batches are summed into one step and never divided by their number.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, size=5336,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, size=6174,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
