@@ -19,10 +19,11 @@ from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.containers import as_set
 from gpudoctor.lint.models.marks import after_operator
-from gpudoctor.lint.models.tensors import agreed
+from gpudoctor.lint.models.tensors import agreed, shards_in
 from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
-from gpudoctor.lint.values.event import Elapsed
+from gpudoctor.lint.values.data import Dataset
+from gpudoctor.lint.values.event import Averaged, Elapsed
 from gpudoctor.lint.values.function import Imported
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.rank import Rank, Size
@@ -81,6 +82,8 @@ def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: 
     """An operator on what two expressions may be."""
     if left.sure and right.sure:
         value = _operate(m, op, left.bindings[0].value, right.bindings[0].value, node)
+        if isinstance(op, ast.Div):
+            _note_average(m, left.bindings[0].value, right.bindings[0].value, node)
         return value if len(value.bindings) == 1 else m.few(union([value]), node)
     results: list[Values] = []
     for first in left.given(m.path).bindings:
@@ -90,6 +93,14 @@ def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: 
                 value = _operate(m, op, first.value, second.value, node)
                 results.append(value.under(first.when.both(second.when)))
     return m.few(union(results), node)
+
+
+def _note_average(m: Interpreter, total: Value, count: Value, node: ast.AST) -> None:
+    key = count.key if isinstance(count, Unknown) else None
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "len" and isinstance(key[1], Dataset):
+        shards = shards_in(m, [total])
+        if shards:
+            m.emit(Averaged, at=m.place(node), dataset=key[1], shards=shards)
 
 
 def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:

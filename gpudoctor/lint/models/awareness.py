@@ -16,6 +16,10 @@ CHANCE = re.compile(r"rand|shuffle|choice|sample|perm|cycle|repeat|seed|infinite
 """What draws at random gives each process something else, and what never ends has no share."""
 
 
+EVEN = re.compile(r"len|pad|total|even|min|trunc|repeat|cycle|num_samples|ceil|floor|limit|max|islice|steps|join")
+"""Words of whoever makes the shares of the ranks equal, or ends all of them after as many samples."""
+
+
 def unaware_of_ranks(cls: Class) -> bool:
     """Nothing in the class, nor in those above it, speaks of ranks: every process gets the same of its objects."""
     return not _speaks(cls, RANKS)
@@ -34,6 +38,27 @@ def reads_straight_through(cls: Class) -> bool:
 def never_ends(cls: Class) -> bool:
     """Its objects are iterated for as long as somebody asks, or draw what they give at random."""
     return _speaks(cls, re.compile(r"cycle|infinite|randint|choice|replacement", re.IGNORECASE)) or _is_endless(cls)
+
+
+def yields_by_pieces(cls: Class) -> bool:
+    """`for path in files: for line in open(path): yield line`, and nothing that makes the shares equal."""
+    if not cls.complete or _is_endless(cls) or _speaks(cls, EVEN):
+        return False
+    methods = [node for each in _family(cls) for node in each.node.body if isinstance(node, ast.FunctionDef)]
+    outer = [
+        node for each in methods if each.name == "__iter__" for node in ast.walk(each) if isinstance(node, ast.For)
+    ]
+    return any(_is_piece(inner, loop) for loop in outer for inner in ast.walk(loop) if inner is not loop)
+
+
+def _is_piece(inner: ast.AST, loop: ast.For) -> bool:
+    """A loop over what was opened by the name of the outer one."""
+    if not isinstance(inner, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    opened = [node.items[0] for node in ast.walk(loop) if isinstance(node, ast.With)]
+    sources: list[ast.AST] = [inner.iter, *(each.context_expr for each in opened)]
+    calls = [node for each in sources for node in ast.walk(each) if isinstance(node, ast.Call)]
+    return any(isinstance(arg, ast.Name) and arg.id == loop.target.id for call in calls for arg in call.args)
 
 
 def _speaks(cls: Class, words: re.Pattern[str]) -> bool:

@@ -11,6 +11,7 @@ from gpudoctor.lint.models.awareness import (
     reads_straight_through,
     unaware_of_ranks,
     unaware_of_workers,
+    yields_by_pieces,
 )
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
 from gpudoctor.lint.values.function import Class, Instance
@@ -72,6 +73,7 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
         return Dataset(
             identity, place, label, cls=cls, iterable=iterable, draws=draws_items(cls),
             same_on_ranks=straight and unaware_of_ranks(cls), same_in_workers=straight and unaware_of_workers(cls),
+            by_pieces=iterable and yields_by_pieces(cls),
         )  # fmt: skip
     if names & SAMPLERS:
         # An own Sampler may shard in `__iter__`; whether it does is not known.

@@ -30,6 +30,8 @@ class Dataset(Made):
     """A stream of the project that reads straight through what it holds, and never asks for its rank."""
     same_in_workers: bool = False
     """Nor in which worker of a loader it is."""
+    by_pieces: bool = False
+    """A stream of the project that yields the samples of one piece after the other, as many as each has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -558,6 +558,14 @@ class StartLogger(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Averaged(Event):
+    """What this rank computed from its own share of some loaders (`shards`) is divided by the length of `dataset`."""
+
+    dataset: Value
+    shards: frozenset[Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Event):
     """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
 

@@ -1,0 +1,139 @@
+"""What one rank summed over its share of the data is divided by the size of all of it.
+
+## What goes wrong
+
+With a `DistributedSampler` each rank (each process, one for each GPU) sees only its share of the data set, but
+`len(loader.dataset)` is the size of all of it. A loss or a count that a rank has summed over its share and divides by
+that number is too small by the number of ranks: with 8 GPUs an accuracy of 80 % is shown as 10 %, and a loss of 2.4 as
+0.3. No error is raised, and the curves look as if more GPUs trained better.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        total = 0.0
+        for x, y in loader:
+            loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(x)
+        print("loss", total / len(loader.dataset))
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        total = 0.0
+        for x, y in loader:
+            loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(x)
+        print("loss", total / len(sampler))
+
+## Fix
+
+Divide by `len(sampler)` for the mean of this rank; or sum both over the ranks with `dist.all_reduce` and divide then.
+No automatic fix.
+
+## Silent when
+
+The sum was reduced over the ranks, or may be later: there is a collective after the division; the loader is not shared
+out by a distributed sampler; the loader is only evaluated (GPU312 speaks of that); the result is not shown.
+
+## Sources
+
+ray-project/ray#30771; https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.data import Loader
+from gpudoctor.lint.values.event import Averaged, Collective, Report
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import samplers_of, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+ADDS_UP = frozenset({"all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object"})
+
+
+class AverageOverWholeDataset(Rule):
+    """What one rank summed over its share of the data is divided by the size of all of it."""
+
+    code = "GPU317"
+    name = "average-over-whole-dataset"
+    severity = Severity.WARNING
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or program.managed_by or program.cut_short:
+            return
+        trained = trained_with(program)
+        # What is divided by the whole and then summed over the ranks is right.
+        later = max((each.order for each in program.events(Collective) if each.call in ADDS_UP), default=-1)
+        seen: set[object] = set()
+        for event in program.events(Averaged):
+            loader = next((each for each in trained if each in event.shards and _is_of(each, event)), None)
+            if loader is None or later > event.order or event.location in seen or not _is_shown(program, event, loader):
+                continue
+            samplers = samplers_of(loader, event.when) or []
+            if len(samplers) != 1 or not samplers[0].shares or any(loop.over == loader for loop in event.loops):
+                continue
+            seen.add(event.location)
+            yield self.found(
+                event.location,
+                f"This rank's sum over its own share of `{loader.label}` is divided by the number of samples in all "
+                "shares: the result is too small by the number of ranks.",
+                remedy=f"Divide by `len({samplers[0].label})`, or sum over all ranks with `dist.all_reduce` first.",
+                because=[
+                    ("each rank gets a share of the data from this sampler", samplers[0].place),
+                    ("the share is gone through here", trained[loader].start.location),
+                ],
+            )
+
+
+def _is_of(loader: Loader, event: Averaged) -> bool:
+    return loader.dataset is not None and loader.dataset.only == event.dataset
+
+
+def _is_shown(program: Program, event: Averaged, loader: Loader) -> bool:
+    """Somebody looks at numbers of this share from there on, or already in the same line."""
+    return any(loader in each.shards and each.order > event.order for each in program.events(Report))

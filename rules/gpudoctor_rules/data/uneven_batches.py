@@ -1,0 +1,152 @@
+"""Ranks read different files, so one of them runs out of batches while the others still wait for it.
+
+## What goes wrong
+
+`DistributedDataParallel` averages gradients in every backward, in which all ranks (processes, one for each GPU) must
+take part. Where a stream gives each rank files of its own, one rank has fewer samples than another and leaves the loop
+first. The others stand in the all-reduce of the next batch until it times out, after 10 minutes with NCCL: `Watchdog
+caught collective operation timeout`; with gloo they end with `Connection closed by peer`. It happens at the end of the
+first epoch, and only with data whose files differ in length.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, IterableDataset
+
+
+    class Lines(IterableDataset):
+        def __init__(self, files):
+            self.files = files
+
+        def __iter__(self):
+            for path in self.files:
+                for line in open(path):
+                    yield torch.tensor([float(line)])
+
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    files = ["a.txt", "b.txt", "c.txt", "d.txt"]
+    loader = DataLoader(Lines(files[dist.get_rank() :: dist.get_world_size()]), batch_size=32)
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, IterableDataset
+
+
+    class Lines(IterableDataset):
+        def __init__(self, files):
+            self.files = files
+
+        def __iter__(self):
+            for path in self.files:
+                for line in open(path):
+                    yield torch.tensor([float(line)])
+
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    files = ["a.txt", "b.txt", "c.txt", "d.txt"]
+    loader = DataLoader(Lines(files[dist.get_rank() :: dist.get_world_size()]), batch_size=32)
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        with model.join():
+            for x in loader:
+                optimizer.zero_grad()
+                model(x.cuda()).mean().backward()
+                optimizer.step()
+
+## Fix
+
+`with model.join():` around the loop, which lets a rank that has finished take part in the all-reduces of the others;
+or as many steps on each rank, counted beforehand. No automatic fix.
+
+## Silent when
+
+The loop stands under `join`, may end early, or holds a collective of its own, with which ranks may agree to stop; the
+class speaks of lengths, limits or padding, never ends, or deals out single samples, of which ranks have nearly the
+same number; a `DistributedSampler` or a framework shares the data out.
+
+## Sources
+
+pytorch/pytorch#22584, microsoft/PyMarlin#80, https://docs.pytorch.org/tutorials/advanced/generic_join.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.lint.values.data import Dataset
+from gpudoctor.lint.values.event import Collective, LeaveLoop
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+LETS_GO = frozenset({"join", "Join"})
+ENDS_EARLY = ("break\n", "islice(", "StopIteration")
+
+
+class UnevenBatches(Rule):
+    """Ranks read different files, so one of them runs out of batches while the others still wait for it."""
+
+    code = "GPU316"
+    name = "uneven-batches"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or not program.whole or program.cut_short or shared_out(program):
+            return
+        # Somebody may end the loop on all ranks after as many batches.
+        if any(word in text for text in program.texts for word in ENDS_EARLY):
+            return
+        for loader, training in trained_with(program).items():
+            stream = loader.dataset.given(training.when).only if loader.dataset is not None else None
+            averaged = synchronised(program, training)
+            if averaged is None or not isinstance(stream, Dataset) or not stream.by_pieces or not loader.sharded:
+                continue
+            if loader.opaque or loader.managed or escapes(program, loader, stream) or _is_agreed(program, training):
+                continue
+            yield self.found(
+                training.start.location,
+                f"Each rank reads pieces of its own from `{loader.label}`, and may have fewer batches than another: "
+                "the others then wait for it in the all-reduce of their next batch.",
+                remedy="Put the loop under `with model.join():`, or make as many steps on each rank.",
+                because=[
+                    ("this stream gives each rank pieces of its own", stream.place),
+                    ("the ranks wait for each other in this model", averaged.location),
+                ],
+                # Files may happen to hold as many samples each.
+                confidence=Confidence.LIKELY,
+            )
+
+
+def _is_agreed(program: Program, training: Pass) -> bool:
+    """The loop is under `join`, counts steps, or talks to the other ranks."""
+    loop = training.start.loop
+    if loop is None or LETS_GO & set(training.backward.way.contexts):
+        return True
+    return any(program.during(loop, Collective, LeaveLoop))
