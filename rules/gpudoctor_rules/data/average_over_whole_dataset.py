@@ -84,13 +84,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.event import Averaged, Collective, Report
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.data import Loader
 
 ADDS_UP = frozenset({"all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object"})
 
