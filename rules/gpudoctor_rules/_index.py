@@ -353,6 +353,22 @@ CARDS: tuple[RuleCard, ...] = (
         needs=("Collective", "Download"), size=5654,
     ),
     RuleCard(
+        code="GPU316", name="uneven-batches", severity=Severity.ERROR, family="data",
+        module="gpudoctor_rules.data.uneven_batches",
+        summary="Ranks read different files, so one of them runs out of batches while the others still wait for it.",
+        shows_in_run=True,
+        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
+        size=6084,
+    ),
+    RuleCard(
+        code="GPU317", name="average-over-whole-dataset", severity=Severity.WARNING, family="data",
+        module="gpudoctor_rules.data.average_over_whole_dataset",
+        summary="What one rank summed over its share of the data is divided by the size of all of it.",
+        shows_in_run=True,
+        needs=("Averaged", "Backward", "Collective", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Report", "UseManaged", "Wrap"),
+        size=5867,
+    ),
+    RuleCard(
         code="GPU318", name="loader-starves-gpu", severity=Severity.PERF, family="data",
         module="gpudoctor_rules.data.loader_starves_gpu",
         summary="The GPU waits while the training process itself reads and prepares the next batch.",
