@@ -92,7 +92,7 @@ class ReducedTemporary(Rule):
         for event in program.events(Collective):
             if event.returned not in dropped or event.location in told:
                 continue
-            if event.in_place and event.temporary and not event.asynchronous:
+            if _writes_into_copy(event):
                 message, remedy = COPIED, "Give the copy a name first, reduce it, and go on with it."
             elif not event.in_place and _is_own(event):
                 message, remedy = RETURNED, f"Keep what it returns: `total = ...{event.call}(...)`, and go on with it."
@@ -100,6 +100,12 @@ class ReducedTemporary(Rule):
                 continue
             told.add(event.location)
             yield self.found(at=event.location, message=f"`{event.call}` {message}", remedy=remedy)
+
+
+def _writes_into_copy(event: Collective) -> bool:
+    # The rank that sends may send a copy: nothing is written there.
+    sends = event.call != "all_reduce" and bool(event.rank_guards)
+    return event.in_place and event.temporary and not event.asynchronous and not sends
 
 
 def _is_own(event: Collective) -> bool:
