@@ -109,8 +109,9 @@ class LoadBeforeSaveFinished(Rule):
             told.add(load.location)
             yield self.found(
                 at=load.location,
-                message=f"All ranks read {shown(load.path, 'this file')} here. It is written by {who(save)}, and nobody "
-                "waits for that: the others find no file, half of one, or an old one.",
+                message=f"All ranks read {shown(load.path, 'this file')} here, and nobody waits until "
+                f"{who(save).removesuffix(' only')} has written it: the others find no file, half of one, or an old "
+                "one.",
                 remedy="Put `dist.barrier()` between the two, where all ranks come by.",
                 because=[("it is written here", save.location)],
             )
