@@ -342,7 +342,10 @@ def _move(call: Call) -> Values:
         moved.device if devices is None else (devices.only or Unknown(("device", devices), "one of several devices"))
     )
     # A moved batch is a batch still: what shards it had it keeps.
-    return one(replace(moved, origin=tensor.origin, device=device))
+    there = replace(moved, origin=tensor.origin, device=device)
+    if devices is not None and _is_cpu(device):
+        call.do.set_fact(there, "brought to the host", one(TRUE))
+    return one(there)
 
 
 @MODELS.method(Tensor, "item", "tolist", "numpy")

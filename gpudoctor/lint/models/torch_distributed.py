@@ -174,7 +174,7 @@ def _collective(call: Call) -> Values:
     call.emit(
         Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, name),
-        on_cpu=() if "object" in name else tuple(filter(_lies_on_cpu, call.sure_values())),
+        on_cpu=() if "object" in name else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
         temporary=writes_into_copy(call, target_at, target_name),
     )  # fmt: skip
     # In place: the argument holds the result, also where the return value is ignored.
@@ -191,8 +191,12 @@ def _collective(call: Call) -> Values:
     return one(work)
 
 
-def _lies_on_cpu(value: Value) -> bool:
-    return isinstance(value, Tensor) and isinstance(value.device, Device) and value.device.is_cpu
+def _lies_on_cpu(call: Call, value: Value) -> bool:
+    """It was made on the CPU by the program itself, or brought there."""
+    if not isinstance(value, Tensor) or not isinstance(value.device, Device) or not value.device.is_cpu:
+        return False
+    # What a model returns lies where the model is, which may have been moved out of sight.
+    return value.origin is TensorOrigin.FACTORY or call.do.fact(value, "brought to the host") is not None
 
 
 def _group(call: Call, index: int) -> Values | None:
