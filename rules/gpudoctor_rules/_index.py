@@ -554,7 +554,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU513", name="reduced-temporary", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.reduced_temporary",
         summary="The result of a reduction is dropped, and the number of this rank alone is used on.",
-        shows_in_run=True, needs=("Collective", "Discard"), size=4353,
+        shows_in_run=True, needs=("Collective", "Discard"), size=4591,
     ),
     RuleCard(
         code="GPU514", name="collective-arguments", severity=Severity.ERROR, family="collective",
@@ -592,7 +592,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="One rank writes a file, and the others read it without waiting until it is there.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Collective", "Escape", "Forward", "InitGroup", "Load", "Lost", "Save", "ShardedState", "Wrap"),
-        size=5008,
+        size=5048,
     ),
     RuleCard(
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
