@@ -92,6 +92,12 @@ def note_kept(do: Interpreter, owner: Module, name: str, value: Tensor, place: L
     do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
 
 
+def as_buffer(value: Value) -> Value:
+    """A registered tensor goes where its module goes."""
+    # Where it was made says nothing about where it will be.
+    return replace(value, device=None, root=None) if isinstance(value, Tensor) else value
+
+
 def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     """Rehearse the forward of a class of the project, once for each class, and log what is wrong in it."""
     do = call.do
@@ -103,6 +109,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         return
     # A class has one `forward`: its hundred objects would tell the same.
     do.studied.add(cls)
+    # Only a wrapper brings the inputs along.
     there = device if isinstance(device, Device) and isinstance(module, Wrapper) else None
     arguments = [_moved(values, there) for values in call.args]
     named = {name: _moved(values, there) for name, values in call.keywords.items()}
@@ -151,6 +158,7 @@ def _tell_again(do: Interpreter, event: Event) -> None:
 
 def _note_unused(do: Interpreter, core: Module, reads: set[Hashable], events: list[Event]) -> None:
     """Log the layers that the forward never looks at."""
+    # What could not be followed may use any layer.
     if any(isinstance(event, Lost) or (isinstance(event, Escape) and event.values) for event in events):
         return
     names = [name for name in do.names_of(core) if " " not in name]

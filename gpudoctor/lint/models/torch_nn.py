@@ -17,7 +17,7 @@ from gpudoctor.lint.models.recomputing import look_inside, looks_inside
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import origin
-from gpudoctor.lint.models.studies import check_meeting, note_kept, study
+from gpudoctor.lint.models.studies import as_buffer, check_meeting, note_kept, study
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.models.wrapped import note_applied, part_added
 from gpudoctor.lint.models.wrapper_names import MODULE_API
@@ -435,16 +435,11 @@ def _register(call: Call) -> Values:
                 part_added(call.do, call.receiver, value, name, _has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
-        call.do.set_fact(call.receiver, name, given.mapped(_as_buffer))
+        call.do.set_fact(call.receiver, name, given.mapped(as_buffer))
     fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
         call.do.set_fact(call.receiver, fact, one(TRUE))
     return one(NONE)
-
-
-def _as_buffer(value: Value) -> Value:
-    # Where it is made says nothing about where it will be.
-    return replace(value, device=None, root=None) if isinstance(value, Tensor) else value
 
 
 @MODELS.method(Module, "save_pretrained", "push_to_hub")

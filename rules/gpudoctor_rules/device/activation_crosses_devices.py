@@ -90,6 +90,7 @@ class ActivationCrossesDevices(Rule):
             told.add(line)
             # Which of the two should move, only the author knows: the layer stays where it is.
             here, there = _gpu(event.tensor), _gpu(event.other)
+            # An operation has two tensors, a layer has weights.
             other = f"the weights of {name_of(event.module)}" if event.module is not None else name_of(event.other)
             yield self.found(
                 event.location,

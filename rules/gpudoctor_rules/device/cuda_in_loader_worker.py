@@ -121,6 +121,7 @@ def _forks(loader: Loader) -> bool:
     """It surely has workers, started as they are by default."""
     # How many an option asks for, perhaps none, is not known.
     workers = loader.num_workers.only if loader.num_workers is not None else None
+    # `num_workers=True` is one, to Python and to PyTorch.
     several = isinstance(workers, Const) and isinstance(workers.value, int) and workers.value > 0
     return several and (loader.context is None or loader.context.only == NONE) and not loader.managed
 

@@ -88,6 +88,7 @@ class TensorMadeOnCpu(Rule):
         kept |= {each.subject.root for each in program.events(Move) if _is_in(each, dropped)}  # type: ignore[attr-defined]
         told: set[Location] = set()
         for event in program.events(ConstantMixed):
+            # Each operation is one mistake: a tensor may be moved for one of them.
             tensor = event.constant
             if not isinstance(tensor, Tensor) or tensor.root in kept or event.location in told:
                 continue

@@ -87,6 +87,7 @@ class TensorNotABuffer(Rule):
         kept = {each.tensor.root: each for each in program.events(TensorKept) if isinstance(each.tensor, Tensor)}
         told: set[Location] = set()
         for event in program.events(ConstantMixed):
+            # A class that moves its tensors by itself was written with this in mind.
             origin = kept.get(event.constant.root) if isinstance(event.constant, Tensor) else None
             if origin is None or origin.taken_along or origin.location in told:
                 continue

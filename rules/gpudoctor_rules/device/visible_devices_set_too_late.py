@@ -89,9 +89,11 @@ class VisibleDevicesSetTooLate(Rule):
 
 def _started(program: Program, write: EnvironmentWrite) -> Event | None:
     """What asked the driver first, in this process and surely before this write."""
+    # Functions of a library are called in an order that is not known.
     if not program.whole:
         return None
     asked: list[Event] = [*program.events(CudaStarted), *filter(_uses, program.events(DeviceUsed))]
+    # What another path asked, as that of `--list`, is another run.
     before = [
         event
         for event in asked

@@ -32,6 +32,7 @@ def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
     # Evaluation may call the wrapper as well; what counts is a call that is differentiated.
     used = {identity for backward in program.events(Backward) for identity in backward.forwards}
     core = core_of(wrap.inner)
+    # The first one that happens decides: a call that is too late, or a wrap that is in time.
     for call in program.events(Forward, Wrap):
         if call.order <= event.order or call.when.excludes(event.when):
             continue

@@ -138,6 +138,7 @@ def _norm_in(program: Program, model: Value) -> Module | None:
 
 def _batch_of(call: Forward) -> int | None:
     """How many samples a rank takes at a time, where the program says so."""
+    # A model that is called outside of a loop over batches has a batch of its own.
     loop = batch_loop(call)
     loader = loop.over if loop is not None else None
     size = loader.batch_size.only if isinstance(loader, Loader) and loader.batch_size is not None else None
@@ -152,6 +153,7 @@ def _is_handled(program: Program, model: Value) -> bool:
     synced = any(
         core_of(sync.module) in held or core in program.within(sync.module) for sync in program.events(SyncNorm)
     )
+    # Fine-tuned detectors keep the statistics that they were trained with.
     frozen = any(
         mode.training is not True and core_of(mode.module) in held - {core} for mode in program.events(ModeChange)
     )

@@ -122,6 +122,7 @@ def _change(program: Program, move: Move, wrap: Wrap) -> str:
     """What happens to the parameters, an empty text where nothing surely does."""
     # A cast to the type that it has leaves every parameter as it was.
     before = _type_of(program, move)
+    # `.to(args.dtype)` may be the type that it has.
     if move.to_dtype and before and move.to_dtype != before:
         return f"is cast to {move.to_dtype}"
     # Wherever it goes back to: on the CPU the parameters are others already.
@@ -137,6 +138,7 @@ def _type_of(program: Program, move: Move) -> str:
         for each in program.events(Move)
         if each.order < move.order and each.dtype and core in program.within(each.subject)
     ]
+    # A cast under a test, as `if half: model.half()`, leaves the type open.
     if casts:
         return casts[-1].to_dtype if move.when.implies(casts[-1].when) else ""
     return "float32" if _made_of_plain_numbers(core) else ""

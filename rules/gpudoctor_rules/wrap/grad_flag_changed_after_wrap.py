@@ -127,6 +127,7 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
     """What comes of it at the next training forward; an empty text where nothing surely does."""
     if _set_back(program, flag, call) or _joined_later(program, flag, wrap):
         return ""
+    # Modules that freeze their backbone in `train()` say so again and again.
     was_frozen = _frozen(program, flag, wrap.order)
     # Their buckets were never made; nothing fails, which is worse.
     if flag.on:
@@ -184,6 +185,7 @@ def _joined_later(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
 
 def _set_back(program: Program, flag: GradientFlag, call: Forward) -> bool:
     """The flag is set to the contrary, or to what is not known, before the model is trained again."""
+    # `requires_grad(model, False)` before the step of the other network, and True after it.
     core = core_of(flag.module)
     return any(
         flag.order < each.order < call.order

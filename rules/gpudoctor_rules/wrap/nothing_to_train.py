@@ -103,6 +103,7 @@ def _fails(wrap: Wrap) -> bool:
 def _frozen_at(program: Program, wrap: Wrap) -> GradientFlag | None:
     """Where its parameters were last told to take no gradient."""
     core = core_of(wrap.inner)
+    # `p.requires_grad = False` in a loop is logged once for each round that was followed.
     flags = (flag for flag in program.events(GradientFlag) if flag.order < wrap.order and flag.on is False)
     return max((flag for flag in flags if core_of(flag.module) == core), key=lambda flag: flag.order, default=None)
 

@@ -107,6 +107,7 @@ class OptimizerOfOtherParameters(Rule):
     def _judge(self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer) -> Finding | None:
         wrap = _sharded_later(program, made, step, held)
         if wrap is not None:
+            # FSDP2 leaves the module the object that it was.
             how = "`fully_shard`" if wrap.wrapper == wrap.inner else f"`{WrapperKind.FSDP.value}`"
             return self.found(
                 made.location,
@@ -141,6 +142,7 @@ def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) 
         keeps = wrap.keeps_parameters is not None and wrap.keeps_parameters.only not in (FALSE, NONE)
         if wrap.kind is not WrapperKind.FSDP or keeps or wrap.opaque or not made.order < wrap.order < step.order:
             continue
+        # Layers are sharded one by one, before the whole.
         inside = any(core_of(wrap.inner) in program.within(each) for each in held.modules)
         if (inside or _related(program, held, core_of(wrap.inner))) and wrap.when.implies(made.when):
             return wrap

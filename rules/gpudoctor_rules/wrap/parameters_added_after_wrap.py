@@ -116,6 +116,7 @@ class ParametersAddedAfterWrap(Rule):
 
 
 def _what(added: PartAdded) -> str:
+    # `model.scale = nn.Parameter(...)` gives the module parameters of its own.
     new = "new parameters" if added.part == added.parent else f"a new `{added.name}`"
     return new if added.name else "new layers"
 

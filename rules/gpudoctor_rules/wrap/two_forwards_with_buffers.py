@@ -124,6 +124,7 @@ def _copies_buffers(program: Program, call: Forward) -> bool:
     if not isinstance(wrapper, Wrapper) or not call.graph or call.training is False or call.buffers is not True:
         return False
     copies = [each for each in wrapper.chain if each.kind is WrapperKind.DDP]
+    # Whoever has given it has thought of it.
     if not copies or any(each.broadcast_buffers not in (NONE, TRUE) for each in copies):
         return False
     # Its backward needs no running statistics, and they are alike on all ranks.

@@ -141,6 +141,7 @@ def _waits(wrap: Wrap) -> bool:
 
 
 def _has_parameters(program: Program, part: Value) -> bool:
+    # An activation or a dropout may be left over without any harm.
     return any(isinstance(each, Module) and each.parameters is True for each in program.within(part))
 
 

@@ -116,6 +116,7 @@ class UnusedSearchAlwaysOn(Rule):
 
 def _is_needed(program: Program, wrap: Wrap) -> bool:
     """Some parameters may be without a gradient in some steps."""
+    # Whatever concerns a part of the model concerns the search.
     held = program.within(wrap.inner)
     flags = any(flag.order > wrap.order and core_of(flag.module) in held for flag in program.events(GradientFlag))
     added = any(part.order > wrap.order and part.parent in held for part in program.events(PartAdded))

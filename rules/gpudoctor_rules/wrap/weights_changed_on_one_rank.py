@@ -100,6 +100,7 @@ class WeightsChangedOnOneRank(Rule):
             wrap = ddp_around(program, module, event) if isinstance(core_of(module), Module) else None
             if wrap is None or event.location in told:
                 continue
+            # To send weights around by hand is as good as another wrap.
             how = _differs(program, event)
             if not how or averaged_by_hand(program) or trained_after(program, wrap, event) is None:
                 continue
@@ -113,6 +114,7 @@ class WeightsChangedOnOneRank(Rule):
 
 
 def _changed(event: Event) -> Value:
+    # The two events name the same thing by other words.
     return event.target if isinstance(event, LoadState) else event.module  # type: ignore[attr-defined]
 
 

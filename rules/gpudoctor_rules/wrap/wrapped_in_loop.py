@@ -83,6 +83,7 @@ class WrappedInLoop(Rule):
         for wrap in program.events(Wrap):
             if wrap.location in told or not _is_wrapper(wrap):
                 continue
+            # The outermost loop explains it best: that of the epochs, not that of the steps.
             found = next((each for each in _earlier_rounds(program, wrap)), None)
             if found is None:
                 continue
@@ -133,6 +134,7 @@ def _trains_right_inside(program: Program, loop: Loop) -> bool:
 
     A loop over models or folds has the whole training of each in it, epochs and all.
     """
+    # How many loops stand between: none for steps, one for epochs over batches.
     depths = [
         len(backward.loops) - index
         for backward in program.during(loop, Backward)
