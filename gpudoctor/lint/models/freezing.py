@@ -68,3 +68,9 @@ def _told(do: Interpreter, module: Value, values: Values, place: Location) -> No
     # A value that is not known may leave some of them with a gradient.
     freeze(do, module, on is False)
     do.emit(GradientFlag, at=place, module=module, on=on)
+
+
+def parameter_of(call: Call, module: Module) -> Tensor:
+    """The weight or the bias of a layer, the same one each time."""
+    key = ("parameter", module.identity, call.name)
+    return Tensor(key, call.place, call.label, TensorOrigin.PARAMETER, graph=True, used=frozenset([module]))

@@ -201,9 +201,10 @@ def combined(
         forwards = first.forwards.union(*[tensor.forwards for tensor in tensors[1:]])
         batch_of = next((tensor.batch_of for tensor in tensors if tensor.batch_of), None)
     graph, doubtful = False if do.evaluating else _graph(tensors), _doubtful(do, tensors)
+    used = frozenset[Value]().union(*[tensor.used for tensor in tensors if tensor.used and tensor.graph])
     return Tensor(
         do.identity(place), place, label, _origin(tensors), device, forwards, graph, batch_of, shards, depends, False,
-        doubtful,
+        doubtful, used=used,
     )  # fmt: skip
 
 
@@ -290,7 +291,10 @@ def _attribute(call: Call) -> Values:
 
 def _without_graph(call: Call, tensor: Tensor) -> Tensor:
     plain = as_reduced(call.do, tensor)
-    bare = replace(plain, identity=call.identity(), place=call.place, forwards=frozenset(), graph=False, part=False)
+    bare = replace(
+        plain, identity=call.identity(), place=call.place, forwards=frozenset(), graph=False, part=False,
+        used=frozenset(),
+    )  # fmt: skip
     note_view(call.do, bare, tensor)
     return bare
 

@@ -9,7 +9,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.classes import LOSSES, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
-from gpudoctor.lint.models.freezing import freeze, is_frozen, take_apart
+from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
@@ -477,6 +477,8 @@ def _attribute(call: Call) -> Values:
         return call.do.fact(module, "training") or one(
             Unknown(("training", module), "the mode of a module", call.label)
         )
+    if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in WITH_PARAMETERS and module.cls is None:
+        return one(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:
         return one(Unknown((call.name, module), f"the {call.name} of a module", call.label))

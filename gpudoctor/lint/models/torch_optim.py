@@ -34,6 +34,9 @@ def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool
         elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
             if value.batch_of is not None:
                 found.add(value.batch_of)
+            # One of several parameters of a layer.
+            found |= value.used
+            complete = complete and not value.used
         elif isinstance(value, Enumerated):
             inner, whole = owners(do, [each for item in value.items for each in item])
             found |= inner

@@ -80,6 +80,8 @@ class Tensor(Made):
     """What made it, where that surely was on the CPU and it holds more than one number; None where it is not known."""
     mean: bool = False
     """The mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
+    used: frozenset[Value] = frozenset()
+    """The modules of which single parameters are in its graph, past their forward: `F.linear(x, model.head.weight)`."""
     divided: Value | None = None
     """The number of processes by which it was divided, graph and all."""
 

@@ -112,3 +112,20 @@ def test_what_a_forward_recomputes_is_seen_where_its_wrapper_searches(paper):
     event = found.event(Recompute)
     assert event.reentrant is True
     assert event.location.line == 10
+
+
+def test_a_loss_knows_whose_weights_it_was_computed_with(paper):
+    found = paper(
+        """
+        import torch
+        import torch.nn.functional as F
+        head = torch.nn.Linear(2, 2)
+        x = torch.zeros(4, 2)
+        F.mse_loss(F.linear(x, head.weight), x).backward()
+        F.mse_loss(F.linear(x, head.weight.detach()) + head(x), x).backward()
+        torch.optim.SGD([head.weight], lr=0.1).step()
+        """
+    )
+    assert [[module.label for module in event.loss.used] for event in found.events(Backward)] == [["head"], []]
+    optimizer = found.event(OptimizerStep).optimizer
+    assert ([module.label for module in optimizer.modules], optimizer.complete) == (["head"], False)

@@ -1,0 +1,162 @@
+"""A loss is computed with parameters of the wrapped model directly, and no forward of the wrapper leads to it.
+
+## What goes wrong
+
+`DistributedDataParallel` prepares the averaging of gradients in its own `forward`. A loss that takes a weight out of
+the model and computes with it, as in `F.linear(x, model.module.head.weight)`, gets right gradients in `backward()`, but
+only on this rank (this process, one for each GPU): they are averaged with nobody's. Each rank steps by its own data,
+and the ranks drift apart. No error is raised.
+
+## Bad
+
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
+        optimizer.zero_grad()
+        output = F.linear(x.cuda(gpu), F.normalize(model.module.weight))
+        F.mse_loss(output, y.cuda(gpu)).backward()
+        optimizer.step()
+
+## Good
+
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    class Normalized(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 1)
+
+        def forward(self, x):
+            return F.linear(x, F.normalize(self.layer.weight))
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    model = DistributedDataParallel(Normalized().cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
+    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
+        optimizer.zero_grad()
+        F.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
+        optimizer.step()
+
+## Fix
+
+Move the computation into the `forward` of the model, and call the wrapper. No automatic fix.
+
+## Silent when
+
+The wrapper is called in the same round, as for a penalty on the weights beside the usual loss: DDP then averages what
+comes to the parameters by any way; the loss does not depend on data, so that it is the same on all ranks; the program
+reduces gradients itself; nothing steps with these gradients; the parameter is taken in a way that is not followed.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/ddp.html, OFA-Sys/Chinese-CLIP#13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.event import Backward, Collective, Forward, OptimizerStep, Wrap
+from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import reaches
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+
+class ParametersUsedOutsideForward(Rule):
+    """A loss is computed with parameters of the wrapped model directly, and no forward of the wrapper leads to it."""
+
+    code = "GPU707"
+    name = "parameters-used-outside-forward"
+    severity = Severity.ERROR
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or program.managed_by:
+            return
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            loss = backward.loss
+            if not isinstance(loss, Tensor) or not loss.used or backward.location in told:
+                continue
+            wrap = _wrap_of(program, backward, loss)
+            # What is the same on all ranks has the same gradients there, averaged or not.
+            if wrap is None or not loss.depends & Dependence.LOCAL or _averaged(program, backward, wrap):
+                continue
+            if not any(_steps(program, step, backward, loss) for step in program.events(OptimizerStep)):
+                continue
+            told.add(backward.location)
+            yield self.found(
+                backward.location,
+                f"This loss uses parameters inside of {name_of(wrap.wrapper)}, and no call of the wrapper leads to it: "
+                "their gradients stay on this rank, and the ranks train different models.",
+                remedy="Do this computation in the `forward` of the model, and call the wrapper.",
+                because=[("the loss is computed here", loss.place), ("the model is wrapped here", wrap.location)],
+            )
+
+
+def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrap | None:
+    """The DDP wrapper around the modules whose parameters are used."""
+    for wrap in program.events(Wrap):
+        made = wrap.order < backward.order and backward.when.implies(wrap.when)
+        if made and wrap.kind is WrapperKind.DDP and loss.used & program.within(wrap.inner):
+            return wrap
+    return None
+
+
+def _averaged(program: Program, backward: Backward, wrap: Wrap) -> bool:
+    """The wrapper was called in this round, which arms its averaging, or the program averages by hand."""
+    core = core_of(wrap.inner)
+    called = any(core_of(call.module) == core and same_round(call, backward) for call in program.events(Forward))
+    by_hand = any(
+        event.order > backward.order and event.call != "barrier" and _near(event, backward)
+        for event in program.events(Collective)
+    )
+    return called or by_hand
+
+
+def _near(event: Collective, backward: Backward) -> bool:
+    rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
+    return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
+
+
+def _steps(program: Program, step: OptimizerStep, backward: Backward, loss: Tensor) -> bool:
+    """An optimizer of these parameters steps afterwards."""
+    optimizer = step.optimizer
+    return (
+        isinstance(optimizer, Optimizer)
+        and step.order > backward.order
+        and not step.when.excludes(backward.when)
+        and reaches(program, loss.used, optimizer)
+    )
