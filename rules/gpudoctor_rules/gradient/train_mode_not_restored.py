@@ -56,7 +56,8 @@ the first epoch was trained.
 
 The model was in evaluation mode before it was trained for the first time, as where running statistics are kept on
 purpose; any call on the way may restore the mode, with a flag that is not known too; the model is handed to code that
-could not be read; it has no layer for which the mode makes a difference; a framework makes the loop.
+could not be read; no known optimizer holds it; it has no layer for which the mode makes a difference; a framework
+makes the loop.
 
 ## Sources
 
@@ -69,11 +70,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.event import Backward, Forward, ModeChange
+from gpudoctor.lint.values.event import Backward, Forward, ModeChange, OptimizerStep
 from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.repair import After, First, Holds, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import repeating_loop
+from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -101,7 +103,7 @@ class TrainModeNotRestored(Rule):
             core = core_of(call.module)
             earlier = first.setdefault(core, call)
             # Trained in evaluation mode from the beginning, it is meant.
-            if core in told or core in program.escaped or earlier.training is not True:
+            if core in told or core in program.escaped or earlier.training is not True or not _held(program, core):
                 continue
             switch = _switched_off(program, core, earlier, call)
             if switch is not None and _cares(program, core):
@@ -144,6 +146,12 @@ def _training_calls(program: Program) -> Iterator[Forward]:
     for call in program.events(Forward):
         if call.identity in identities and repeating_loop(call) is not None:
             yield call
+
+
+def _held(program: Program, core: Value) -> bool:
+    """An optimizer changes its weights: a backbone that only computes features for a trained head stays as it is."""
+    optimizers = (event.optimizer for event in program.events(OptimizerStep))
+    return any(isinstance(each, Optimizer) and reaches(program, [core], each) for each in optimizers)
 
 
 def _switched_off(program: Program, core: Value, first: Forward, call: Forward) -> ModeChange | None:

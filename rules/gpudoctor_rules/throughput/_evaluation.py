@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.program import trains
+from gpudoctor.lint.values.base import Value
 from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import Backward, Forward, Iterate, LeaveLoop, Loop
+from gpudoctor.lint.values.event import Backward, Forward, Iterate, LeaveLoop, Loop, OptimizerStep
 from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,14 @@ def _drawing_loop(program: Program, start: Iterate) -> Loop | None:
 def _trained(program: Program) -> set[Value]:
     forwards = program.forwards
     calls = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
-    return {core_of(call.module) for call in calls if call is not None}
+    cores = {core_of(call.module) for call in calls if call is not None}
+    optimizers = {event.optimizer for event in program.events(OptimizerStep)}
+    known = [each for each in optimizers if isinstance(each, Optimizer) and each.complete]
+    # A backbone that only computes features for a trained head is in the graph, too.
+    if not optimizers or len(known) < len(optimizers):
+        return cores
+    held = frozenset[Value]().union(*(program.within(module) for each in known for module in each.modules))
+    return {core for core in cores if program.within(core) & held}
 
 
 def _leaves(program: Program, loop: Loop) -> Iterator[LeaveLoop]:

@@ -94,7 +94,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import is_whole, shares_nothing
-from gpudoctor.lint.values.base import TRUE, name_of
+from gpudoctor.lint.values.base import TRUE
 from gpudoctor.lint.values.event import UseManaged, Wrap
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
@@ -124,13 +124,13 @@ class EvaluationOnEveryRank(Rule):
             if loader in told or not program.by_every_rank(each.call) or not _whole(program, loader, each.start):
                 continue
             told.add(loader)
-            data = name_of(loader.dataset.only if loader.dataset is not None else None, "its data set")
-            given = data.strip("`") if "`" in data else "..."
+            given = _name_of_data(loader)
+            data = f"`{given}`" if given else "its data set"
             yield self.found(
                 loader.place,
                 f"Every rank evaluates all of {data}: `{loader.label}` has no sampler that deals it out, so more GPUs "
                 "do not make the evaluation faster.",
-                remedy=f"Pass `sampler=DistributedSampler({given}, shuffle=False)`, "
+                remedy=f"Pass `sampler=DistributedSampler({given or '...'}, shuffle=False)`, "
                 "and sum the results over the ranks before dividing them.",
                 because=[("the ranks evaluate here", each.loop.location)],
             )
@@ -144,6 +144,13 @@ def _trains_one_model(program: Program) -> bool:
         return False
     averaging = any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap))
     return averaging or any(event.call == "deepspeed.initialize" for event in program.events(UseManaged))
+
+
+def _name_of_data(loader: Loader) -> str:
+    """What the program calls the data set; empty where it has only the name of its class."""
+    label = getattr(loader.dataset.only if loader.dataset is not None else None, "label", "")
+    plain = label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
+    return label if plain else ""
 
 
 def _whole(program: Program, loader: Loader, start: Iterate) -> bool:
