@@ -663,6 +663,13 @@ CARDS: tuple[RuleCard, ...] = (
         shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync"), size=7422,
     ),
     RuleCard(
+        code="GPU707", name="parameters-used-outside-forward", severity=Severity.ERROR, family="gradient",
+        module="gpudoctor_rules.gradient.parameters_used_outside_forward",
+        summary="A loss is computed with parameters of the wrapped model directly, and no forward of the wrapper leads to it.",
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
+        size=6885,
+    ),
+    RuleCard(
         code="GPU708", name="reentrant-checkpoint", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.reentrant_checkpoint",
         summary="Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters.",
@@ -693,7 +700,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.train_mode_not_restored",
         summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange"), size=8209,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=8690,
     ),
     RuleCard(
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
@@ -742,13 +749,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU807", name="idle-ranks-during-evaluation", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.idle_ranks_during_evaluation",
         summary="One rank evaluates between the epochs, and the GPUs of all others wait for it.", shows_in_run=True,
-        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop"), size=8603,
+        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "OptimizerStep"), size=8603,
     ),
     RuleCard(
         code="GPU808", name="evaluation-on-every-rank", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.evaluation_on_every_rank",
         summary="Every rank evaluates the whole validation set, each for itself.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "UseManaged", "Wrap"), size=7047,
+        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "OptimizerStep", "UseManaged", "Wrap"), size=7347,
     ),
     RuleCard(
         code="GPU809", name="rank-lags-behind", severity=Severity.PERF, family="throughput",
