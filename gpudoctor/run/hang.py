@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudoctor.record import dataclass
-from gpudoctor.run.instruments.questions import ANSWER, QUESTION
+from gpudoctor.run.questions import ANSWER, QUESTION
 from gpudoctor.run.reading import collective_of, frames_of, lines_of
 from gpudoctor.run.recording import Collective, Frame, Waiting
 

@@ -66,8 +66,8 @@ def test_the_ranks_of_spawn_are_watched(tmp_path: Path) -> None:
     [
         "os.chdir('/'); os.closerange(3, 200)",
         "os.fork() or os._exit(0); os.wait()",
-        "dist.destroy_process_group(); dist.init_process_group('gloo')",
-        "torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: None)",
+        "dist.barrier(); dist.destroy_process_group(); dist.init_process_group('gloo')",
+        "from torch.optim.optimizer import register_optimizer_step_post_hook as hook; hook(lambda *_: None)",
     ],
 )
 def test_the_report_survives_what_programs_do(tmp_path: Path, harm: str) -> None:

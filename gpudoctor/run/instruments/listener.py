@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpudoctor.run.instruments.questions import ANSWER, QUESTION
 from gpudoctor.run.places import is_own
+from gpudoctor.run.questions import ANSWER, QUESTION
 
 if TYPE_CHECKING:
     from types import FrameType
