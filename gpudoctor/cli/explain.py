@@ -37,7 +37,8 @@ class Explain(Command):
 
 
 def _title(card: RuleCard) -> str:
-    return f"{card.code} {card.name} ({card.severity.value}, since {card.since})"
+    fix = f", {card.fix_safety.value} fix" if card.fix_safety else ""
+    return f"{card.code} {card.name} ({card.severity.value}, since {card.since}{fix})"
 
 
 def _show_rich(title: str, page: str, width: int) -> None:

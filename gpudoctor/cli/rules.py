@@ -47,7 +47,8 @@ def _table(cards: Iterable[RuleCard], style: Style) -> Iterator[str]:
             family = card.family
             yield style.paint(family, "bold")
         severity = style.paint(f"{card.severity.value:<8}", card.severity.value)
-        yield f"  {card.code}  {severity} {card.name}"
+        fix = style.paint(f"  {card.fix_safety.value} fix", "dim") if card.fix_safety else ""
+        yield f"  {card.code}  {severity} {card.name}{fix}"
         yield from (style.paint(line, "dim") for line in wrap(card.summary, style.width, " " * 19))
 
 

@@ -1,0 +1,146 @@
+"""`gpudoctor lint --fix`, `--unsafe-fixes` and `--diff`, from the command line to the bytes of the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor import cli
+from gpudoctor.lint.source import rewriting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = textwrap.dedent(
+    '''\
+    """Prüfung."""
+    import torch
+    from torch.utils.data import DataLoader, RandomSampler, TensorDataset
+
+    data = TensorDataset(torch.randn(8, 2))
+    sampler = RandomSampler(data)
+    loader = DataLoader(data, sampler=sampler, shuffle=True)
+    '''
+)
+FIXED = PROGRAM.replace(", shuffle=True", "")
+LAYOUTS = {
+    "DataLoader(data, shuffle=True, sampler=sampler)": "DataLoader(data, sampler=sampler)",
+    "DataLoader(data, sampler=sampler, shuffle=True,)": "DataLoader(data, sampler=sampler,)",
+    "DataLoader(\n    data,  # all of it\n    shuffle=True,  # mixed\n    sampler=sampler,\n)": (
+        "DataLoader(\n    data,  # all of it\n    sampler=sampler,\n)"
+    ),
+    "DataLoader(data,\n           sampler=sampler,\n           shuffle=(True))": (
+        "DataLoader(data,\n           sampler=sampler)"
+    ),
+}
+
+
+@pytest.fixture
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+def fix(*options: str) -> int:
+    return cli.main(["lint", "--no-cache", "--select=GPU303", "--fix", *options, "train.py"])
+
+
+def test_fix_writes_and_says_what_it_did(train: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fix() == 0
+    assert train.read_text(encoding="utf-8") == FIXED
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "train.py: 1 fixed: GPU303 shuffle-with-sampler" in said.err
+
+
+def test_diff_writes_nothing_and_can_be_applied(train: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lint", "--no-cache", "--select=GPU303", "--diff", "train.py"]) == 1
+    assert train.read_text(encoding="utf-8") == PROGRAM
+    diff = capsys.readouterr().out
+    subprocess.run(["git", "apply", "-"], input=diff, text=True, check=True, cwd=train.parent)
+    assert train.read_text(encoding="utf-8") == FIXED
+    assert cli.main(["lint", "--no-cache", "--select=GPU303", "--diff", "train.py"]) == 0
+
+
+@pytest.mark.parametrize("before", LAYOUTS, ids=["first", "comma", "lines", "aligned"])
+def test_arguments_go_with_their_commas_lines_and_comments(train: Path, before: str) -> None:
+    text = PROGRAM.replace("DataLoader(data, sampler=sampler, shuffle=True)", before)
+    train.write_text(text, encoding="utf-8")
+    assert fix() == 0
+    assert train.read_text(encoding="utf-8") == text.replace(before, LAYOUTS[before])
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_encoding_and_line_ends_stay(train: Path, newline: str, encoding: str) -> None:
+    head = f"# coding: {encoding}\n" if encoding == "latin-1" else ""
+    train.write_bytes((head + PROGRAM).replace("\n", newline).encode(encoding))
+    assert fix() == 0
+    assert train.read_bytes() == (head + FIXED).replace("\n", newline).encode(encoding)
+
+
+def test_mode_and_links_stay(train: Path) -> None:
+    real = train.rename(train.with_name("real.py"))
+    train.symlink_to(real)
+    real.chmod(0o750)
+    assert fix() == 0
+    assert train.is_symlink()
+    assert real.read_text(encoding="utf-8") == FIXED
+    assert stat.S_IMODE(real.stat().st_mode) == 0o750
+    assert sorted(os.listdir(train.parent)) == ["real.py", "train.py"]
+
+
+def test_a_file_that_was_changed_meanwhile_is_left_alone(
+    train: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest_of = rewriting.digest_of
+    monkeypatch.setattr(rewriting, "digest_of", lambda data: digest_of(data + b"changed"))
+    assert fix() == 2
+    assert train.read_text(encoding="utf-8") == PROGRAM
+    assert "changed meanwhile" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_draft(
+    train: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert fix() == 2
+    assert os.listdir(train.parent) == ["train.py"]
+    assert "No space left" in capsys.readouterr().err
+
+
+def test_machine_formats_carry_the_edits(train: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["lint", "--no-cache", "--select=GPU303", "--fail-on=never", "train.py"]
+    assert cli.main([*command, "--output-format=json"]) == 0
+    found = json.loads(capsys.readouterr().out)["findings"][0]["fix"]
+    edit = found["edits"][0]
+    assert (found["safety"], edit["path"], edit["line"], edit["text"]) == ("safe", "train.py", 7, "")
+    line = PROGRAM.splitlines()[6]
+    assert line[edit["column"] - 1 : edit["end_column"] - 1] == ", shuffle=True"
+    assert cli.main([*command, "--output-format=sarif"]) == 0
+    change = json.loads(capsys.readouterr().out)["runs"][0]["results"][0]["fixes"][0]["artifactChanges"][0]
+    assert change["artifactLocation"]["uri"] == "train.py"
+    assert change["replacements"][0]["deletedRegion"]["startLine"] == 7
+
+
+@pytest.mark.parametrize("options", [["--unsafe-fixes", "train.py"], ["--fix", "-"]])
+def test_options_that_do_not_go_together(options: list[str], train: Path) -> None:
+    assert cli.main(["lint", *options]) == 2
+
+
+def test_what_is_not_asked_for_costs_nothing(train: Path) -> None:
+    code = "import sys; from gpudoctor import cli; cli.main(['lint', '--no-cache', 'train.py']); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=train.parent)
+    assert not [name for name in run.stdout.split() if name.startswith("gpudoctor.lint.fix") or name == "libcst"]
