@@ -34,12 +34,15 @@ def called(name: str, at: ast.AST, syntax: Syntax) -> tuple[str, list[Change]]:
     module, _, last = name.rpartition(".")
     if not module:
         return _imported(name, f"import {name}", name, syntax)
+    # `import torch` brings its own names and these parts along.
+    whole = any(dotted == name.partition(".")[0] and alias == dotted for alias, dotted in _bound(at, syntax))
+    if whole and "." not in module:
+        return name, []
     if last[:1].isupper():
         listed = _listed(module, last, syntax)
         if listed is not None:
             return listed
-    # `import torch` brings these parts along.
-    if any(dotted == name.partition(".")[0] and alias == dotted for alias, dotted in _bound(at, syntax)):
+    if whole:
         return name, []
     if last[:1].isupper():
         return _imported(last, f"from {module} import {last}", last, syntax)

@@ -25,6 +25,7 @@ from gpudoctor.lint.values.repair import (
     MoveUp,
     RemoveArgument,
     Replace,
+    Rewrite,
     SetArgument,
     SetArguments,
     Step,
@@ -54,6 +55,8 @@ def place_of(step: Step) -> Location:
 def anchor(step: Step, syntax: Syntax) -> ast.stmt:
     """The statement whose surroundings a step is written in."""
     match step:
+        case Before(at=at, outside=True):
+            return _outside(at, syntax)
         case AtEnd(at=at):
             return _last_around(at, syntax)
         case First(block=at):
@@ -90,7 +93,7 @@ def _remove_argument(step: RemoveArgument, writer: Writer) -> list[Change]:
 
 def _before(step: Before, writer: Writer) -> list[Change]:
     syntax = writer.syntax
-    statement = syntax.statement(step.at)
+    statement = _outside(step.at, syntax) if step.outside else syntax.statement(step.at)
     indent = syntax.indent(statement)
     at = syntax.line_start(syntax.start(statement))
     if syntax.text[syntax.start(statement) :].startswith("elif"):
@@ -99,6 +102,17 @@ def _before(step: Before, writer: Writer) -> list[Change]:
     while at and _is_comment(syntax.text[syntax.line_start(at - 1) : at], indent):
         at = syntax.line_start(at - 1)
     return [(at, at, _lines(step.lines, statement, indent, writer))]
+
+
+def _outside(at: Location, syntax: Syntax) -> ast.stmt:
+    """The outermost test around a place in its function."""
+    statement = syntax.statement(at)
+    function = syntax.function_of(statement)
+    around = [each for each in syntax.enclosing(statement, ast.If) if syntax.function_of(each) is function]
+    tests = [each for each in around if isinstance(each, ast.If) and not syntax.is_main_guard(each)]
+    if not tests:
+        raise NoFix("no test around it here")
+    return tests[-1]
 
 
 def _after(step: After, writer: Writer) -> list[Change]:
@@ -205,6 +219,14 @@ def _is_used_later(target: str, statement: ast.stmt, syntax: Syntax) -> bool:
 def _bound_by(loop: ast.AST) -> set[str]:
     target = loop.target if isinstance(loop, (ast.For, ast.AsyncFor)) else loop
     return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+
+
+def _rewrite(step: Rewrite, writer: Writer) -> list[Change]:
+    syntax = writer.syntax
+    statement = syntax.statement(step.at)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        raise NoFix("no plain assignment")
+    return [(*syntax.span(statement), writer.write(step.to, statement))]
 
 
 def _unassign(step: Unassign, writer: Writer) -> list[Change]:
@@ -343,6 +365,7 @@ _MAKERS: dict[type[Any], Callable[[Any, Writer], list[Change]]] = {
     Replace: _replace,
     Assign: _assign,
     Substitute: _substitute,
+    Rewrite: _rewrite,
     Unassign: _unassign,
     MakeTuple: _make_tuple,
     SuperFirst: _super_first,

@@ -157,7 +157,7 @@ class Writer:
 
 def part_of(syntax: Syntax, at: Location, part: str) -> ast.expr:
     """A part of what stands at a place, as `Source` names them."""
-    if part in ("target", "value", "added"):
+    if part in ("target", "owner", "value", "added"):
         return _part_of_statement(syntax, at, part)
     if part == "receiver":
         node = syntax.expression(at)
@@ -190,6 +190,9 @@ def _part_of_statement(syntax: Syntax, at: Location, part: str) -> ast.expr:
         found = statement.targets[0] if part == "target" else statement.value
         if part == "added":
             found = _added(syntax, statement)
+        elif part == "owner":
+            target = statement.targets[0]
+            found = target.value if isinstance(target, ast.Attribute) else None
     else:
         found = None
     if found is None or (part == "added" and isinstance(found, (ast.Tuple, ast.List, ast.Dict))):

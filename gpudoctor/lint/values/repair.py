@@ -40,8 +40,8 @@ class Counter:
 @dataclass(frozen=True, slots=True)
 class Source:
     """What the user wrote here. `part` picks a part of it: of a call or an attribute what that belongs to (`receiver`),
-    of a call its `function` or an argument (`0`, `loss`), of an assignment its `target`, its `value`, or what it adds
-    (`added`; of a call of `append`, too)."""
+    of a call its `function` or an argument (`0`, `loss`), of an assignment its `target`, what that belongs to
+    (`owner`), its `value`, or what it adds (`added`; of a call of `append`, too)."""
 
     at: Location
     part: str = ""
@@ -109,10 +109,11 @@ class RemoveArgument:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Insert lines before the statement here."""
+    """Insert lines before the statement here; or before the tests around it, of which there must be one."""
 
     at: Location
     lines: tuple[Code, ...]
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +231,17 @@ class Under:
     header: Code
 
 
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Write a line in the place of the whole assignment here."""
+
+    at: Location
+    to: Code
+
+
 Step = (
     SetArgument | SetArguments | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Substitute | Assign
-    | Unassign | MakeTuple | SuperFirst | Decorate | MoveUp | Delete | Under
+    | Rewrite | Unassign | MakeTuple | SuperFirst | Decorate | MoveUp | Delete | Under
 )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ from gpudoctor.lint.values.event import (
     Wrap,
 )
 from gpudoctor.lint.values.module import Wrapper
+from gpudoctor.lint.values.repair import Always, Before, Code, Either, Imported, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -114,7 +115,17 @@ class LoadBeforeSaveFinished(Rule):
                 "one.",
                 remedy="Put `dist.barrier()` between the two, where all ranks come by.",
                 because=[("it is written here", save.location)],
+                repair=_wait(program, load),
             )
+
+
+def _wait(program: Program, load: Load) -> Repair:
+    """All ranks come by where the file is read."""
+    meet: Code = (Imported("torch.distributed.barrier"), "()")
+    group = next(program.events(InitGroup), None)
+    always: Code = (*map(Always, (*group.way.calls, group.location)), *meet) if group is not None else meet
+    asked: Code = ("if ", Imported("torch.distributed.is_initialized"), "():\n\t", *meet)
+    return Repair("Wait until it is written", (Before(load.location, ((Either((always, asked)),),)),))
 
 
 def _last_save(program: Program, load: Load) -> Save | None:

@@ -70,6 +70,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import MakeOptimizer, ShardedState
+from gpudoctor.lint.values.repair import Before, Code, Holds, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -102,7 +103,17 @@ class ZeroStateNotConsolidated(Rule):
                 "has brought together: `state_dict()` ends with `has not been consolidated on this rank`.",
                 remedy="Call `consolidate_state_dict(to=0)` on all ranks first, before the test on the rank.",
                 because=[("the optimizer is made here", next(made, None))],
+                repair=_consolidate(event),
             )
+
+
+def _consolidate(event: ShardedState) -> Repair | None:
+    if event.owner is None:
+        return None
+    line: Code = (Holds(event.owner), ".consolidate_state_dict(to=0)")
+    # Inside of a test on the rank it would wait for the others without end.
+    alone = bool(event.rank_guards)
+    return Repair("Bring the state together first", (Before(event.location, (line,), outside=alone),))
 
 
 def _consolidated(program: Program, event: ShardedState) -> bool:

@@ -66,12 +66,16 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import NONE
 from gpudoctor.lint.values.event import SeedSet, Split, Wrap
+from gpudoctor.lint.values.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state", "generator=")
+
+
+SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")
 
 
 class SplitDiffersPerRank(Rule):
@@ -105,6 +109,7 @@ class SplitDiffersPerRank(Rule):
                     *([("each rank sets another seed here", seed.location)] if seed is not None else []),
                     ("the ranks train one model", together[0].location),
                 ],
+                repair=Repair("Seed the split itself", (SetArgument(split.location, "generator", SEEDED, 2),)),
             )
 
 

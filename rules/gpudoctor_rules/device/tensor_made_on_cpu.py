@@ -66,11 +66,13 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import ConstantMixed, Discard, Move, TensorKept
+from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
 
 
 class TensorMadeOnCpu(Rule):
@@ -100,7 +102,15 @@ class TensorMadeOnCpu(Rule):
                 f"`{tensor.label}` is made on the CPU and meets {met} on the GPU: this ends in an error.",
                 remedy="Make it where the other one is: `device=x.device`.",
                 because=[("it comes from here", tensor.place if tensor.place != event.location else None)],
+                repair=_make_there(tensor, event.other),
             )
+
+
+def _make_there(tensor: Tensor, other: Value) -> Repair | None:
+    if not isinstance(other, Tensor):
+        return None
+    to: Code = (Source(tensor.place), ".to(", Holds(other), ".device)")
+    return Repair("Make it where the other one is", (Replace(tensor.place, to),))
 
 
 def _is_in(move: Move, dropped: set[Location]) -> bool:

@@ -67,6 +67,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import ConstantMixed, TensorKept
+from gpudoctor.lint.values.repair import Code, Repair, Rewrite, Source
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 
@@ -99,4 +100,15 @@ class TensorNotABuffer(Rule):
                 "tensors on the GPU: this ends in an error.",
                 remedy=f'Register it: `self.register_buffer("{origin.name}", ...)`.',
                 because=[("it meets a tensor on the GPU here", event.location)],
+                repair=_register(origin),
             )
+
+
+def _register(origin: TensorKept) -> Repair:
+    at = origin.location
+    name = origin.name.rpartition(".")[2]
+    # Not persistent, so that checkpoints which were written before can still be loaded.
+    line: Code = (
+        Source(at, "owner"), f'.register_buffer("{name}", ', Source(at, "value"), ", persistent=False)"
+    )  # fmt: skip
+    return Repair("Register it as a buffer", (Rewrite(at, line),))

@@ -91,6 +91,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.event import Recompute
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.values.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -125,4 +126,8 @@ class ReentrantCheckpoint(Rule):
                 "parameters for unused: `RuntimeError: Expected to mark a variable ready only once`.",
                 remedy="Pass `use_reentrant=False` to the checkpointing.",
                 because=[("the wrapper looks for unused parameters", wrapper.place)],
+                repair=Repair(
+                    "Compute it again without reentering",
+                    (SetArgument(event.location, "use_reentrant", ("False",)),),
+                ),
             )
