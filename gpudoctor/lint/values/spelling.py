@@ -24,9 +24,9 @@ def is_first(groups: Iterable[InitGroup], *, spawned: bool) -> Either:
     own: tuple[Code, ...] = ((Holds(LOCAL), " == 0"),) if spawned else ()
     asked: Code = (Imported("torch.distributed.get_rank"), "() == 0")
     group = next(iter(groups), None)
-    always: Code = (*map(Always, (*group.way.calls, group.location)), *asked) if group is not None else asked
+    always: Code = (*map(Always, (*group.way.calls, group.location)), *asked) if group is not None else ()
     maybe: Code = ("not ", Imported("torch.distributed.is_initialized"), "() or ", *asked)
-    return Either(((Holds(GLOBAL), " == 0"), *own, always, maybe))
+    return Either(((Holds(GLOBAL), " == 0"), *own, *([always] if always else []), maybe))
 
 
 def local_rank(*, spawned: bool) -> Either:

@@ -60,7 +60,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.program import batch_loop
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Discard, Mixed
+from gpudoctor.lint.values.event import Discard, Mixed, Move
 from gpudoctor.lint.values.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.values.spelling import moved_to
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -104,11 +104,15 @@ class BatchOffDevice(Rule):
                     ("the loader is made here", getattr(left.batch_of, "place", None)),
                     ("the GPU is chosen here", _chosen(other)),
                 ],
-                repair=_move(event, left, other),
+                repair=_move(program, event, left, other),
             )
 
 
-def _move(event: Mixed, left: Tensor, other: Tensor | None) -> Repair | None:
+def _move(program: Program, event: Mixed, left: Tensor, other: Tensor | None) -> Repair | None:
+    moves = [move.subject for move in program.events(Move) if isinstance(move.subject, Tensor)]
+    # Where it is moved under a test, that test is what to look at.
+    if any(each.batch_of == left.batch_of and each.label == left.label for each in moves):
+        return None
     target = other.device if other is not None else None
     loop = batch_loop(event)
     if not isinstance(target, Device) or loop is None:

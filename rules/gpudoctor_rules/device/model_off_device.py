@@ -104,11 +104,14 @@ class ModelOffDevice(Rule):
                     ("wrapping it moves nothing", _wrapped(event.module)),
                     ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
                 ],
-                repair=_move(event, core, where),
+                repair=_move(program, event, core, where),
             )
 
 
-def _move(event: Forward, core: Value, where: Value | None) -> Repair | None:
+def _move(program: Program, event: Forward, core: Value, where: Value | None) -> Repair | None:
+    # A part of a model goes where the model goes.
+    if any(core in parts for parts in program.parts.values()):
+        return None
     made = getattr(core, "place", None)
     if not isinstance(where, Device) or made is None:
         return None
