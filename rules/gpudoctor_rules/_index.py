@@ -161,13 +161,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.batch_off_device",
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
-        fix_safety=Safety.UNSAFE, needs=("Discard", "Forward", "Mixed", "Move"), size=7127,
+        fix_safety=Safety.UNSAFE, needs=("Discard", "Forward", "Mixed", "Move"), size=7435,
     ),
     RuleCard(
         code="GPU202", name="model-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.model_off_device",
         summary="The batch is moved to the GPU, and the model that it meets was never moved.", fix_safety=Safety.UNSAFE,
-        needs=("Forward", "InitGroup", "Wrap"), size=6181,
+        needs=("Forward", "InitGroup", "Wrap"), size=6342,
     ),
     RuleCard(
         code="GPU203", name="move-discarded", severity=Severity.ERROR, family="device",
@@ -223,7 +223,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU211", name="tensor-not-a-buffer", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.tensor_not_a_buffer",
         summary="A module keeps a tensor as a plain attribute, and uses it on the GPU.", fix_safety=Safety.UNSAFE,
-        needs=("ConstantMixed", "TensorKept"), size=3671,
+        needs=("ConstantMixed", "TensorKept"), size=4196,
     ),
     RuleCard(
         code="GPU212", name="layers-in-plain-list", severity=Severity.ERROR, family="device",
@@ -235,7 +235,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU213", name="tensor-made-on-cpu", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.tensor_made_on_cpu",
         summary="A tensor is made on the CPU in the middle of what is computed on the GPU.", fix_safety=Safety.UNSAFE,
-        needs=("ConstantMixed", "Discard", "Move", "TensorKept"), size=4111,
+        needs=("ConstantMixed", "Discard", "Move", "TensorKept"), size=4573,
     ),
     RuleCard(
         code="GPU214", name="super-init-missing", severity=Severity.ERROR, family="device",
@@ -311,7 +311,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.split_differs_per_rank",
         summary="Each rank splits the data set in a way of its own, so some train on what others evaluate.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("SeedSet", "Split", "Wrap"), size=5077,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("SeedSet", "Split", "Wrap"), size=5335,
     ),
     RuleCard(
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
@@ -592,7 +592,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="One rank writes a file, and the others read it without waiting until it is there.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Collective", "Escape", "Forward", "InitGroup", "Load", "Lost", "Save", "ShardedState", "Wrap"),
-        size=5048,
+        size=5700,
     ),
     RuleCard(
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
@@ -604,7 +604,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.zero_state_not_consolidated",
         summary="The state of a ZeRO optimizer is saved without being brought together first.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeOptimizer", "ShardedState"), size=4500,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeOptimizer", "ShardedState"), size=5006,
     ),
     RuleCard(
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
@@ -673,7 +673,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU708", name="reentrant-checkpoint", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.reentrant_checkpoint",
         summary="Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("Recompute",), size=5172,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("Recompute",), size=5423,
     ),
     RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
