@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Problem
 from gpudoctor.lint.cache import Cache
+from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
@@ -162,9 +163,14 @@ def _examine_part(part: tuple[Sequence[str], Request]) -> list[Examined]:
 
     global _kept
     paths, request = part
-    if _kept.size > _MOST_KEPT or _kept.edited != request.edited:
-        _kept = Sources(request.edited)
-    return list(examine_all(paths, request, _kept))
+    results: list[Examined] = []
+    with SeldomCollecting():
+        for path in paths:
+            # Asked before each: one entry alone may import a whole project.
+            if _kept.size > _MOST_KEPT or _kept.edited != request.edited:
+                _kept = Sources(request.edited)
+            results += examine_all([path], request, _kept)
+    return results
 
 
 _kept = Sources()

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
@@ -134,7 +135,7 @@ def enter(m: Interpreter, found: ModuleFile | Package) -> Value:
 def begin(m: Interpreter, module: ProjectModule) -> None:
     """Execute a module that is waiting for it."""
     file = m.pending.get(module.scope)
-    if file is None or (m.reading_library and _has_imported_enough(m, file)):
+    if file is None or (m.reading_library and (_has_imported_enough(m, file) or not m.project.can_execute(file))):
         return
     del m.pending[module.scope]
     outermost = m.importing_since is None
@@ -153,9 +154,8 @@ def _has_imported_enough(m: Interpreter, file: ModuleFile) -> bool:
     under_way = m.statements - m.importing_since if m.importing_since is not None else 0
     if m.imported_statements + under_way < MAX_LIBRARY_IMPORTS:
         return False
-    place = file.source.location(file.source.tree.body[0]) if file.source.tree.body else None
-    if place is not None:
-        m.lose(f"more than {MAX_LIBRARY_IMPORTS} statements of modules that are imported", place)
+    why = f"more than {MAX_LIBRARY_IMPORTS} statements of modules that are imported"
+    m.lose(why, Location(file.source.shown, 1, 1))
     return True
 
 
@@ -165,7 +165,8 @@ def _import_star(m: Interpreter, origin: Value) -> None:
             m.frame_star_libraries.setdefault(m.frame.scope, []).append(origin.name)
         return
     waiting = m.pending.get(origin.scope)
-    names = names_bound(waiting.source.tree.body) if waiting is not None else None
+    can_wait = waiting is not None and m.project.can_execute(waiting)
+    names = names_bound(waiting.source.tree.body) if waiting is not None and can_wait else None
     if names is None:
         _bind_all(m, origin)
         return

@@ -139,6 +139,7 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     whole = bool(commands) or (is_entry(entry.source.tree) and not _is_only_imported(entry))
     if not whole:
         m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
+        m.project.parses_late = True
     try:
         with m.budget:
             m.run_module(scope, entry)

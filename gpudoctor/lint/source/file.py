@@ -38,6 +38,19 @@ class SourceFile:
         """Free the tree, which takes twenty times the memory of the text. It is made anew where it is asked for."""
         self.__dict__.pop("tree", None)
 
+    @property
+    def is_parsed(self) -> bool:
+        """The tree is there."""
+        return "tree" in self.__dict__
+
+    def checked(self) -> SourceFile | Unreadable:
+        """The file, parsed; or why it cannot be, where it was read late."""
+        try:
+            self.__dict__["tree"] = self.tree
+        except _UNPARSABLE as error:
+            return replace(_unparsable(error, self.text, self.path, self.shown), digest=self.digest)
+        return self
+
     def __getattr__(self, name: str) -> ast.Module:
         if name != "tree":
             raise AttributeError(name)
@@ -113,8 +126,11 @@ class Unreadable:
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
 
 
-def read_source(path: Path) -> SourceFile | Unreadable:
-    """Read and parse a file. Never blocks, never raises for what a file is or holds, never executes it."""
+def read_source(path: Path, *, late: bool = False) -> SourceFile | Unreadable:
+    """Read and parse a file. Never blocks, never raises for what a file is or holds, never executes it.
+
+    Where it is `late`, it is parsed when its tree is asked for, before which `checked` says whether it can be.
+    """
     resolved, shown = Path(os.path.realpath(path)), shown_path(path)
     try:
         data = _read(resolved)
@@ -125,33 +141,48 @@ def read_source(path: Path) -> SourceFile | Unreadable:
     if len(data) > MAX_FILE_BYTES:
         message = f"the file is larger than {MAX_FILE_BYTES // 1024**2} MiB; so much text is data, not a program"
         return Unreadable(resolved, shown, 1, 1, message, by_limit=True)
-    return parse_text(data, resolved, shown)
+    source = _decoded(data, resolved, shown)
+    return source if late or isinstance(source, Unreadable) else source.checked()
 
 
 def parse_text(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
     """Parse what was read already, such as standard input."""
-    return replace(_parsed(data, path, shown), digest=digest_of(data))
+    source = _decoded(data, path, shown)
+    return source if isinstance(source, Unreadable) else source.checked()
 
 
-def _parsed(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
+def _decoded(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
     if path.suffix == ".ipynb":
         return Unreadable(
-            path, shown, 1, 1, "this is a notebook; `jupyter nbconvert --to script` makes a program of it"
+            path,
+            shown,
+            1,
+            1,
+            "this is a notebook; `jupyter nbconvert --to script` makes a program of it",
+            digest=digest_of(data),
         )
+    digest = digest_of(data)
     try:
         text = decode(data)
     except UndecodableError as error:
-        return Unreadable(path, shown, error.line, error.column, error.message)
-    try:
-        return SourceFile(path, shown, text, _parse(text, shown))
-    except SyntaxError as error:
+        return Unreadable(path, shown, error.line, error.column, error.message, digest=digest)
+    source = SourceFile(path, shown, text, _NOT_YET, digest)
+    source.forget_tree()
+    return source
+
+
+_NOT_YET = ast.Module([], [])
+# Deep nesting ends the parser in one of three, depending on the version of Python.
+_UNPARSABLE = (SyntaxError, RecursionError, MemoryError, SystemError, ValueError, OverflowError)
+
+
+def _unparsable(error: BaseException, text: str, path: Path, shown: str) -> Unreadable:
+    if isinstance(error, SyntaxError):
         problem = explain(error, text)
         return Unreadable(path, shown, problem.line, problem.column, problem.message, problem.needs_python)
-    # Deep nesting ends the parser in one of these, depending on the version of Python.
-    except (RecursionError, MemoryError, SystemError):
+    if isinstance(error, (RecursionError, MemoryError, SystemError)):
         return Unreadable(path, shown, 1, 1, "the expressions are nested too deeply for Python's parser")
-    except (ValueError, OverflowError) as error:
-        return Unreadable(path, shown, 1, 1, f"Python's parser rejects it: {error}")
+    return Unreadable(path, shown, 1, 1, f"Python's parser rejects it: {error}")
 
 
 def shown_path(path: Path) -> str:

@@ -64,18 +64,19 @@ class Sources:
         self._read: dict[str, SourceFile | Unreadable] = {}
         self._shown: dict[str, SourceFile | Unreadable] = {}
         self.size = 0
-        """Characters that were read."""
+        """Characters that were parsed."""
 
-    def read(self, path: str) -> SourceFile | Unreadable:
-        """The file at a path without links."""
-        if path not in self._read:
+    def read(self, path: str, *, late: bool = False) -> SourceFile | Unreadable:
+        """The file at a path without links; where it is `late`, whether it can be parsed is asked later."""
+        found = self._read.get(path)
+        if found is None:
             edited = self.edited.get(path)
             file = Path(path)
-            source = read_source(file) if edited is None else parse_text(edited, file, shown_path(file))
-            self._read[path] = source
-            self._shown[source.shown] = source
-            self.size += len(source.text) if isinstance(source, SourceFile) else 0
-        found = self._read[path]
+            found = read_source(file, late=True) if edited is None else parse_text(edited, file, shown_path(file))
+        if not late and isinstance(found, SourceFile) and not found.is_parsed:
+            found = found.checked()
+            self.size += len(found.text) if isinstance(found, SourceFile) else 0
+        self._read[path] = self._shown[found.shown] = found
         note(CONTENT, path, found.digest)
         return found
 
@@ -108,6 +109,8 @@ class Project:
         self.unreadable: list[Unreadable] = []
         self.limits: list[str] = []
         self.followed: Callable[[SourceFile], frozenset[str] | None] = lambda file: None
+        self.parses_late = False
+        """Files are parsed when `can_execute` is asked: of what a library file imports, most never is."""
         self._root = root
         self._sources = sources or Sources()
         self._roots = search_roots(self._entry_folder, root)
@@ -148,6 +151,13 @@ class Project:
             return dotted
         folder = os.path.normpath(os.path.join(importer.source.path.parent, *[os.pardir] * (level - 1)))
         return _known_as(folder, dotted.split(".") if dotted else []) or "." * level + dotted
+
+    def can_execute(self, module: ModuleFile) -> bool:
+        """The module can be parsed, and is; only modules that were found late need be asked."""
+        source = self._sources.read(str(module.source.path))
+        if isinstance(source, Unreadable) and source not in self.unreadable:
+            self.unreadable.append(source)
+        return isinstance(source, SourceFile)
 
     def submodule(self, package: ModuleFile | Package, name: str) -> ModuleFile | Package | None:
         """The module `name` inside a package, which an import statement would load; None where there is none."""
@@ -248,7 +258,7 @@ class Project:
     def _load(self, path: str) -> ModuleFile | None:
         if self._is_too_much():
             return None
-        source = self._sources.read(path)
+        source = self._sources.read(path, late=self.parses_late)
         # Remembered: what such a file would have said is missing, and rules of absence must know.
         if isinstance(source, Unreadable):
             self.unreadable.append(source)
