@@ -8,7 +8,8 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import Call, Interpreter, flat
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf
-from gpudoctor.lint.values.module import Module, StateDict, Wrapper
+from gpudoctor.lint.values.event import ShardedState
+from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind
 
 _DEPTH = 6
 """Entries of entries, and calls of calls, that are followed back to the file."""
@@ -27,6 +28,13 @@ def written(do: Interpreter, content: Values | None) -> tuple[tuple[str, Value],
         if _is_state(value):
             found.append(("", value))
     return tuple(found)
+
+
+def note_gathered(call: Call, owner: Value) -> None:
+    """A module is asked for its state, for which FSDP brings the parameters together."""
+    # What `fully_shard` made hands out the parts as they are.
+    if isinstance(owner, Wrapper) and owner.has(WrapperKind.FSDP):
+        call.emit(ShardedState, call="state_dict", owner=owner, gathers=True)
 
 
 def _is_state(value: Value) -> bool:

@@ -332,6 +332,9 @@ def _world(do: Interpreter, place: object) -> Values:
 
 @MODELS.callable("torch.distributed.*")
 def _other(call: Call) -> Values:
+    # A manager that gets a handle waits for it.
+    for work in [value for value in call.all_values() if isinstance(value, Work)]:
+        end_work(call, work)
     return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
 
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.recomputing import look_inside, looks_inside
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
-from gpudoctor.lint.models.states import origin
+from gpudoctor.lint.models.states import note_gathered, origin
 from gpudoctor.lint.models.studies import as_buffer, check_meeting, note_kept, study
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.models.wrapped import note_applied, part_added
@@ -33,7 +33,6 @@ from gpudoctor.lint.values.event import (
     ModuleClassFlaw,
     Move,
     Save,
-    ShardedState,
 )
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
@@ -391,9 +390,7 @@ def _state_dict(call: Call) -> Values:
     assert owner is not None
     # Both wrappers register the model as `module`, so every key is saved as `module.…`.
     prefixed = isinstance(owner, Wrapper) and owner.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
-    # FSDP brings the parameters together for it; what `fully_shard` made hands out the parts as they are.
-    if isinstance(owner, Wrapper) and owner.has(WrapperKind.FSDP):
-        call.emit(ShardedState, call="state_dict", owner=owner, gathers=True)
+    note_gathered(call, owner)
     return one(StateDict(call.identity(), call.place, call.label, owner, prefixed))
 
 

@@ -98,6 +98,7 @@ class BestChosenFromLocalMetric(Rule):
         if not program.world.several_processes or program.managed_by - {"accelerate"}:
             return
         trained = {loop.over for event in program.events(Backward) if (loop := batch_loop(event)) is not None}
+        # A training loss of one rank is noise, and everybody knows that.
         told: set[tuple[str, int]] = set()
         for save in program.events(Save):
             for guard in save.local_guards if save.checkpoint and not save.collective else ():
@@ -120,6 +121,7 @@ class BestChosenFromLocalMetric(Rule):
 
 def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | None:
     """The loader of whose share the test asks, where that is one that is not trained with."""
+    # `first or error < best` asks for the error as well.
     parts = [guard, *guard.atom.every, *guard.atom.none]
     values = [value for part in parts if isinstance(part.atom.key, tuple) for value in part.atom.key]
     shards = {each for value in values if isinstance(value, (Tensor, Unknown)) for each in value.shards}

@@ -82,6 +82,7 @@ class FilesystemRace(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - LAUNCHERS:
             return
+        # Whoever comes later finds what was made before, and does no harm.
         told: set[Location] = set()
         before: list[ChangeFolder] = []
         for event in program.events(ChangeFolder):
@@ -114,6 +115,7 @@ def _tolerate(event: ChangeFolder) -> Repair:
 
 
 def _races(program: Program, event: ChangeFolder) -> bool:
+    # `exist_ok`, `ignore_errors`, a handler or a lock.
     if event.tolerated or not NO_RACE.isdisjoint(event.way.contexts):
         return False
     return program.by_every_rank(event) and not event.local_guards and one_path(event.path)
@@ -121,6 +123,7 @@ def _races(program: Program, event: ChangeFolder) -> bool:
 
 def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
     """The same was done to this folder before, on some rank or in the parent of all: then it is no news to the rest."""
+    # The folder of an earlier run may be there, too, but nobody can know.
     paths = set(event.path or ())
     same = (each for each in before if each.removes is event.removes and each.location != event.location)
     return any(not paths.isdisjoint(each.path or ()) for each in same)
@@ -129,6 +132,7 @@ def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
 def _remedy(event: ChangeFolder) -> str:
     if event.removes:
         return "Let one rank remove it: `if dist.get_rank() == 0:`, and `dist.barrier()` behind it."
+    # `os.mkdir` has no such argument.
     if event.call == "os.mkdir":
         return "Write `os.makedirs(path, exist_ok=True)`: then it does not matter which rank is first."
     return "Add `exist_ok=True`: then it does not matter which rank is first."

@@ -96,11 +96,13 @@ class LoadBeforeSaveFinished(Rule):
         if not program.launched_in_several or not program.whole or program.managed_by - {"accelerate"}:
             return
         meetings: list[Event] | None = None
+        # Looking for meetings takes time, and few programs read what they wrote.
         told: set[Location] = set()
         for load in program.events(Load):
             # Only where all ranks read: `if rank == 0:` around both is one process with itself.
             if load.location in told or not program.by_every_rank(load) or not one_path(load.path):
                 continue
+            # A file that this program does not write was there before it began.
             save = _last_save(program, load)
             if save is None:
                 continue
@@ -130,6 +132,7 @@ def _wait(program: Program, load: Load) -> Repair:
 
 def _last_save(program: Program, load: Load) -> Save | None:
     """The last time before it that one rank alone wrote the same file."""
+    # Rounds of a loop write it again and again: what counts is the last one.
     paths = set(load.path or ())
     found = [
         save

@@ -83,6 +83,7 @@ class SaveGuardedByLocalRank(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - {"accelerate", "transformers"}:
             return
+        # Trainers that own the saving ask for the right rank.
         told: set[Location] = set()
         for save in program.events(Save):
             guards = save.rank_guards
@@ -116,6 +117,7 @@ def _on_the_node(save: Save) -> bool:
 
 
 def _is_of_the_node(path: Value) -> bool:
+    # One part that names the node is enough.
     if isinstance(path, Text):
         return any(map(_is_of_the_node, path.parts))
     if isinstance(path, Const):

@@ -82,6 +82,7 @@ class ShardedStateOnSomeRanks(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, a rank has all parts.
         if not program.world.several_processes:
             return
         both: list[ShardedState | Save] = [*program.events(ShardedState), *program.events(Save)]
@@ -112,6 +113,7 @@ def _takes_all_ranks(event: ShardedState | Save) -> bool:
 
 def _is_answered(event: ShardedState | Save, others: list[ShardedState | Save]) -> bool:
     """The ranks on the other side of a test make the same call, there or behind it."""
+    # `if rank == 0: save(model.state_dict())`, `else: model.state_dict()` is legal, if odd.
     sides = {guard.negated() for guard in event.rank_guards}
     return any(_name(other) == _name(event) and not sides.isdisjoint(other.when.literals) for other in others)
 

@@ -91,8 +91,10 @@ class ZeroStateNotConsolidated(Rule):
             return
         told: set[Location] = set()
         for event in program.events(ShardedState):
+            # Code that was not read may have brought the parts together.
             if event.gathers or event.location in told or event.owner in program.escaped:
                 continue
+            # On whichever path, it shows that the author knows of it.
             if _consolidated(program, event):
                 continue
             told.add(event.location)

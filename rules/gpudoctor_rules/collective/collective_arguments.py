@@ -102,11 +102,13 @@ class CollectiveArguments(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, a program mostly skips these calls: the mistake waits for the second process.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
         for event in program.events(Collective):
             remark = _remark(program, event)
+            # A helper is called from many places, and wrong in one.
             if remark is None or event.location in told:
                 continue
             told.add(event.location)
@@ -124,6 +126,7 @@ def _remark(program: Program, event: Collective) -> Remark | None:
     if event.flaw in BY_RANK:
         # In a group of its own, or with another rank named, somebody else may have the list.
         return BY_RANK[event.flaw] if event.group is None and program.by_every_rank(event) else None
+    # What is left has no words of its own: the name of the argument says enough.
     missing = event.flaw.removeprefix("lacks ")
     remark = Remark(f"lacks `{missing}`: each rank ends with `TypeError` here.", f"Hand over `{missing}` as well.")
     return REMARKS.get(event.flaw, remark)

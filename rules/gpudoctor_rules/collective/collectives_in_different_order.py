@@ -80,6 +80,7 @@ class CollectivesInDifferentOrder(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, any order will do.
         if not program.world.several_processes:
             return
         yield from self._swapped(program)
@@ -101,8 +102,10 @@ class CollectivesInDifferentOrder(Rule):
     def _swapped(self, program: Program) -> Iterator[Finding]:
         sides = _sides(program)
         for (where, guard), mine in sides.items():
+            # Each pair of sides is looked at once.
             theirs = sides.get((where, guard.negated()), []) if guard.holds else []
             names, others = [event.call for event in mine], [event.call for event in theirs]
+            # Where one side lacks a call, it is the missing partner that is reported.
             if names == others or sorted(names) != sorted(others):
                 continue
             at = next(index for index, name in enumerate(names) if name != others[index])

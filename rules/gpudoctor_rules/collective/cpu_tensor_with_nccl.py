@@ -70,6 +70,7 @@ class CpuTensorWithNccl(Rule):
     severity = Severity.ERROR
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # The default backend and `cpu:gloo,cuda:nccl` serve both.
         made = _nccl_alone(program)
         if not program.world.several_processes or made is None:
             return
@@ -78,6 +79,7 @@ class CpuTensorWithNccl(Rule):
             if not event.on_cpu or event.group is not None or event.location in told:
                 continue
             told.add(event.location)
+            # One is enough to end the call.
             tensor = event.on_cpu[0]
             yield self.found(
                 at=event.location,

@@ -88,11 +88,13 @@ class GatherCutsGradient(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, nothing is gathered.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
         for event in program.events(Backward):
             for mark in sorted(_cut(event), key=lambda each: each.place):
+                # Each step goes backward, and the gathering is one mistake.
                 if mark.place in told:
                     continue
                 told.add(mark.place)
@@ -107,5 +109,6 @@ class GatherCutsGradient(Rule):
 
 
 def _cut(event: Backward) -> list[Mark]:
+    # Of a loss that is not known nothing can be said.
     shards = event.loss.shards if isinstance(event.loss, Tensor) else frozenset()
     return [mark for mark in shards if isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH]

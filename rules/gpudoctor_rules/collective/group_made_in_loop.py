@@ -89,10 +89,12 @@ class GroupMadeInLoop(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # In one process a group costs nothing.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
         for event in program.events(Collective):
+            # Subgroups and device meshes are logged under the same name.
             if event.call != "new_group" or event.location in told:
                 continue
             loop = _working_loop(program, event)
@@ -115,4 +117,5 @@ def _working_loop(program: Program, event: Collective) -> Loop | None:
 
 
 def _works(program: Program, loop: Loop) -> bool:
+    # A loop over the parts of a node, before training begins, makes each group once.
     return loop.over is not None or trains(program, loop)

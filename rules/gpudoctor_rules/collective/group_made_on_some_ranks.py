@@ -76,11 +76,13 @@ class GroupMadeOnSomeRanks(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # A group of one process is made at once.
         if not program.world.several_processes:
             return
         making = [event for event in program.events(Collective) if _is_for_all(event)]
         told: set[Location] = set()
         for place, events in reached_alone(making, _kind):
+            # Where the call itself is guarded, what members it names matters no more.
             told.add(place)
             yield self.found(
                 at=place,
@@ -97,6 +99,7 @@ class GroupMadeOnSomeRanks(Rule):
                     message="Each rank calls `new_group` with members that depend on its own rank. All ranks must make "
                     "the same groups in the same order: as it is, different groups meet under one name.",
                     remedy="Loop over the members of all groups on all ranks, and keep the group that this rank is in.",
+                    # The rank is mostly asked for by the caller.
                     because=[("called from here", call) for call in event.way.calls[-2:]],
                 )
 

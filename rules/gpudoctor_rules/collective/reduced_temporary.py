@@ -85,11 +85,13 @@ class ReducedTemporary(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, the sum is what was handed in.
         if not program.world.several_processes:
             return
         dropped = {event.value for event in program.events(Discard)}
         told: set[Location] = set()
         for event in program.events(Collective):
+            # What is kept may be used: then it is another rule that has something to say.
             if event.returned not in dropped or event.location in told:
                 continue
             if _writes_into_copy(event):

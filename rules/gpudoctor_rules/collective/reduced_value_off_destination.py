@@ -76,6 +76,7 @@ class ReducedValueOffDestination(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, rank 0 is the only one, and has the sum.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
@@ -84,6 +85,7 @@ class ReducedValueOffDestination(Rule):
             # "rank 3: 0.91" says whose number it is, and loggers are often mute on the other ranks.
             if mark is None or report.how != "print" or report.depends & Dependence.RANK:
                 continue
+            # Under a test on the rank it is mostly the right one that shows it.
             if not program.by_every_rank(report) or mark.place in told:
                 continue
             told.add(mark.place)
@@ -97,10 +99,12 @@ class ReducedValueOffDestination(Rule):
 
 
 def _on_one_rank(report: Report) -> Mark | None:
+    # Several may be in one number: the first in the source, so that runs agree.
     marks = (mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.ON_ONE_RANK)
     return min(marks, key=lambda mark: mark.place, default=None)
 
 
 def _destination(mark: Mark) -> str:
+    # Left out, torch asks for the rank by another name.
     only = mark.rank.only if mark.rank is not None else None
     return f"rank {only.value}" if isinstance(only, Const) and isinstance(only.value, int) else "one rank"

@@ -92,11 +92,13 @@ class SumTakenForMean(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # The sum of one rank is its own mean.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
         for report in program.events(Report):
             for mark in sorted(_sums(report), key=lambda each: each.place):
+                # The reduction is the line to change, however often the number is shown.
                 if mark.place in told:
                     continue
                 told.add(mark.place)
@@ -110,4 +112,5 @@ class SumTakenForMean(Rule):
 
 
 def _sums(report: Report) -> list[Mark]:
+    # What was divided or multiplied on the way carries no such mark any more.
     return [mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.SUM]

@@ -76,12 +76,15 @@ class WorkNotWaited(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Alone, a collective is done when it returns.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
         for read in program.events(ReadTooEarly):
             work = read.work
-            if not isinstance(work, Work) or work.place in told or _synchronized(program, work, read.order):
+            if not isinstance(work, Work) or work.place in told or work in program.escaped:
+                continue
+            if _managed(program, work) or _synchronized(program, work, read.order):
                 continue
             told.add(work.place)
             yield self.found(
@@ -112,6 +115,11 @@ class WorkNotWaited(Rule):
             )
 
 
+def _managed(program: Program, work: Work) -> bool:
+    """It was begun inside of a context manager that could not be read, which may wait for all at its end."""
+    return any("unread" in start.way.contexts for start in program.events(StartWork) if start.work == work)
+
+
 def _synchronized(program: Program, work: Work, before: int) -> bool:
     """The host waited for the GPU between the start of the work and an event."""
     starts = [start.order for start in program.events(StartWork) if start.work == work and start.order < before]
@@ -120,8 +128,9 @@ def _synchronized(program: Program, work: Work, before: int) -> bool:
 
 
 def _is_never_done(program: Program, start: StartWork) -> bool:
+    # Who was handed the handle may wait for it.
     work = start.work
-    if work in program.escaped:
+    if work in program.escaped or "unread" in start.way.contexts:
         return False
     for done in program.events(WorkDone):
         # Rounds of a loop may wait for the work of the round before.
