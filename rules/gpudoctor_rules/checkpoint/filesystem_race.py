@@ -100,6 +100,7 @@ class FilesystemRace(Rule):
             message=f"Every rank {does} {shown(event.path, 'the same folder')} here, all at the same time: the first "
             f"succeeds, the others {end}.",
             remedy=_remedy(event),
+            # A guard may belong around the caller.
             because=[("called from here", call) for call in event.way.calls[-2:]],
             confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
             repair=None if event.removes else _tolerate(event),

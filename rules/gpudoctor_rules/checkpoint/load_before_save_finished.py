@@ -107,6 +107,7 @@ class LoadBeforeSaveFinished(Rule):
             if save is None:
                 continue
             meetings = list(_meetings(program)) if meetings is None else meetings
+            # Whoever has met the writer after it wrote finds the file.
             if any(save.order < event.order < load.order for event in meetings):
                 continue
             told.add(load.location)

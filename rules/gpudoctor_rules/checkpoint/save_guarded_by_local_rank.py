@@ -87,6 +87,7 @@ class SaveGuardedByLocalRank(Rule):
         told: set[Location] = set()
         for save in program.events(Save):
             guards = save.rank_guards
+            # Logs and pictures are often meant to be written by each node.
             if not save.checkpoint or save.collective or save.location in told or not guards:
                 continue
             # A test on the global rank, wherever it stands, leaves one writer.

@@ -92,6 +92,7 @@ class ShardedStateOnSomeRanks(Rule):
             if not event.rank_guards or event.location in told or _is_answered(event, together):
                 continue
             told.add(event.location)
+            # What is written in parts needs no guard at all.
             writes = isinstance(event, Save)
             yield self.found(
                 at=event.location,

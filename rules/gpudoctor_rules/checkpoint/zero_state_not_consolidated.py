@@ -98,6 +98,7 @@ class ZeroStateNotConsolidated(Rule):
             if _consolidated(program, event):
                 continue
             told.add(event.location)
+            # That it is such an optimizer is decided elsewhere, mostly by a setting.
             made = (each.location for each in program.events(MakeOptimizer) if each.optimizer == event.owner)
             yield self.found(
                 at=event.location,

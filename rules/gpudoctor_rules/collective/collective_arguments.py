@@ -116,11 +116,13 @@ class CollectiveArguments(Rule):
                 at=event.location,
                 message=f"`{event.call}` {remark.message}",
                 remedy=remark.remedy,
+                # Arguments come from the caller where the call stands in a helper.
                 because=[("called from here", call) for call in event.way.calls[-1:]],
             )
 
 
 def _remark(program: Program, event: Collective) -> Remark | None:
+    # Nearly all calls are right.
     if not event.flaw:
         return None
     if event.flaw in BY_RANK:

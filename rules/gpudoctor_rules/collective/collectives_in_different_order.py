@@ -108,6 +108,7 @@ class CollectivesInDifferentOrder(Rule):
             # Where one side lacks a call, it is the missing partner that is reported.
             if names == others or sorted(names) != sorted(others):
                 continue
+            # The first that do not fit stand still, and the rest is never reached.
             at = next(index for index, name in enumerate(names) if name != others[index])
             yield self.found(
                 at=theirs[at].location,

@@ -87,6 +87,7 @@ class CpuTensorWithNccl(Rule):
                 "ends with an error on every rank.",
                 remedy='Move it to the GPU first, or choose `backend="cpu:gloo,cuda:nccl"`.',
                 because=[
+                    # The tensor is mostly made where nobody thinks of collectives.
                     ("the tensor is made here", getattr(tensor, "place", None)),
                     ("the backend is chosen here", made.location),
                 ],

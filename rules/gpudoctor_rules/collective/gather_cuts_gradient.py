@@ -99,6 +99,7 @@ class GatherCutsGradient(Rule):
                     continue
                 told.add(mark.place)
                 yield self.found(
+                    # Everything that follows is right, if what was gathered had a graph.
                     at=mark.place,
                     message=f"What is gathered here has no graph: in the loss, {name_of(mark, 'it')} counts as a "
                     "constant on every rank, and the gradient that should flow through it is missing.",

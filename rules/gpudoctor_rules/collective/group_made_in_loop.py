@@ -105,6 +105,7 @@ class GroupMadeInLoop(Rule):
                     message="A new process group is made in each round of this loop: all ranks meet to connect, and "
                     "every group stays, with its memory.",
                     remedy="Make it once, before the loop, and use it again; the group of all ranks is there already.",
+                    # The call may stand in a helper, far from the loop.
                     because=[("each round of this loop makes one", loop.location)],
                 )
 

@@ -79,6 +79,7 @@ class GroupMadeOnSomeRanks(Rule):
         # A group of one process is made at once.
         if not program.world.several_processes:
             return
+        # Groups that ask their members alone need nobody else.
         making = [event for event in program.events(Collective) if _is_for_all(event)]
         told: set[Location] = set()
         for place, events in reached_alone(making, _kind):
@@ -92,6 +93,7 @@ class GroupMadeOnSomeRanks(Rule):
                 because=story(events),
             )
         for event in making:
+            # A rank that is told apart by its members is a mistake without any test.
             if _names_own_members(event) and event.location not in told:
                 told.add(event.location)
                 yield self.found(

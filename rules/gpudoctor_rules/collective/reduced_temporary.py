@@ -96,6 +96,7 @@ class ReducedTemporary(Rule):
                 continue
             if _writes_into_copy(event):
                 message, remedy = COPIED, "Give the copy a name first, reduce it, and go on with it."
+            # Libraries that return the result leave their argument alone.
             elif not event.in_place and _is_own(event):
                 message, remedy = RETURNED, f"Keep what it returns: `total = ...{event.call}(...)`, and go on with it."
             else:

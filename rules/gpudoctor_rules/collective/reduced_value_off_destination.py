@@ -94,6 +94,7 @@ class ReducedValueOffDestination(Rule):
                 message=f"Every rank shows this, but `reduce` gave the sum to {_destination(mark)} alone: the others "
                 "show what their tensor held before, or a part of the sum.",
                 remedy="Show it on that rank only, or let `dist.all_reduce` give the sum to all ranks.",
+                # The reduction may stand in a helper, far from where the number is shown.
                 because=[("it is reduced here", mark.place)],
             )
 

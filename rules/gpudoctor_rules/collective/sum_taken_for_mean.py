@@ -103,6 +103,7 @@ class SumTakenForMean(Rule):
                     continue
                 told.add(mark.place)
                 yield self.found(
+                    # There the remedy belongs, and not where the number is shown.
                     at=mark.place,
                     message=f"{name_of(mark, 'this')} is the mean of this rank's batch. Added up over the ranks and "
                     "never divided, it is shown as many times too large as there are ranks.",

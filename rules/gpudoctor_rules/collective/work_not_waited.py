@@ -92,6 +92,7 @@ class WorkNotWaited(Rule):
                 message=f"{name_of(read.subject, 'the tensor')} is used here while a collective may still be writing "
                 "it: the numbers are old, new or mixed, by chance.",
                 remedy="Call `.wait()` on the handle first, or leave out `async_op=True`.",
+                # Between the two there may be much work, which is what asynchronous calls are for.
                 because=[("the collective is started here", work.place)],
             )
         yield from self._never(program, told)
@@ -111,6 +112,7 @@ class WorkNotWaited(Rule):
                 message=f"Nobody ever waits for this `{start.call}`: what uses the tensor later may find the old "
                 "numbers, new ones, or both.",
                 remedy="Keep the handle that it returns and call `.wait()` on it before the tensor is used again.",
+                # Where nothing uses the tensor any more, no harm is done.
                 confidence=Confidence.LIKELY,
             )
 
