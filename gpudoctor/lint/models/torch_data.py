@@ -11,7 +11,7 @@ from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, 
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import CPU
-from gpudoctor.lint.values.event import Download, MakeLoader, MakeSampler, SetEpoch, Split
+from gpudoctor.lint.values.event import Augments, Download, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.rank import Size
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -23,6 +23,13 @@ READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
     "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
     "torch_geometric.datasets.*",
+)  # fmt: skip
+
+
+RANDOM_TRANSFORMS = (
+    "RandomCrop", "RandomResizedCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation", "RandomAffine",
+    "RandomErasing", "RandomGrayscale", "RandomPerspective", "ColorJitter", "AutoAugment", "RandAugment",
+    "TrivialAugmentWide", "AugMix", "RandomPhotometricDistort",
 )  # fmt: skip
 
 
@@ -91,6 +98,12 @@ def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
             if _differs_by_rank(call, items, depth - 1):
                 return True
     return False
+
+
+@MODELS.callable(*(f"torchvision.transforms.{part}{name}" for part in ("", "v2.") for name in RANDOM_TRANSFORMS))
+def _augments(call: Call) -> Values:
+    call.emit(Augments, call=call.name)
+    return one(Unknown(("call", call.name, call.args), "a transform", call.label, escaped_from=call.name))
 
 
 @MODELS.callable("torch.utils.data.Subset")

@@ -391,6 +391,13 @@ class SeedSet(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Augments(Event):
+    """A transform is made that changes samples at random: `RandomCrop`."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DebugFlag(Event):
     """A debugging aid that slows training is switched on, or off again: `torch.autograd.set_detect_anomaly(True)`.
     `on` is None where the user decides it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import MakeLoader
+from gpudoctor.lint.values.event import Augments, Averaged, MakeLoader
 from gpudoctor.lint.values.function import Class
 
 
@@ -65,3 +65,25 @@ def test_what_classes_say_about_ranks(paper):
     assert {name for name, each in known.items() if each.by_pieces} == {"Files"}
     samplers = [each for loader in loaders if isinstance(loader, Loader) for each in loader.sampler or ()]
     assert [isinstance(each, Sampler) and each.same_on_ranks for each in samplers] == [True, False]
+
+
+def test_transforms_that_draw_and_sums_that_are_divided(paper):
+    found = paper(
+        """
+import torch, torchvision
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+from torchvision import transforms as T
+T.Compose([T.RandomCrop(32), T.Resize(32), T.v2.ColorJitter()])
+dist.init_process_group("nccl")
+data = TensorDataset(torch.zeros(8))
+total = 0
+for x, in DataLoader(data, sampler=DistributedSampler(data)):
+    total += x.sum()
+print(total / len(data), total / 8)
+""",
+        launch="torchrun",
+    )
+    assert [event.call.rpartition(".")[2] for event in found.events(Augments)] == ["RandomCrop", "ColorJitter"]
+    (divided,) = found.events(Averaged)
+    assert (divided.dataset.label, len(divided.shards)) == ("data", 1)

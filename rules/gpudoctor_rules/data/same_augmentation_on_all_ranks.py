@@ -1,0 +1,141 @@
+"""All ranks set one seed, and draw the same random numbers for their augmentation.
+
+## What goes wrong
+
+`torch.manual_seed(42)` on every rank (each process, one for each GPU) puts all generators into the same state, and
+those of the loaders' workers too, which are seeded from it. The n-th image of each rank is then cropped, flipped and
+coloured in the same way as the n-th image of every other one, and dropout drops the same units. The images differ, so
+training works; but a batch of 8 GPUs has an eighth of the variety in its augmentation, and the gradients of the ranks
+are more alike than they should be. No error is raised.
+
+This is advice and not among the rules that are on by default: how much is lost depends on the model and the data, and
+mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
+
+## Bad
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torchvision
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler
+    from torchvision import transforms
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    torch.manual_seed(42)
+    augment = transforms.Compose([transforms.RandomCrop(32, padding=4), transforms.ToTensor()])
+    dataset = torchvision.datasets.CIFAR10("data", transform=augment)
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torchvision.models.resnet18().cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Good
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+    import torchvision
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler
+    from torchvision import transforms
+
+    dist.init_process_group("nccl")
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    torch.manual_seed(42 + dist.get_rank())
+    augment = transforms.Compose([transforms.RandomCrop(32, padding=4), transforms.ToTensor()])
+    dataset = torchvision.datasets.CIFAR10("data", transform=augment)
+    sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(torchvision.models.resnet18().cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+
+## Fix
+
+`torch.manual_seed(seed + rank)`: DDP gives the weights of rank 0 to all others. What must be the same on all ranks,
+such as a random split, then needs a generator of its own (GPU308). No automatic fix for that reason.
+
+## Silent when
+
+Some seed depends on the rank, or may; nothing in torchvision's transforms is random; a generator or a function that
+prepares the workers is given; a sampler or a framework other than `DistributedSampler` shares the data out.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/randomness.html, facebookresearch/detr#297, facebookresearch/deit#150,
+open-mmlab/mmdetection#1083.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.event import Augments, Escape, SeedSet
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+OF_TORCH = ("torch.manual_seed", "torch.random.manual_seed")
+
+
+class SameAugmentationOnAllRanks(Rule):
+    """All ranks set one seed, and draw the same random numbers for their augmentation."""
+
+    code = "GPU315"
+    name = "same-augmentation-on-all-ranks"
+    severity = Severity.INFO
+    shows_in_run = True
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.distributed or not program.whole or program.cut_short or program.managed_by:
+            return
+        augments = next(program.events(Augments), None)
+        seed = _common_seed(program)
+        if augments is None or seed is None or any("generator=" in text for text in program.texts):
+            return
+        for loader, training in trained_with(program).items():
+            samplers = samplers_of(loader, training.when) or []
+            if loader.worker_init or synchronised(program, training) is None or not any(s.shares for s in samplers):
+                continue
+            yield self.found(
+                seed.location,
+                "All ranks set this same seed: the n-th sample of each rank is augmented as that of every other.",
+                remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
+                because=[
+                    ("this transform draws at random", augments.location),
+                    ("the ranks train on these batches", training.start.location),
+                ],
+            )
+            return
+
+
+def _common_seed(program: Program) -> SeedSet | None:
+    """The seed of torch that all ranks surely have in common; none where some generator may differ."""
+    seeds = list(program.events(SeedSet))
+    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    if asked or not all(program.by_every_rank(each) and each.seed is not None for each in seeds):
+        return None
+    if any(value.depends for each in seeds for value in each.seed or ()):
+        return None
+    return next((each for each in reversed(seeds) if each.call in OF_TORCH), None)
