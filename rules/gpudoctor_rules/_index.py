@@ -353,6 +353,13 @@ CARDS: tuple[RuleCard, ...] = (
         needs=("Collective", "Download"), size=5654,
     ),
     RuleCard(
+        code="GPU315", name="same-augmentation-on-all-ranks", severity=Severity.INFO, family="data",
+        module="gpudoctor_rules.data.same_augmentation_on_all_ranks",
+        summary="All ranks set one seed, and draw the same random numbers for their augmentation.", shows_in_run=True,
+        needs=("Augments", "Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SeedSet", "UseManaged", "Wrap"),
+        size=6048,
+    ),
+    RuleCard(
         code="GPU316", name="uneven-batches", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.uneven_batches",
         summary="Ranks read different files, so one of them runs out of batches while the others still wait for it.",
@@ -455,6 +462,12 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The local rank comes from a command line option that `torchrun` does not pass.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"), size=6870,
+    ),
+    RuleCard(
+        code="GPU412", name="slow-rank-0-before-collective", severity=Severity.INFO, family="launch",
+        module="gpudoctor_rules.launch.slow_rank_0_before_collective",
+        summary="One rank goes through data while the others already stand in a collective, whose time is limited.",
+        shows_in_run=True, needs=("Collective", "InitGroup", "Iterate"), size=4472,
     ),
     RuleCard(
         code="GPU413", name="seed-not-in-workers", severity=Severity.WARNING, family="launch",
