@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe import epochs, inventory, verdict
@@ -15,7 +15,7 @@ from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.base import Examination, Seen
 from gpudoctor.probe.join import take_part
 from gpudoctor.probe.journal import RankState
-from gpudoctor.probe.launch import MOST_ROUNDS, WORKER, left_after, run_round
+from gpudoctor.probe.launch import MOST_ROUNDS, WORKER, Launcher, left_after, run_round
 from gpudoctor.probe.place import advice
 from gpudoctor.probe.plan import DEFAULT_STRATEGIES, WORKLOADS, Plan, World
 from gpudoctor.probe.results import Bandwidth, Check, Machine, Report, StepResult, Verdict
@@ -71,6 +71,22 @@ def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
     """Examine this machine with ranks of our own."""
     started, began = now(), time.monotonic()
     tell(News("taking stock of the machine"))
+    with launcher_at_hand() as launcher:
+        report = _own_ranks(wishes, tell, launcher)
+    return replace(report, started=started, seconds=round(time.monotonic() - began, 2))
+
+
+@contextlib.contextmanager
+def launcher_at_hand() -> Iterator[Launcher | None]:
+    """A launcher that loads torch while something else is done, which takes as long; None where there is no torch."""
+    if importlib.util.find_spec("torch") is None:
+        yield None
+        return
+    with Launcher() as launcher:
+        yield launcher
+
+
+def _own_ranks(wishes: Wishes, tell: Teller, launcher: Launcher | None) -> Report:
     machine = inventory.take_stock()
     weak = inventory.weak_points(machine)
     elsewhere = advice(os.environ)
@@ -80,8 +96,8 @@ def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
             report, notes=(*report.notes, f"torch is not installed, so that nothing was trained: {INSTALL}")
         )
     else:
-        report = _with_ranks(report, plan_for(machine, wishes), wishes, tell)
-    return replace(report, started=started, seconds=round(time.monotonic() - began, 2))
+        report = _with_ranks(report, plan_for(machine, wishes), wishes, tell, launcher)
+    return report
 
 
 def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Report | None:
@@ -141,10 +157,10 @@ def plan_for(machine: Machine, wishes: Wishes) -> Plan:
     return Plan(world, wishes.workloads, wishes.strategies, wishes.pace, wishes.data, wishes.only)
 
 
-def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller) -> Report:
+def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller, launcher: Launcher | None) -> Report:
     """The report with what ranks on this machine found out."""
     with inventory.Sampler(report.machine[0].used_by(plan.world.size)) as sampler:
-        rounds = _Rounds(plan, wishes, tell)
+        rounds = _Rounds(plan, wishes, tell, launcher)
         # What is known until then is worth a report.
         with contextlib.suppress(KeyboardInterrupt):
             rounds.run()
@@ -157,12 +173,14 @@ def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller) -> Rep
 class _Rounds:
     """Starts ranks, and starts them again for the rest where a stage broke."""
 
-    def __init__(self, plan: Plan, wishes: Wishes, tell: Teller) -> None:
+    def __init__(self, plan: Plan, wishes: Wishes, tell: Teller, launcher: Launcher | None = None) -> None:
         self.broken: dict[str, Check] = {}
         self.states = {rank: RankState(rank) for rank in range(plan.world.size)}
         """The facts of all rounds, rank by rank."""
         self.over = False
         self._plan, self._wishes, self._tell = plan, wishes, tell
+        self._launcher = launcher
+        """Good for one start of ranks."""
         self._asks = {stage.name: stage.asks for stage in stages_of(plan)}
 
     def run(self) -> None:
@@ -179,7 +197,10 @@ class _Rounds:
 
     def _round(self, only: tuple[str, ...]) -> str:
         plan = replace(self._plan, only=only)
-        found = run_round(plan, timeout=self._wishes.timeout, worker=self._wishes.worker, watcher=self._watch)
+        launcher, self._launcher = self._launcher, None
+        found = run_round(
+            plan, timeout=self._wishes.timeout, worker=self._wishes.worker, watcher=self._watch, launcher=launcher
+        )
         if found.broken:
             world = self._plan.world
             check = verdict_of(found.broken, found.states, backend=world.backend, limit=found.limit)

@@ -31,10 +31,10 @@ from gpudoctor.probe.launch import (
     look_at_processes,
     overdue,
     read_output,
-    scratch,
 )
 from gpudoctor.probe.rank import PLAN, ROUND, SHARED_FOLDER
 from gpudoctor.probe.results import Check, Fact, Machine, Verdict
+from gpudoctor.probe.scratch import scratch
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
 from gpudoctor.ranks.processes import adopting_orphans, children
 from gpudoctor.ranks.supervise import end_all

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpudoctor.errors import UsageError
 from gpudoctor.probe import plan as plans
+from gpudoctor.probe.inventory.errand import memory_file
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank import PLAN, SHOW_STACKS
+from gpudoctor.probe.scratch import scratch
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.processes import PROC, adopting_orphans, children
+from gpudoctor.ranks.processes import ON_LINUX, PROC, adopting_orphans, children
 from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
@@ -54,17 +56,6 @@ class Round:
 Watcher = Callable[[Mapping[int, RankState]], None]
 
 
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder of our own that is gone afterwards."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="gpudoctor-probe-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
-    with folder as name:
-        yield Path(name)
-
-
 def run_round(
     plan: plans.Plan,
     *,
@@ -72,41 +63,84 @@ def run_round(
     worker: str = WORKER,
     watcher: Watcher = lambda states: None,
     given: Mapping[str, str] | None = None,
+    launcher: Launcher | None = None,
 ) -> Round:
     """Start the ranks of `plan` on this node, wait until all is done or something broke, and end them all.
 
     `timeout` replaces the limit of every stage but the start, in seconds; `given` is added to the environment.
+    `launcher` is one that has been started before, and is used up.
     """
-    with scratch() as folder, adopting_orphans():
+    with scratch() as folder, adopting_orphans(), launcher or Launcher() as used:
         (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
-        strangers = set(children(os.getpid()))
-        launcher = _launcher(plan, folder, worker, given or {})
+        used.start_ranks(plan, folder, worker, given or {})
         journal = Journal(folder, tuple(range(plan.world.size)))
         try:
-            return _watched(plan, launcher, journal, folder, timeout, watcher)
+            return _watched(plan, used, journal, folder, timeout, watcher)
         except KeyboardInterrupt:
             watcher(journal.read())
             raise
-        finally:
-            # Who has been reaped already must not be waited for; what it left behind has come to us.
-            end_all([launcher.pid] if launcher.poll() is None else [], strangers)
-            # Reaped with the others already; this tells the object.
-            launcher.poll()
 
 
-def _launcher(plan: plans.Plan, folder: Path, worker: str, given: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "gpudoctor.probe.agent", "--standalone", f"--nproc-per-node={plan.world.size}"]
-    command += ["--max-restarts=0", "--monitor-interval=0.1", "--redirects=3", f"--log-dir={folder / 'logs'}"]
-    with (folder / "launcher.log").open("wb") as output:
-        return subprocess.Popen(
-            [*command, "-m", worker, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={**_environment(), **given},
+class Launcher:
+    """Torch's launcher as a process that loads torch at once, for ranks that are started later.
+
+    A context manager: in the end it and all that it has started are gone.
+    """
+
+    def __init__(self) -> None:
+        self._output = memory_file()
+        self._strangers = set(children(os.getpid()))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gpudoctor.probe.agent", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=self._output,
+            stderr=self._output,
+            env=_environment(),
             # Ctrl-C reaches the parent alone, which ends the ranks in order.
             start_new_session=True,
         )
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        # Who has been reaped already must not be waited for; what it left behind has come to us.
+        end_all([] if self.ended else [self._process.pid], self._strangers)
+        # Reaped with the others already; this tells the object.
+        self._process.poll()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        self._output.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end, and all ranks with it."""
+        return self._process.poll() is not None
+
+    @property
+    def output(self) -> str:
+        """What it has written so far: how each rank has ended, where that was not well."""
+        size = os.fstat(self._output.fileno()).st_size
+        return os.pread(self._output.fileno(), size, 0).decode(errors="replace")
+
+    def start_ranks(self, plan: plans.Plan, folder: Path, worker: str, given: Mapping[str, str]) -> None:
+        """Let it start the ranks of the plan in this folder; where it has ended already, nothing comes of it."""
+        arguments = [f"--nproc-per-node={plan.world.size}", "--nnodes=1", "--local-addr=127.0.0.1"]
+        # What `--standalone` stands for.
+        arguments += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", f"--rdzv-id={uuid.uuid4()}"]
+        arguments += ["--max-restarts=0", "--monitor-interval=0.1", "--redirects=3", f"--log-dir={folder / 'logs'}"]
+        order = {
+            "arguments": arguments,
+            "worker": worker,
+            "folder": str(folder),
+            "environment": dict(given),
+            "fork": plan.world.device == "cpu" and ON_LINUX,
+        }
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.flush()
 
 
 def _environment() -> dict[str, str]:
@@ -120,7 +154,7 @@ def _environment() -> dict[str, str]:
 
 def _watched(
     plan: plans.Plan,
-    launcher: subprocess.Popen[bytes],
+    launcher: Launcher,
     journal: Journal,
     folder: Path,
     timeout: float | None,
@@ -132,12 +166,12 @@ def _watched(
     while True:
         states = journal.read()
         watcher(states)
-        if all(state.over for state in states.values()) or launcher.poll() is not None:
+        if all(state.over for state in states.values()) or launcher.ended:
             break
         late = overdue(states, limits, began)
         if late:
             add_stacks(states)
-            _examine_processes(states, folder)
+            _examine_processes(states, folder, launcher)
             return Round(states, late, limits[late])
         look_at_processes(states)
         if any(state.error or (state.process == "gone" and not state.over) for state in states.values()):
@@ -147,9 +181,9 @@ def _watched(
         time.sleep(_LOOK_EVERY)
     states = journal.read()
     watcher(states)
-    _examine_processes(states, folder)
-    if launcher.poll() is not None:
-        _without_launcher(states, folder)
+    _examine_processes(states, folder, launcher)
+    if launcher.ended:
+        _without_launcher(states, launcher)
     broken = broken_stage(states, [START, *(stage.name for stage in stages_of(plan))])
     return Round(states, broken, limits.get(broken, 0.0))
 
@@ -211,10 +245,10 @@ def add_stacks(states: Mapping[int, RankState]) -> None:
     time.sleep(0.3)
 
 
-def _examine_processes(states: Mapping[int, RankState], folder: Path) -> None:
+def _examine_processes(states: Mapping[int, RankState], folder: Path, launcher: Launcher) -> None:
     """Add how each rank ended and what it has written, from the launcher's files."""
     look_at_processes(states)
-    codes = _exit_codes(folder)
+    codes = _exit_codes(launcher.output)
     for path in folder.glob("logs/*/attempt_*/*/stderr.log"):
         rank = int(path.parent.name)
         if rank in states:
@@ -224,12 +258,12 @@ def _examine_processes(states: Mapping[int, RankState], folder: Path) -> None:
         state.process = "gone" if state.process == "unknown" and rank in codes else state.process
 
 
-def _without_launcher(states: Mapping[int, RankState], folder: Path) -> None:
+def _without_launcher(states: Mapping[int, RankState], launcher: Launcher) -> None:
     """Ranks that have not spoken will not any more, and the launcher may have said why."""
     for state in states.values():
         if not state.pid:
             state.process = "gone"
-            state.output = state.output or _text(folder / "launcher.log")
+            state.output = state.output or launcher.output
 
 
 def read_output(state: RankState, path: Path) -> None:
@@ -240,16 +274,8 @@ def read_output(state: RankState, path: Path) -> None:
         state.output, state.stack = before, sign + stack
 
 
-def _exit_codes(folder: Path) -> dict[int, int]:
+def _exit_codes(text: str) -> dict[int, int]:
     """Exit codes by process, as the launcher reports them."""
-    text = _text(folder / "launcher.log")
     found = re.findall(r"exitcode\s*:\s*(-?\d+)\)?[^\n]*\(pid:\s*(\d+)\)", text)
     # A rank that was ended because of another one is reported with the signal of the launcher.
     return {int(pid): int(code) for code, pid in found}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

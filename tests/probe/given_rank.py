@@ -19,6 +19,7 @@ if __name__ == "__main__":
     place = place_given(os.environ)
     assert place is not None
     worker = faults.WORKER if "GPUDOCTOR_TEST_FAULT" in os.environ else WORKER
-    report = examine_given(place, Wishes(timeout=5.0, only=tuple(sys.argv[1:]), worker=worker))
+    timeout = float(os.environ.get("GPUDOCTOR_TEST_TIMEOUT", "60"))
+    report = examine_given(place, Wishes(timeout=timeout, only=tuple(sys.argv[1:]), worker=worker))
     if report is not None:
         sys.stdout.write(rendered(report))

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from probe.conftest import named, probe
 from gpudoctor.probe import inventory
 from gpudoctor.probe.examine import INSTALL, Wishes, examine
 from gpudoctor.probe.results import Fact, Machine
+from gpudoctor.probe.scratch import remove_orphans, scratch
 
 MARK = "GPUDOCTOR_TEST_MARK"
 # Where the parent is when the signal comes: a line that the first rank has written, or nothing.
@@ -109,6 +111,21 @@ def test_ranks_die_with_a_parent_that_is_killed(repository: Path, tmp_path: Path
         process.kill()
         process.communicate(timeout=30)
         assert_nobody_left(tmp_path)
+    assert list(tmp_path.glob("gpudoctor-probe-*"))
+    # What nobody was left to remove, the next probe removes.
+    remove_orphans(tmp_path)
+    assert not list(tmp_path.glob("gpudoctor-probe-*"))
+
+
+def test_the_folder_of_a_probe_that_still_runs_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    # Made this moment by somebody who has not locked it yet.
+    fresh = tmp_path / "gpudoctor-probe-fresh"
+    fresh.mkdir()
+    with scratch() as running, scratch() as other:
+        assert running.is_dir()
+        assert other.is_dir()
+    assert list(tmp_path.iterdir()) == [fresh]
 
 
 def test_a_port_that_is_taken_is_none_of_ours(repository: Path) -> None:

@@ -42,8 +42,8 @@ class Errand:
         # Our own path, and no other: the working directory may hold a `json.py`.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_WORKER} import main; main()"
         with contextlib.ExitStack() as files:
-            self._out = files.enter_context(_memory())
-            self._errors = files.enter_context(_memory())
+            self._out = files.enter_context(memory_file())
+            self._errors = files.enter_context(memory_file())
             self._process = self._start([sys.executable, "-c", code, part, str(os.getpid())], environment)
             self._files = files.pop_all()
         self._started = time.monotonic()
@@ -115,7 +115,7 @@ class Errand:
             self._process.wait(_PATIENCE)
 
 
-def _memory() -> IO[bytes]:
+def memory_file() -> IO[bytes]:
     """A file for another process to write to, in memory where the system can: folders may be full, or read-only."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("gpudoctor"), "w+b")
