@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
 
-    from gpudoctor.probe.examine import News, Wishes
     from gpudoctor.probe.results import Report
+    from gpudoctor.probe.wishes import News, Wishes
 
 
 class Probe(Command):
@@ -83,8 +83,8 @@ class Probe(Command):
 
 
 def _wishes(options: argparse.Namespace) -> Wishes:
-    from gpudoctor.probe.examine import Wishes
     from gpudoctor.probe.plan import DEFAULT_STRATEGIES, STRATEGIES, WORKLOADS
+    from gpudoctor.probe.wishes import Wishes
 
     if options.quick and options.thorough:
         raise UsageError("--quick and --thorough exclude each other")

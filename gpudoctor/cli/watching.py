@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gpudoctor.probe.examine import News
+    from gpudoctor.probe.wishes import News
 
 _MOST_RANKS = 16
 _WIDTH = 30

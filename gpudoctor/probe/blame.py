@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from gpudoctor.probe.journal import RankState
 
 _LAST_LINES = 15
+_CRASHES = (-signal.SIGABRT, -signal.SIGSEGV)
+_OF_DEVICES = (
+    "cuda error",
+    "hip error",
+    "cublas_status",
+    "cudnn_status",
+    "gpu is lost",
+    "uncorrectable",
+    "no kernel image",
+)
+"""What a rank says whose own device fails. That memory ran out is none of these."""
 _MEMORY = ("outofmemoryerror", "out of memory", "cannot allocate memory", "defaultcpuallocator")
 
 
@@ -39,6 +50,28 @@ def stuck(states: Mapping[int, RankState]) -> bool:
     """Whether all ranks are alive and stand in the same place: the connection between them is to blame, and no rank."""
     alive = all(state.process == "running" and not state.error for state in states.values())
     return alive and not _lagging(states)
+
+
+def guilty_rank(states: Mapping[int, RankState]) -> int | None:
+    """The rank whose device broke the stage, where each has its own; None where something else is to blame."""
+    every = list(states.values())
+    if any(state.process in (LOST, "stopped") for state in every):
+        return None
+    crashed = [state for state in every if state.exit_code in _CRASHES and state.pid and not state.over]
+    troubled = [state for state in every if any(words in _said(state) for words in _OF_DEVICES)]
+    raised = [state for state in every if state.error and not _is_consequence(state)]
+    if troubled and len(troubled) < len(every):
+        return min(troubled, key=lambda state: state.error_at).rank
+    if len(crashed) == 1 and not raised:
+        return crashed[0].rank
+    if raised or any(state.error or state.process == "gone" for state in every):
+        return None
+    behind = _lagging(states)
+    return behind[0].rank if len(behind) == 1 and behind[0].pid else None
+
+
+def _said(state: RankState) -> str:
+    return f"{state.error['kind']} {state.error['message']}".lower() if state.error else ""
 
 
 def _lagging(states: Mapping[int, RankState]) -> list[RankState]:

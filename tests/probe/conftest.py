@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpudoctor.probe import inventory
-from gpudoctor.probe.examine import Wishes, examine
+from gpudoctor.probe.examine import examine
 from gpudoctor.probe.results import Fact, Machine
+from gpudoctor.probe.wishes import Wishes
 from gpudoctor.ranks.processes import ON_LINUX
 from tests.probe import faults
 

@@ -8,9 +8,10 @@ import signal
 import sys
 
 from gpudoctor.probe.document import rendered
-from gpudoctor.probe.examine import Wishes, examine_given
+from gpudoctor.probe.examine import examine_given
 from gpudoctor.probe.launch import WORKER
 from gpudoctor.probe.place import place_given
+from gpudoctor.probe.wishes import Wishes
 from tests.probe import faults
 
 if __name__ == "__main__":

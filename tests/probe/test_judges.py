@@ -7,8 +7,8 @@ import json
 import pytest
 
 from gpudoctor.probe import plan as plans
+from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.document import machine_from
-from gpudoctor.probe.examine import concluded
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.results import Report, Verdict
 from tests.probe.recordings import FOLDER, Recording, recordings, text_of

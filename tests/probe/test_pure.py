@@ -13,7 +13,6 @@ from gpudoctor.probe import plan as plans
 from gpudoctor.probe.blame import innermost, verdict_of
 from gpudoctor.probe.checks.bandwidth import factor, message_sizes
 from gpudoctor.probe.document import document, machine_from, plain, read_document, rendered
-from gpudoctor.probe.examine import Wishes, plan_for
 from gpudoctor.probe.gates import gated, read_gate
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import overdue
@@ -22,6 +21,7 @@ from gpudoctor.probe.plan import Plan, World, world_sizes
 from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.probe.training import trials_of
+from gpudoctor.probe.wishes import Wishes, plan_for
 from gpudoctor.probe.workloads import reference
 from gpudoctor.probe.workloads.transformer import SHARE, SIZES, size_for
 

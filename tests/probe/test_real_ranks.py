@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from probe.conftest import examined, named
 
-from gpudoctor.probe import examine
+from gpudoctor.probe import rounds
 from gpudoctor.probe.results import Verdict
 from gpudoctor.ranks.processes import children, descendants
 from tests.probe.faults import Fault
@@ -157,7 +157,7 @@ def test_fully_sharded_training_works(run_with: Callable[..., Report]) -> None:
 def test_a_transport_that_hangs_is_found_by_leaving_it_out(
     run_with: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examine, "EXPERIMENTS", {"gloo": {"GPUDOCTOR_TEST_WITHOUT": "it is broken"}})
+    monkeypatch.setattr(rounds, "EXPERIMENTS", {"gloo": {"GPUDOCTOR_TEST_WITHOUT": "it is broken"}})
     check = named(run_with(Fault.STUCK, stage=STAGE, timeout=4.0), STAGE)
     assert check.verdict is Verdict.FAIL
     assert "all ranks hang at: all_reduce of 1 float32" in check.reason

@@ -18,9 +18,10 @@ import pytest
 from probe.conftest import named, probe
 
 from gpudoctor.probe import inventory
-from gpudoctor.probe.examine import INSTALL, Wishes, examine
+from gpudoctor.probe.examine import INSTALL, examine
 from gpudoctor.probe.results import Fact, Machine
 from gpudoctor.probe.scratch import remove_orphans, scratch
+from gpudoctor.probe.wishes import Wishes
 
 MARK = "GPUDOCTOR_TEST_MARK"
 # Where the parent is when the signal comes: a line that the first rank has written, or nothing.
