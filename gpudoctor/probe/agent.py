@@ -44,8 +44,6 @@ def _load_the_rest() -> None:
     import torch.nn.parallel
     import torch.utils.data
 
-    import gpudoctor.probe.stages  # noqa: F401
-
     with contextlib.suppress(ImportError):
         import torch._dynamo  # noqa: F401
 
