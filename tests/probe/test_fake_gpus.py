@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,9 @@ def test_a_check_of_gpus_notices(sick: Sick, on: Examine) -> None:
 
 
 LEFT_OUT = {
-    Sick.RAISES: "broke `collectives` and was left out of all that follows: rank 1 on node1 raised RuntimeError: CUDA",
-    Sick.HANGS: "broke `collectives` and was left out of all that follows: rank 1 on node1 hangs at: all_reduce of 1",
-    Sick.NEVER_STARTS: "broke the start of the ranks and was left out of all that follows: rank 1 on node1 raised",
+    Sick.RAISES: "broke `collectives` and was left out of all that follows: rank 1 on {host} raised RuntimeError: CUDA",
+    Sick.HANGS: "broke `collectives` and was left out of all that follows: rank 1 on {host} hangs at: all_reduce of 1",
+    Sick.NEVER_STARTS: "broke the start of the ranks and was left out of all that follows: rank 1 on {host} raised",
 }
 
 
@@ -129,7 +130,7 @@ def test_the_others_go_on_without_a_gpu_that_breaks_a_stage(sick: Sick, on: Exam
     report = on(3, sick, 1, "collectives", only=only, timeout=timeout)
     check = named(report, "gpu-left-out")
     assert check.verdict is Verdict.FAIL
-    assert check.reason.startswith(f"GPU 1, GPU-1, {LEFT_OUT[sick]}")
+    assert check.reason.startswith(f"GPU 1, GPU-1, {LEFT_OUT[sick].format(host=platform.node())}")
     assert "`export CUDA_VISIBLE_DEVICES=GPU-0,GPU-2`" in check.remedy
     assert (report.world_size, report.backend) == (2, "nccl")
     assert named(report, "ranks-start").reason == "2 ranks have met over nccl"
