@@ -130,7 +130,8 @@ class Machine:
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
         "hints", "learnt", "log", "made_nodes", "max_statements", "muted", "oldest_write", "open_loops", "parts",
-        "path", "project", "reads", "replicated", "statements", "store", "studied", "witness", "world_matters",
+        "path", "project", "reads", "replicated", "statements", "store", "studied", "without_group", "witness",
+        "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -139,6 +140,8 @@ class Machine:
         self.world_matters = False
         """Something has asked how the program is launched: in another world it might go another way."""
         self.assumed = assumed
+        self.without_group = False
+        """Executed for what it does in one process: of no use where it makes a process group all the same."""
         self.learnt: dict[Hashable, bool] = {}
         self._ages = _Ages()
         self.age = self._ages.of
@@ -315,6 +318,8 @@ class Machine:
         assert at is not None
         if len(self.log) >= MAX_EVENTS:
             raise OutOfBudget(f"more than {MAX_EVENTS} events")
+        if kind is InitGroup and self.without_group:
+            raise WrongWorld
         # These are done only by distributed runs: whatever guards them was switched on.
         if kind in (InitGroup, Spawn) or (kind is Wrap and fields["kind"].synchronises):  # type: ignore[attr-defined]
             self._learn()

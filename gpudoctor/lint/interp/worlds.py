@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 NOWHERE: frozenset[Location] = frozenset()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_DATA_PARALLEL = re.compile(r"(?<!Distributed)(?<!Sharded)DataParallel")
 
 
 def programs_of(
@@ -73,8 +75,8 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: fro
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         off = {key: not value for key, value in switches.items()}
-        alone, _, _ = _execute(entry, project, World.SINGLE, off, places)
-        if alone is not None and not alone.has(InitGroup) and _uses_data_parallel(alone):
+        alone, _, _ = _execute(entry, project, World.SINGLE, off, places, without_group=True)
+        if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
 
@@ -103,12 +105,21 @@ def _uses_data_parallel(program: Program) -> bool:
 
 
 def _mentions_data_parallel(program: Program) -> bool:
-    """The name stands somewhere on its own; `DistributedDataParallel` ends with it too."""
-    return any(text.count("DataParallel") > text.count("DistributedDataParallel") for text in program.texts)
+    """Code has the name; `DistributedDataParallel` and `FullyShardedDataParallel` end with it too."""
+    return any(
+        "#" not in text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        for text in program.texts
+        for found in _DATA_PARALLEL.finditer(text)
+    )
 
 
 def _execute(
-    entry: ModuleFile, project: Project, world: World, assumed: dict[Hashable, bool], places: frozenset[Location]
+    entry: ModuleFile,
+    project: Project,
+    world: World,
+    assumed: dict[Hashable, bool],
+    places: frozenset[Location],
+    without_group: bool = False,
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world, begun again whenever a switch was learnt."""
     known = dict(assumed)
@@ -116,7 +127,7 @@ def _execute(
     budget = Budget(MAX_SECONDS)
     for _ in range(MAX_RESTARTS):
         m = Interpreter(project, world, known)
-        m.budget = budget
+        m.budget, m.without_group = budget, without_group
         m.witness = Witness(places) if places else None
         try:
             whole = _run(m, entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.interp import worlds
 from gpudoctor.lint.program import World
 from gpudoctor.lint.values.event import InitGroup, Save, Spawn, Wrap
 from gpudoctor.lint.values.module import WrapperKind
@@ -266,6 +267,55 @@ def test_a_program_for_both_is_executed_in_each(paper):
     kinds = {program.world: [event.kind for event in program.events(Wrap)] for program in found.programs}
     assert kinds == {World.TORCHRUN: [WrapperKind.DDP], World.SINGLE: [WrapperKind.DATA_PARALLEL]}
     assert all(program.worlds == {World.TORCHRUN, World.SINGLE} for program in found.programs)
+
+
+MENTIONS = {
+    "FullyShardedDataParallel": """
+        import torch, torch.distributed as dist
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        if __name__ == "__main__":
+            dist.init_process_group("nccl")
+        """,
+    "a comment": """
+        import torch.distributed as dist
+        if __name__ == "__main__":
+            dist.init_process_group("nccl")  # unlike DataParallel
+        """,
+}
+
+
+@pytest.mark.parametrize("source", MENTIONS.values(), ids=list(MENTIONS))
+def test_a_name_that_only_ends_like_data_parallel_is_no_world_of_its_own(paper, monkeypatch, source: str):
+    executed = _worlds_begun(monkeypatch)
+    paper(source, launch="auto")
+    assert executed == [World.TORCHRUN]
+
+
+def test_with_a_process_group_the_single_world_ends_where_it_is_made(paper, monkeypatch):
+    executed = _worlds_begun(monkeypatch)
+    read = paper(
+        """
+        import torch.nn as nn, torch.distributed as dist
+        if __name__ == "__main__":
+            dist.init_process_group("nccl")
+            model = nn.DataParallel(nn.Linear(1, 1))
+        """,
+        launch="auto",
+    )
+    assert [each.world for each in read.programs] == [World.TORCHRUN]
+    assert executed == [World.TORCHRUN, World.SINGLE]
+
+
+def _worlds_begun(monkeypatch) -> list[World]:
+    begun: list[World] = []
+
+    class Noting(worlds.Interpreter):
+        def __init__(self, project, world, assumed) -> None:
+            begun.append(world)
+            super().__init__(project, world, assumed)
+
+    monkeypatch.setattr(worlds, "Interpreter", Noting)
+    return begun
 
 
 @pytest.mark.parametrize(
