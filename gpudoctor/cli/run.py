@@ -30,18 +30,20 @@ if TYPE_CHECKING:
 class Run(Command):
     """Watch your own training and say what really happens.
 
-    Put it before the command that you use: `gpudoctor run train.py --epochs 3`, `gpudoctor run -m pkg.train`,
+    Put it before the command that you use: `gpudoctor run train.py ARGUMENTS`, `gpudoctor run -m pkg.train`,
     `gpudoctor run --nproc-per-node 4 train.py`, `gpudoctor run -- torchrun --nproc-per-node 4 train.py`. The script
     is not changed, and its output, signals and exit code stay its own; the report comes on standard error.
     """
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as `python -m` does")
-        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="the script, its arguments")
+        parser.add_argument(
+            "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, as `python -m` does"
+        )
+        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script, its arguments")
         parser.add_argument(
             "--nproc-per-node", metavar="N", type=at_least(1), help="start so many ranks with torch's launcher"
         )
-        parser.add_argument("--steps", metavar="K", type=at_least(1), help="end the job after K steps on each rank")
+        parser.add_argument("--steps", metavar="N", type=at_least(1), help="end the job after N steps on each rank")
         parser.add_argument(
             "--hang-after", metavar="SECONDS", type=at_least(1), default=30, help="tell who waits after (default: 30)"
         )

@@ -28,6 +28,8 @@ OPTIONS = {
     "plan": "--color --help --launch --output-format",
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
+    "run": """--color --hang-after --help --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
+        --steps""",
     "env": "--gpus --help --output-format",
     "completion": "--help",
 }
@@ -63,7 +65,7 @@ def test_the_module_is_the_program() -> None:
 
 
 def test_commands() -> None:
-    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "probe", "env", "completion"]
+    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "probe", "run", "env", "completion"]
     for name, summary in COMMANDS.items():
         assert (command_named(name).__doc__ or "").startswith(summary)
 

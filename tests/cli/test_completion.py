@@ -56,6 +56,7 @@ class TestSuggestions:
                     assert "|" in str(action.metavar) or str(action.metavar).removesuffix(",...") in {
                         "FILE",
                         "GLOB",
+                        "MODULE",
                         "N",
                         "NAME>=X",
                         "PATHS",

@@ -18,6 +18,9 @@ from gpudoctor.lint.values.inside import PartAdded as PartAdded
 from gpudoctor.lint.values.inside import TensorKept as TensorKept
 from gpudoctor.lint.values.inside import UnusedPart as UnusedPart
 from gpudoctor.lint.values.inside import WeightsDrawn as WeightsDrawn
+from gpudoctor.lint.values.shown import Averaged as Averaged
+from gpudoctor.lint.values.shown import Report as Report
+from gpudoctor.lint.values.shown import StartLogger as StartLogger
 from gpudoctor.lint.values.steps import Accumulated as Accumulated
 from gpudoctor.lint.values.steps import Backward as Backward
 from gpudoctor.lint.values.steps import ClearGradients as ClearGradients
@@ -553,34 +556,6 @@ class Download(Event):
 
     call: str
     path: Values | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartLogger(Event):
-    """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
-
-    call: str
-    path: Values | None = None
-    shared: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Averaged(Event):
-    """What this rank computed from its own share of some loaders (`shards`) is divided by the length of `dataset`."""
-
-    dataset: Value
-    shards: frozenset[Value]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Event):
-    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
-
-    how: str
-    value: Value
-    shards: frozenset[Value] = frozenset()
-    depends: Dependence = Dependence.NONE
-    """How far ranks may disagree about all that is shown together: on the rank where it says whose number it is."""
 
 
 # --- limits of what was understood -----------------------------------------------------------------------------
