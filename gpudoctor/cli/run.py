@@ -88,6 +88,7 @@ def _job(options: argparse.Namespace) -> _Job:
     if given[:1] == ["--"]:
         if not given[1:]:
             raise UsageError("there is no command after `--`")
+        # Of another command, the first Python file is what lint can read.
         script = next((word for word in given[1:] if word.endswith(".py") and os.path.isfile(word)), "")
         return _Job(tuple(given[1:]), script)
     if options.module:
@@ -151,6 +152,7 @@ def _exit_code(watched: Watched) -> int:
     status = watched.recording.status
     if status:
         return status
+    # A job that was ended because it hung has no exit code of its own.
     if watched.recording.hang:
         return 1
     return int(any(each.severity.weight >= Severity.WARNING.weight for each in watched.found))

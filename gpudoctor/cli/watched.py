@@ -55,6 +55,7 @@ def _state(finding: Finding, seen: set[str], recording: Recording, registry: Reg
     if finding.code in seen:
         return CONFIRMED
     card = registry.by_code.get(finding.code)
+    # Silence of a rule that could not have seen it says nothing.
     could = card is not None and card.shows_in_run and load(card).could_show(recording)
     return CLEARED if could else NOT_REACHED
 
@@ -146,6 +147,7 @@ def _suspicions(watched: Watched, style: Style) -> Iterator[str]:
 def _table(times: Sequence[RankTime], recording: Recording, style: Style) -> Iterator[str]:
     names = (*PARTS, "other")
     yield style.paint(f"  {'rank':>4} {'steps':>6} {'ms/step':>9}" + "".join(f"{name:>11}" for name in names), "dim")
+    # A screen, not a log: JSON has all of them.
     for each in times[:16]:
         shares = "".join(f"{_share(each.parts[name], each.step):>11}" for name in names)
         yield f"  {each.rank:>4} {each.steps:>6} {each.step * 1e3:>9.2f}{shares}"

@@ -36,6 +36,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "torch":
             return None
+        # Removed first: the search below would come here again.
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:

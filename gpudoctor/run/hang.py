@@ -53,12 +53,14 @@ class Watch:
         """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
         now = time.monotonic()
         self._follow(now)
+        # One rank is enough: the others may be busy with what it waits for.
         still = [each for each in self._ranks.values() if now - each.since > self._patience]
         if not still or now - self._asked_at < self._patience:
             return ()
         self._asked_at = now
         found = self._ask()
         waits = {each.rank for each in found if _waits(each.stack)} & {each.rank for each in still}
+        # Who has ended, or does not answer, is not where the others are.
         left = len(found) < len(self._ranks)
         together = not left and not _apart(found)
         long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
@@ -102,6 +104,7 @@ class Watch:
         for each in ranks:
             with contextlib.suppress(OSError):
                 (self._folder / ANSWER.format(pid=each.pid)).unlink(missing_ok=True)
+                # Where nobody listens any more, opening fails at once instead of waiting.
                 pipe = os.open(self._folder / QUESTION.format(pid=each.pid), os.O_WRONLY | os.O_NONBLOCK)
                 os.write(pipe, b"?")
                 os.close(pipe)

@@ -58,6 +58,7 @@ class _Follower:
         elif self.hang and not self._watch.standing_still:
             # They have gone on: who is only slow does not hang.
             self.hang = ()
+        # After the report to the user, who may want to see where they stood.
         if self.hang and self._order.kill_on_hang:
             return True
         return self._order.steps is not None and self._watch.steps() >= self._order.steps

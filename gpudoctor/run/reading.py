@@ -56,6 +56,7 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 def shown(path: str) -> str:
     """As lint shows it: relative to the working directory where that is shorter."""
+    # Findings of lint and of a run must name one place alike.
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
@@ -80,6 +81,7 @@ def collective_of(given: Line) -> Collective:
 
 def _ranks(processes: Iterable[Process]) -> list[Process]:
     """One process for each rank: of a job that was started again, the last."""
+    # Files are read in the order of process numbers and times, so the last one of a rank wins.
     trained = {each.rank: each for each in processes if each.rank is not None}
     alone = [each for each in processes if each.rank is None and each.steps]
     if not trained and alone:
@@ -94,6 +96,7 @@ def _process(lines: list[Line]) -> Process | None:
     by_kind: dict[str, list[Line]] = {}
     for line in lines:
         by_kind.setdefault(line["kind"], []).append(line)
+    # A program may leave its group and make another one.
     group = (by_kind.get("group") or [{}])[-1]
     launch = first.get("launch", {})
     over = by_kind["over"][-1] if "over" in by_kind else None

@@ -60,6 +60,7 @@ def run_command(command: Sequence[str], folder: Path, look: Callable[[], bool]) 
         child = _start(command, folder, blocked)
         while child.poll() is None:
             told = signal.sigtimedwait(_HANDED_ON, _LOOK_EVERY)
+            # Signals are waited for and not handled, so that they interrupt nothing of ours.
             if told is not None:
                 _hand_on(told, child)
             elif look():
@@ -71,6 +72,7 @@ def run_command(command: Sequence[str], folder: Path, look: Callable[[], bool]) 
 
 
 def _start(command: Sequence[str], folder: Path, mask: Iterable[int]) -> subprocess.Popen[bytes]:
+    # The mask is inherited, and the script must hear what it is told.
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         die_with_parent()
@@ -93,6 +95,7 @@ def _hand_on(told: signal.struct_siginfo, child: subprocess.Popen[bytes]) -> Non
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """Ask the job to end, and kill what does not."""
+    # Asked before anybody ends: the children of a launcher that is gone belong to nobody.
     everybody = [child.pid, *descendants(child.pid)]
     with contextlib.suppress(ProcessLookupError):
         child.terminate()

@@ -43,6 +43,7 @@ def samples_per_second(ranks: Sequence[Process]) -> float | None:
         middle = _middle_step(each.steps)
         batches = sum(one.batches for one in each.training_passes)
         steps = sum(one.steps for one in each.training_passes)
+        # With batches of several sizes, samples and steps cannot be set off against each other.
         if len(sizes) != 1 or not middle or not steps:
             return None
         total += sizes.pop() * batches / steps / middle
@@ -53,6 +54,7 @@ def _time_of(process: Process) -> RankTime:
     steps = _warm(process.steps)
     parts = {name: statistics.median(step.spans.get(name, 0.0) for step in steps) for name in PARTS}
     middle = _middle_step(process.steps)
+    # Parts are medians of their own, so their sum may exceed that of the whole.
     parts["other"] = max(0.0, middle - sum(parts.values()))
     took = process.steps[-1].at - process.steps[0].at
     cost = process.steps[-1].cost - process.steps[0].cost

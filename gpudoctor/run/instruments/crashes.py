@@ -29,6 +29,7 @@ def watch(state: State) -> None:
 
     sys.excepthook = watched
     state.recorder.guarded(_watch_spawned)(state, tell)
+    # Registered before anything of the user's, so it runs after all of that.
     atexit.register(state.recorder.guarded(_over), state)
 
 

@@ -61,6 +61,7 @@ class _Opened:
         if name in self._seen or len(self._seen) >= _MOST_PATHS or name.startswith(_SPECIAL):
             return
         place = self._state.recorder.place()
+        # Also where it is none of the user's: the next opening must not search the stack again.
         self._seen.add(name)
         if place is not None:
             self._state.write("open", path=name, mode=mode, step=self._state.steps, place=place)

@@ -49,6 +49,7 @@ def listen(state: State) -> None:
 def _answer(folder: str, main: int) -> None:
     frame = sys._current_frames().get(main)
     said = {"at": time.time(), "pid": os.getpid(), "stack": _stack(frame), "collectives": collectives()}
+    # Whole or not there at all: the parent reads as soon as it finds it.
     path = os.path.join(folder, ANSWER.format(pid=os.getpid()))
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         json.dump(said, file, default=str)

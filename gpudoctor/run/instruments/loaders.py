@@ -260,6 +260,7 @@ def _about(loader: Any) -> dict[str, Any]:
 
 
 def _in_memory(dataset: Any) -> bool:
+    # A part of data that lies in memory lies there, too.
     while isinstance(dataset, Subset):
         dataset = dataset.dataset
     held = (

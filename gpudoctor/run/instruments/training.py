@@ -64,6 +64,7 @@ class _Steps:
             return
         state = self._state
         state.spend("optimizer", time.perf_counter() - self._began)
+        # Counted over all optimizers: a program with two of them makes two steps in each round.
         state.steps += 1
         spans, counts = state.new_step()
         if id(optimizer) not in self._known:
@@ -108,6 +109,7 @@ class _Steps:
         for wrapper in self._state.wrappers:
             own = {id(each) for each in wrapper.parameters() if each.requires_grad}
             wrapped.append({"wrapper": id(wrapper), "trainable": len(own), "held": len(own & held)})
+        # Ranks are told apart by where their parameters are.
         first = next(iter(_parameters(optimizer)), None)
         self._state.write(
             "optimizer",
@@ -177,6 +179,7 @@ def _memory() -> int:
     """Bytes that this process holds: on its GPU where it uses one."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.memory_allocated())
+    # The most that it ever held: it cannot shrink, and growth is what is looked for.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
