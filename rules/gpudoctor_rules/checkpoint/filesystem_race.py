@@ -61,6 +61,7 @@ from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 LAUNCHERS = frozenset({"accelerate", "transformers", "deepspeed", "horovod"})
 """Frameworks that start several processes and leave folders to the program."""
@@ -90,6 +91,18 @@ class FilesystemRace(Rule):
                 told.add(event.location)
                 yield self._finding(event)
             before.append(event)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if recording.distributed and any(crash.type == "FileExistsError" for _, crash in recording.crashes()):
+            yield from self.crashed(
+                recording,
+                "File exists",
+                because="another rank had made it a moment before",
+                remedy="Write `os.makedirs(path, exist_ok=True)`.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
     def _finding(self, event: ChangeFolder) -> Finding:
         does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")

@@ -81,6 +81,7 @@ from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class LoadBeforeSaveFinished(Rule):
@@ -120,6 +121,22 @@ class LoadBeforeSaveFinished(Rule):
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        written = [save.path for rank in recording.ranks for save in rank.saves]
+        for _, crash in recording.crashes():
+            # By the name: a relative path in the error is relative to the program's folder.
+            name = next((path.rpartition("/")[2] for path in written if path.rpartition("/")[2] in crash.text), None)
+            if crash.type == "FileNotFoundError" and name and crash.place is not None:
+                yield self.found(
+                    crash.place,
+                    f"A rank read `{name}` before another one had written it: `{crash.summary}`.",
+                    remedy="Call `dist.barrier()` on all ranks between the save and the load.",
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _wait(program: Program, load: Load) -> Repair:

@@ -75,6 +75,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class ZeroStateNotConsolidated(Rule):
@@ -108,6 +109,16 @@ class ZeroStateNotConsolidated(Rule):
                 because=[("the optimizer is made here", next(made, None))],
                 repair=_consolidate(event),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "has not been consolidated on this rank",
+            remedy="Call `optimizer.consolidate_state_dict(to=0)` on all ranks before rank 0 saves.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _consolidate(event: ShardedState) -> Repair | None:

@@ -50,7 +50,7 @@ def _torn(recording: Recording) -> Stuck | None:
     """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it."""
     dead = [each for each in recording.ranks if not each.over and each.crash is None]
     lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and _connection(crash)]
-    if not dead or not lost or not recording.suspected & set(_ORDER):
+    if not dead or not lost or not recording.suspected & {*_ORDER, *_SUSPECTED_ONLY}:
         return None
     rank, crash = lost[0]
     if crash.place is None:
@@ -61,6 +61,8 @@ def _torn(recording: Recording) -> Stuck | None:
     return Stuck(_code(kind, recording), crash.place, message, ())
 
 
+_SUSPECTED_ONLY = ("GPU508", "GPU512")
+"""Mistakes whose wait looks like that of others: a group that some ranks make, and collectives in different orders."""
 _ORDER = {FORWARD: 0, COLLECTIVE: 1, BACKWARD: 2}
 # A wait in the program's own collective is the one that some rank should not have begun, or all should have.
 _WAITS = {FORWARD: "the forward of the wrapper", BACKWARD: "the averaging of gradients"}
@@ -71,7 +73,7 @@ def _connection(crash: Crash) -> bool:
 
 
 def _code(kind: str, recording: Recording) -> str:
-    suspected = sorted(recording.suspected & set(_ORDER))
+    suspected = sorted(recording.suspected & {*_ORDER, *_SUSPECTED_ONLY})
     return suspected[0] if suspected and kind not in suspected else kind
 
 

@@ -61,6 +61,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class Remark(NamedTuple):
@@ -119,6 +120,18 @@ class CollectiveArguments(Rule):
                 # Arguments come from the caller where the call stands in a helper.
                 because=[("called from here", call) for call in event.way.calls[-1:]],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for text in ("Must specify global_rank or group_rank", "must NOT be specified on non-destination ranks"):
+            yield from self.crashed(
+                recording,
+                text,
+                remedy="Give the rank that sends or receives, as `src=0` or `dst=0`, and a list of results on that "
+                "rank only.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _remark(program: Program, event: Collective) -> Remark | None:

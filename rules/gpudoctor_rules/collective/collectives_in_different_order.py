@@ -62,10 +62,12 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.values.event import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of
+from gpudoctor_rules.collective._stuck import stuck
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 WITHOUT_DATA = frozenset({"barrier", "monitored_barrier", "wait_for_everyone", "new_group"})
 Side = tuple[Hashable, ...]
@@ -98,6 +100,16 @@ class CollectivesInDifferentOrder(Rule):
                 remedy="Go over the set in an order that is the same everywhere: `sorted(...)`.",
                 because=[("the set is gone through here", loop.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        left = stuck(recording)
+        if left is not None and left.code == self.code:
+            yield self.found(
+                left.at, left.message, remedy="Call the collectives in one order on all ranks.", because=left.because
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
     def _swapped(self, program: Program) -> Iterator[Finding]:
         sides = _sides(program)

@@ -77,6 +77,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class GatherCutsGradient(Rule):
@@ -107,6 +108,19 @@ class GatherCutsGradient(Rule):
                     "with `torch.distributed.nn.functional.all_gather`.",
                     because=[("the loss that is made of it goes backward here", event.location)],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Many ways lead to a loss without a graph.
+        if self.code in recording.suspected:
+            yield from self.crashed(
+                recording,
+                "does not require grad",
+                because="a gather hands over copies that no gradient flows through",
+                remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _cut(event: Backward) -> list[Mark]:

@@ -56,6 +56,7 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_grou
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
@@ -63,6 +64,10 @@ from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.event import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
+from gpudoctor_rules.collective._stuck import stuck
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Recording
 
 AMONG_MEMBERS = "use_local_synchronization"
 
@@ -104,6 +109,19 @@ class GroupMadeOnSomeRanks(Rule):
                     # The rank is mostly asked for by the caller.
                     because=[("called from here", call) for call in event.way.calls[-2:]],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        left = stuck(recording)
+        if left is not None and left.code == self.code:
+            yield self.found(
+                left.at,
+                left.message,
+                remedy="Call `new_group` on all ranks, in the same order, also on those that are no members.",
+                because=left.because,
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _is_for_all(event: Collective) -> bool:

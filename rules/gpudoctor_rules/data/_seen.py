@@ -26,6 +26,11 @@ class Whole:
     """A sampler was made for this data, and is not that of the loader."""
 
     @property
+    def custom(self) -> bool:
+        """The loader has a sampler of the program's own, which shares nothing out."""
+        return self.training.sampler not in ("RandomSampler", "SequentialSampler")
+
+    @property
     def at(self) -> Location | None:
         return self.training.made or self.training.place
 

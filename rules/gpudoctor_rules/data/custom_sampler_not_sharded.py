@@ -88,10 +88,12 @@ from gpudoctor_rules.data._passes import (
     trained_with,
     unused_samplers,
 )
+from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 TORCH = "torch.utils.data."
 SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler"
@@ -136,6 +138,19 @@ class CustomSamplerNotSharded(Rule):
                 # With other seeds the ranks at least draw other samples.
                 severity=Severity.WARNING if drawn else None,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for each in whole_on_every_rank(recording):
+            if each.custom and not each.shared_elsewhere and each.at is not None:
+                yield self.found(
+                    each.at,
+                    f"In its first pass every rank drew {each.share}: `{each.training.sampler}` gives all ranks the "
+                    "same.",
+                    remedy="Let the sampler yield every `world_size`-th place, from `rank` on.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
 def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:

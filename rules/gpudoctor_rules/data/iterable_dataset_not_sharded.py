@@ -93,6 +93,7 @@ from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class IterableDatasetNotSharded(Rule):
@@ -114,6 +115,23 @@ class IterableDatasetNotSharded(Rule):
             if not loader.same_on_ranks or loader.worker_init or escapes(program, loader, stream):
                 continue
             yield from self._of(program, loader, training, stream)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        passes = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
+        if not recording.distributed or len(passes) < len(recording.ranks) or not all(each.iterable for each in passes):
+            return
+        prints = {each.prints for each in passes}
+        # Constant data looks alike on all ranks, and within each of them.
+        if len(prints) == 1 and len(set(passes[0].prints)) >= _ENOUGH and (at := passes[0].made or passes[0].place):
+            yield self.found(
+                at,
+                f"The first {len(passes[0].prints)} batches of all ranks were the same: the stream gives each of them "
+                "everything.",
+                remedy="Let `__iter__` skip what belongs to others: every `world_size`-th sample, from `rank` on.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(each.iterable for rank in recording.ranks for each in rank.training_passes)
 
     def _of(self, program: Program, loader: Loader, training: Pass, stream: Dataset) -> Iterator[Finding]:
         averaged = synchronised(program, training) if program.launched_in_several else None
@@ -143,3 +161,7 @@ class IterableDatasetNotSharded(Rule):
 def _workers(loader: Loader) -> int:
     only: Value | None = loader.num_workers.only if loader.num_workers is not None else None
     return only.value if isinstance(only, Const) and type(only.value) is int else 0
+
+
+_ENOUGH = 3
+"""Different batches that must have been alike on all ranks."""

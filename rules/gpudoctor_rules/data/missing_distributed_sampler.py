@@ -159,7 +159,7 @@ class MissingDistributedSampler(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for each in whole_on_every_rank(recording):
-            if not each.shared_elsewhere and each.at is not None:
+            if not each.shared_elsewhere and not each.custom and each.at is not None:
                 yield self.found(
                     each.at,
                     f"In its first pass every rank drew {each.share}: the ranks train on the same samples, so more "

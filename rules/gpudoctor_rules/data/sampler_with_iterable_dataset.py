@@ -68,6 +68,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SamplerWithIterableDataset(Rule):
@@ -94,6 +95,17 @@ class SamplerWithIterableDataset(Rule):
                 remedy=f"Leave `{option}` out, and give each rank its share in the `__iter__` of the data set.",
                 because=[("the stream is made here", data.place), ("the sampler here", picked)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "IterableDataset",
+            "sampler option",
+            remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its share.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _is_stream(event: MakeLoader, dataset: Values | None) -> bool:

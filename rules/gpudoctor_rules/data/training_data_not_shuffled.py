@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.event import Loop
+    from gpudoctor.run.recording import Recording
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
@@ -126,6 +127,24 @@ class TrainingDataNotShuffled(Rule):
             if any(word in text for text in program.texts for word in MIXES):
                 continue
             yield self._of(_as_written(program, loader), sampler, epochs, training, program.has(SetEpoch))
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            passes = [each for each in rank.training_passes if each.ended and not each.iterable]
+            for first in passes:
+                again = [each for each in passes if each.loader == first.loader and each.digest == first.digest]
+                # A sampler that shuffles and repeats itself was not told the epoch, which is another mistake.
+                if len(again) > 1 and not first.shuffle and first.sampler in _IN_ORDER and first.made is not None:
+                    yield self.found(
+                        first.made,
+                        f"{len(again)} epochs trained on the same samples in the same order.",
+                        remedy="Write `shuffle=True`, or leave `shuffle=False` out where a `DistributedSampler` is "
+                        "made.",
+                    )
+                    return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.training_passes) > 1 for rank in recording.ranks)
 
     def _of(self, loader: Loader, sampler: Sampler | Loader, epochs: Loop, training: Pass, told: bool) -> Finding:
         data = first_name(loader.dataset, "its data set")
@@ -226,3 +245,6 @@ def _recurs(program: Program, training: Pass) -> bool:
             if call.module in before or (not each.forwards and len(call.inputs) > 1):
                 return True
     return False
+
+
+_IN_ORDER = ("SequentialSampler", "DistributedSampler")

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 SURE, PERHAPS = "no_sync", "no_sync?"
 
@@ -120,6 +121,23 @@ class NoSyncMisplaced(Rule):
             if found is not None:
                 told.add(opened.location)
                 yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        steps = recording.ranks[0].steps if recording.ranks else ()
+        if drift is None or recording.averages_by_hand or not drift.optimizer.held or not steps:
+            return
+        unsynced = all(step.counts.get("forwards") and not step.counts.get("synced backwards") for step in steps)
+        if unsynced and drift.optimizer.backward is not None:
+            yield self.found(
+                drift.optimizer.backward,
+                f"No backward in {len(steps)} steps averaged the gradients, and after step {drift.step} the ranks held "
+                f"different values in parameter {drift.name}.",
+                remedy="Leave the last backward of each step, and its forward, outside of `no_sync()`.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
     def _without_forward(self, program: Program, backward: Backward, opened: GradientSync) -> Finding | None:
         calls = _calls(program, backward)

@@ -97,6 +97,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class ReentrantCheckpoint(Rule):
@@ -131,3 +132,13 @@ class ReentrantCheckpoint(Rule):
                     (SetArgument(event.location, "use_reentrant", ("False",)),),
                 ),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "Expected to mark a variable ready only once",
+            remedy="Write `checkpoint(..., use_reentrant=False)`.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well

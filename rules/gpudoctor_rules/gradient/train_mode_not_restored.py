@@ -80,6 +80,7 @@ from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
 
 DIFFERS = ("Dropout", "BatchNorm", "RReLU", "InstanceNorm", "MultiheadAttention", "Transformer", "LSTM", "GRU", "RNN")
 """Layers of torch for which the mode can make a difference."""
@@ -109,6 +110,20 @@ class TrainModeNotRestored(Rule):
             if switch is not None and _cares(program, core):
                 told.add(core)
                 yield self._finding(program, core, switch, call)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            modes = [(each, each.training) for each in rank.training_passes if each.batches > 1]
+            left = [each for each, training in modes[1:] if training is False]
+            if modes and modes[0][1] and left and left[0].place is not None:
+                yield self.found(
+                    left[0].place,
+                    "The model trained in evaluation mode in this pass: dropout is off, and BatchNorm does not learn.",
+                    remedy="Call `model.train()` at the start of each epoch.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.training_passes) > 1 for rank in recording.ranks)
 
     def _finding(self, program: Program, core: Value, switch: ModeChange, call: Forward) -> Finding:
         before = [e for e in program.events(ModeChange) if core_of(e.module) == core and e.order < switch.order]

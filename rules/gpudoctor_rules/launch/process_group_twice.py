@@ -59,6 +59,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 REFUSES = "torch.distributed.init_process_group"
 """Others take the group that there is."""
@@ -89,6 +90,16 @@ class ProcessGroupTwice(Rule):
                     *(("which this call leads to a second time", call) for call in event.way.calls[-1:]),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "default process group twice",
+            remedy="Ask `dist.is_initialized()` first, or call it in one place only.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _first(program: Program, event: InitGroup) -> InitGroup | None:

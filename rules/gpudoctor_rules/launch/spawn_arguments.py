@@ -92,12 +92,6 @@ class SpawnArguments(Rule):
                 repair = _make_tuple(event) if _not_a_tuple(event) else None
                 yield self.found(at=event.location, message=message, remedy=remedy, repair=repair)
 
-
-def _make_tuple(event: Spawn) -> Repair:
-    title = "Make `args` a tuple"
-    unnamed = Repair(title, (MakeTuple(event.location, "1"),))
-    return Repair(title, (MakeTuple(event.location, "args"),), otherwise=unnamed)
-
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         if not any(crash.through("torch/multiprocessing/spawn.py") for _, crash in recording.crashes()):
             return
@@ -112,6 +106,12 @@ def _make_tuple(event: Spawn) -> Repair:
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _make_tuple(event: Spawn) -> Repair:
+    title = "Make `args` a tuple"
+    unnamed = Repair(title, (MakeTuple(event.location, "1"),))
+    return Repair(title, (MakeTuple(event.location, "args"),), otherwise=unnamed)
 
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:

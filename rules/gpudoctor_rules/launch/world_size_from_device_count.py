@@ -58,6 +58,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WorldSizeFromDeviceCount(Rule):
@@ -94,6 +95,18 @@ class WorldSizeFromDeviceCount(Rule):
             # What numbers the ranks counts the processes.
             if _is_launched(sampler.rank) and program.has(InitGroup):
                 yield self._of(sampler, started, count.place)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "Invalid rank",
+            "rank should be in the interval",
+            because="the number of ranks was not what `device_count()` says",
+            remedy="Take both numbers from the process group: `dist.get_rank()` and `dist.get_world_size()`.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
     def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
         return self.found(

@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.values.base import Value
     from gpudoctor.lint.values.data import Loader
     from gpudoctor.lint.values.event import Iterate
+    from gpudoctor.run.recording import Recording
 
 
 class EvaluationOnEveryRank(Rule):
@@ -134,6 +135,21 @@ class EvaluationOnEveryRank(Rule):
                 "and sum the results over the ranks before dividing them.",
                 because=[("the ranks evaluate here", each.loop.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        firsts = [rank.evaluations[0] for rank in recording.ranks if rank.evaluations and rank.steps]
+        if not recording.distributed or len(firsts) < len(recording.ranks):
+            return
+        drawn = {frozenset(each.places or ()) for each in firsts}
+        if len(drawn) == 1 and firsts[0].size and len(drawn.pop()) == firsts[0].size and firsts[0].made is not None:
+            yield self.found(
+                firsts[0].made,
+                f"Every rank evaluated all {firsts[0].size} samples: {len(firsts)} ranks took as long as one would.",
+                remedy="Give the loader a `DistributedSampler` with `shuffle=False`, and reduce the results.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.evaluations for rank in recording.ranks)
 
 
 def _trains_one_model(program: Program) -> bool:

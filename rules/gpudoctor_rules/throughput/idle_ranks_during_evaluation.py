@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.event import Event
+    from gpudoctor.run.recording import Recording
     from gpudoctor_rules.throughput._evaluation import Evaluation
 
 
@@ -140,6 +141,23 @@ class IdleRanksDuringEvaluation(Rule):
                     (f"and wait at this {_name(waits)}", waits.location),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        evaluating = [rank for rank in recording.ranks if rank.evaluations]
+        if not recording.distributed or len(evaluating) != 1 or not all(rank.steps for rank in recording.ranks):
+            return
+        first = evaluating[0].evaluations[0]
+        if first.place is not None:
+            yield self.found(
+                first.place,
+                f"Rank {evaluating[0].rank} alone went over {first.batches} batches here without training, and the "
+                "others "
+                "waited for it.",
+                remedy="Give each rank a share of the evaluation data, and reduce the results.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.evaluations for rank in recording.ranks)
 
 
 def _hangs(program: Program, each: Evaluation) -> bool:

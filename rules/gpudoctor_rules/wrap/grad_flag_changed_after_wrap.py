@@ -91,6 +91,7 @@ from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class GradFlagChangedAfterWrap(Rule):
@@ -121,6 +122,19 @@ class GradFlagChangedAfterWrap(Rule):
                 + ("" if flag.on else " Or give the wrapper `find_unused_parameters=True`."),
                 because=[("wrapped here", wrap.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Which parameters lack a gradient, and since when, the error does not say.
+        if self.code in recording.suspected:
+            yield from self.crashed(
+                recording,
+                "Expected to have finished reduction in the prior iteration",
+                because="a parameter that was wrapped as trainable is not trained any more",
+                remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> str:

@@ -104,7 +104,9 @@ class NestedWrappers(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for wrap in {wrap.place: wrap for rank in recording.ranks for wrap in rank.wraps if wrap.nested}.values():
-            if wrap.place is not None:
+            # Wrapped at one line again and again is another mistake.
+            times = [each.place for each in recording.ranks[0].wraps].count(wrap.place)
+            if wrap.place is not None and times < 2:
                 yield self.found(
                     wrap.place,
                     f"`{wrap.wrapper}` was put around a model that holds a wrapper already: gradients are averaged "

@@ -64,6 +64,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class NothingToTrain(Rule):
@@ -92,6 +93,16 @@ class NothingToTrain(Rule):
                 remedy="Leave it unwrapped: there are no gradients to average, and each rank can call its own copy.",
                 because=[("frozen here", frozen.location if frozen is not None else None)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "any parameter that requires a gradient",
+            remedy="Wrap what is trained, and leave what is not, such as a loss or a frozen teacher, bare.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
 
 def _fails(wrap: Wrap) -> bool:

@@ -79,6 +79,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class OptimizerOfOtherParameters(Rule):
@@ -103,6 +104,23 @@ class OptimizerOfOtherParameters(Rule):
             if made is not None and found is not None:
                 told.add(held)
                 yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for each in rank.optimizers:
+                # Several optimizers may share a wrapper; one that holds nothing of any trains something else.
+                alien = each.held and not any(held for _, held in each.held.values())
+                if alien and len(rank.optimizers) == 1 and each.place is not None:
+                    yield self.found(
+                        each.place,
+                        f"This {each.type} holds {each.parameters} parameters, and none of those that the wrapped "
+                        "model has: "
+                        "the model stays as it is.",
+                        remedy="Make the optimizer from the parameters of the model that is trained, once it is final.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.held for rank in recording.ranks for each in rank.optimizers)
 
     def _judge(self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer) -> Finding | None:
         wrap = _sharded_later(program, made, step, held)

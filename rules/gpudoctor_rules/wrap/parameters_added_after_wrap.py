@@ -83,6 +83,7 @@ from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class ParametersAddedAfterWrap(Rule):
@@ -113,6 +114,19 @@ class ParametersAddedAfterWrap(Rule):
                 remedy="Finish the model first, and wrap it then.",
                 because=[("wrapped here", wrap.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Which parameters lack a gradient, and since when, the error does not say.
+        if self.code in recording.suspected:
+            yield from self.crashed(
+                recording,
+                "Expected to have finished reduction in the prior iteration",
+                because="a parameter that was wrapped is not part of the model any more",
+                remedy="Change the model first, and wrap it then.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _what(added: PartAdded) -> str:

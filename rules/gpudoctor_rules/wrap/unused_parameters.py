@@ -101,6 +101,7 @@ from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class UnusedParameters(Rule):
@@ -131,6 +132,19 @@ class UnusedParameters(Rule):
                 "`find_unused_parameters=True`.",
                 because=[(f"{name_of(wrap.wrapper)} is wrapped here", wrap.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Which parameters lack a gradient, and since when, the error does not say.
+        if not recording.suspected & {"GPU114", "GPU115"}:
+            yield from self.crashed(
+                recording,
+                "Expected to have finished reduction in the prior iteration",
+                because="some parameters had no part in the loss, and DDP waits for their gradients",
+                remedy="Remove the layers that are not used, or give the wrapper `find_unused_parameters=True`.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _waits(wrap: Wrap) -> bool:

@@ -68,6 +68,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WrappedInLoop(Rule):
@@ -97,6 +98,26 @@ class WrappedInLoop(Rule):
                 remedy="Wrap it once, before the loop.",
                 because=[("this loop goes round", found.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for first in rank.wraps:
+                again = [
+                    wrap
+                    for wrap in rank.wraps
+                    if wrap.place == first.place and (wrap.nested or wrap.inner == first.inner)
+                ]
+                if len(again) > 1 and first.place is not None:
+                    yield self.found(
+                        first.place,
+                        f"The model was wrapped {len(again)} times here: each wrapper averages the gradients once "
+                        "more.",
+                        remedy="Wrap it once, before the loop.",
+                    )
+                    return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.wraps for rank in recording.ranks)
 
 
 def _harm(wrap: Wrap, kind: WrapperKind) -> str:
