@@ -34,6 +34,15 @@ PROOFS = [proof for script in SCRIPTS if (proof := parse(script)) is not None]
 FIXED = [p for p in PROOFS if any(p.script.parent.glob(f"*{GOLDEN}" if p.folder else f"{p.script.stem}{GOLDEN}"))]
 
 
+UNSEEN_IN_RUNS = {
+    # `no_sync` is on for these backwards, and that they average all the same is not counted yet.
+    "GPU702/bad_forward_outside.py",
+    # Proofs fork the processes of `mp.spawn` from spares, which have imported the program already.
+    "GPU405/bad_guard_around_something_else.py",
+    "GPU405/bad_spawn_at_top_level.py",
+}
+
+
 def rules_seen_in_runs() -> list[type[Rule]]:
     """The built-in rules whose mistake two CPU ranks can show."""
     if str(ROOT / "rules") not in sys.path:
@@ -81,7 +90,7 @@ def proofs_for(code: str, kind: str) -> list[Proof]:
 def watched_for(proof: Proof) -> bool:
     """The proof is of a mistake that its rule also looks for in a run."""
     looks = {rule.code for rule in rules_seen_in_runs() if rule.in_run is not Rule.in_run}
-    return fixture_of(proof).startswith("bad_") and code_of(proof) in looks
+    return fixture_of(proof).startswith("bad_") and code_of(proof) in looks and named(proof) not in UNSEEN_IN_RUNS
 
 
 @pytest.mark.proof

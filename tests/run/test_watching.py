@@ -61,6 +61,14 @@ def test_the_ranks_of_spawn_are_watched(tmp_path: Path) -> None:
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]
 
 
+def test_an_error_of_a_process_that_never_trained_is_named(tmp_path: Path) -> None:
+    lines = ("import torch", "def work(rank): pass", "torch.multiprocessing.spawn(work, nprocs=2)")
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    watched = watch(tmp_path, "train.py")
+    assert watched.status == 1
+    assert watched.codes == {"GPU405"}
+
+
 @pytest.mark.parametrize(
     "harm",
     [

@@ -207,7 +207,7 @@ def _in_memory(loader: Loader) -> bool:
     return any(isinstance(each, Dataset) and each.in_memory for each in loader.dataset or ())
 
 
-_WORTH, _LONG = 0.1, 0.002
+_WORTH, _LONG = 0.1, 0.005
 """Share of the time, and seconds of a step, that are waited, from which on workers are worth their start."""
 
 

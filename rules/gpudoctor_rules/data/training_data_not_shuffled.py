@@ -132,9 +132,16 @@ class TrainingDataNotShuffled(Rule):
         for rank in recording.ranks[:1]:
             passes = [each for each in rank.training_passes if each.ended and not each.iterable]
             for first in passes:
-                again = [each for each in passes if each.loader == first.loader and each.digest == first.digest]
+                # What is drawn anew each time has other content at the same places.
+                again = [each for each in passes if each.loader == first.loader and each.prints == first.prints]
                 # A sampler that shuffles and repeats itself was not told the epoch, which is another mistake.
-                if len(again) > 1 and not first.shuffle and first.sampler in _IN_ORDER and first.made is not None:
+                if (
+                    len(again) > 1
+                    and any(first.prints)
+                    and not first.shuffle
+                    and first.sampler in _IN_ORDER
+                    and first.made is not None
+                ):
                     yield self.found(
                         first.made,
                         f"{len(again)} epochs trained on the same samples in the same order.",

@@ -114,15 +114,21 @@ class StepMissing(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks:
-            if not rank.steps and rank.backwards > 1 and rank.over and rank.backward is not None:
+            if not rank.steps and rank.backwards > 1 and rank.over and not rank.crash and rank.backward is not None:
                 message = (
                     f"{rank.backwards} backwards and no step of an optimizer: the weights are those of the beginning."
                 )
                 yield self.found(rank.backward, message, remedy="Call `optimizer.step()` after `backward`.")
                 return
             checks = [each for each in rank.checks if each.optimizer == 0]
-            unchanged = len(checks) > 2 and len({each.sums for each in checks}) == 1
-            if unchanged and (at := rank.optimizers[0].place) is not None:
+            # Gradients that are zero change nothing either: these are gone when the optimizer looks for them.
+            gone = all(each.without_gradient == rank.optimizers[0].parameters for each in checks)
+            unchanged = len(checks) > 2 and len({each.sums for each in checks}) == 1 and gone
+            # An optimizer of other parameters leaves the weights alone, too.
+            other = "GPU120" in recording.suspected or any(
+                not any(n for _, n in o.held.values()) for o in rank.optimizers if o.held
+            )
+            if unchanged and not other and (at := rank.optimizers[0].place) is not None:
                 message = (
                     f"The weights were the same after {checks[-1].step} steps: there is nothing left for this step."
                 )

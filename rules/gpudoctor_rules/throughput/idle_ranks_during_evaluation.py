@@ -146,6 +146,9 @@ class IdleRanksDuringEvaluation(Rule):
         evaluating = [rank for rank in recording.ranks if rank.evaluations]
         if not recording.distributed or len(evaluating) != 1 or not all(rank.steps for rank in recording.ranks):
             return
+        # Where a rank fails or hangs, its pass is cut off and looks like one without training.
+        if recording.hang or any(rank.crash or not rank.over for rank in recording.ranks):
+            return
         first = evaluating[0].evaluations[0]
         if first.place is not None:
             yield self.found(

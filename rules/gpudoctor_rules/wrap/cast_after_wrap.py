@@ -79,10 +79,12 @@ from gpudoctor.lint.values.event import Move, Wrap
 from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.lint.values.repair import MoveUp, Repair
 from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 PLAIN = ("torch.nn.", "torchvision.models.")
 """Libraries whose models are made of 32 bit numbers, unless they are told otherwise."""
@@ -116,6 +118,19 @@ class CastAfterWrap(Rule):
                 because=[("wrapped here", wrap.location)],
                 repair=Repair("Do it before the wrap", (MoveUp(move.location, wrap.location),)),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        seen = drifts(recording, self.code)
+        if seen is not None:
+            at, what = seen
+            yield self.found(
+                at,
+                f"{what}: the wrapper does not average the parameters that the cast has made.",
+                remedy="Cast the model first, and wrap it then.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
 
 def _change(program: Program, move: Move, wrap: Wrap) -> str:

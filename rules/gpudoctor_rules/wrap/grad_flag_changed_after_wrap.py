@@ -87,6 +87,7 @@ from gpudoctor.lint.values.base import FALSE, NONE, Unknown, name_of
 from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -130,6 +131,15 @@ class GradFlagChangedAfterWrap(Rule):
                 recording,
                 "Expected to have finished reduction in the prior iteration",
                 because="a parameter that was wrapped as trainable is not trained any more",
+                remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
+            )
+
+        seen = drifts(recording, self.code)
+        if seen is not None:
+            at, what = seen
+            yield self.found(
+                at,
+                f"{what}: the wrapper does not average what was not trainable when it was made.",
                 remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
             )
 

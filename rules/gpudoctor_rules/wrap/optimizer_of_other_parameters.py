@@ -119,6 +119,19 @@ class OptimizerOfOtherParameters(Rule):
                         remedy="Make the optimizer from the parameters of the model that is trained, once it is final.",
                     )
 
+        unchanged = [
+            rank.optimizers[0]
+            for rank in recording.ranks[:1]
+            if len(rank.checks) > _ENOUGH and len({each.sums for each in rank.checks if not each.optimizer}) == 1
+        ]
+        # Parameters that were sharded away leave no trace in the wrapper, so lint must have seen it.
+        if unchanged and self.code in recording.suspected and not unchanged[0].held and unchanged[0].place is not None:
+            yield self.found(
+                unchanged[0].place,
+                f"The {unchanged[0].parameters} parameters of this {unchanged[0].type} were the same after all steps.",
+                remedy="Make the optimizer from the parameters of the model that is trained, once it is final.",
+            )
+
     def could_show(self, recording: Recording) -> bool:
         return any(each.held for rank in recording.ranks for each in rank.optimizers)
 
@@ -195,3 +208,7 @@ def _related(program: Program, held: Optimizer, core: Value) -> bool:
         for each in held.modules
         if isinstance(each, (Module, Wrapper))
     )
+
+
+_ENOUGH = 2
+"""Looks at the parameters that must have been taken."""

@@ -79,6 +79,7 @@ from gpudoctor.lint.values.base import FALSE, NONE, name_of
 from gpudoctor.lint.values.event import GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.values.module import Wrapper
 from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -122,6 +123,15 @@ class ParametersAddedAfterWrap(Rule):
                 recording,
                 "Expected to have finished reduction in the prior iteration",
                 because="a parameter that was wrapped is not part of the model any more",
+                remedy="Change the model first, and wrap it then.",
+            )
+
+        seen = drifts(recording, self.code)
+        if seen is not None:
+            at, what = seen
+            yield self.found(
+                at,
+                f"{what}: the wrapper does not know what was added after it was made.",
                 remedy="Change the model first, and wrap it then.",
             )
 

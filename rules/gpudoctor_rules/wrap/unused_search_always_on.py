@@ -81,7 +81,6 @@ from gpudoctor_rules.wrap._later import trained_after
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
 
 
 class UnusedSearchAlwaysOn(Rule):
@@ -113,21 +112,6 @@ class UnusedSearchAlwaysOn(Rule):
                 "nothing here leaves any without one.",
                 remedy="Leave `find_unused_parameters=True` out, unless the second step then ends with an error.",
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        for rank in recording.ranks[:1]:
-            idle = any(check.without_gradient for check in rank.checks)
-            for wrap in rank.wraps[:1]:
-                if wrap.find_unused and rank.checks and not idle and wrap.place is not None:
-                    yield self.found(
-                        wrap.place,
-                        f"In {len(rank.checks)} of {len(rank.checks)} steps that were looked at every parameter had a "
-                        "gradient: the search for unused ones goes over the whole graph in each step for nothing.",
-                        remedy="Leave `find_unused_parameters=True` out.",
-                    )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _is_needed(program: Program, wrap: Wrap) -> bool:

@@ -78,11 +78,13 @@ from gpudoctor.lint.values.base import Value, name_of
 from gpudoctor.lint.values.event import Event, LoadState, SeedSet, WeightsDrawn
 from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 from gpudoctor_rules.wrap._training import averaged_by_hand
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class WeightsChangedOnOneRank(Rule):
@@ -111,6 +113,19 @@ class WeightsChangedOnOneRank(Rule):
                 remedy="Do it before the wrap, which sends the weights of rank 0 to all, or alike on every rank.",
                 because=[("wrapped here", wrap.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        seen = drifts(recording, self.code)
+        if seen is not None:
+            at, what = seen
+            yield self.found(
+                at,
+                f"{what}: the weights were changed on some ranks only, after the wrapper had made them alike.",
+                remedy="Change the weights on all ranks alike, or before the model is wrapped.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
 
 def _changed(event: Event) -> Value:
