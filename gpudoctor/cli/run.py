@@ -19,6 +19,7 @@ from gpudoctor.errors import GpudoctorError, UsageError
 from gpudoctor.lint.check import lint
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
+from gpudoctor.run.given import given_rank
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
 
@@ -63,16 +64,21 @@ class Run(Command):
             raise UsageError("--output-format json: standard output is the script's; add `--output-file FILE`")
         if options.output_file:
             refuse_bad_target(options.output_file)
+        given = given_rank(os.environ)
         registry = find_rules()
-        suspicions = _Beside(lambda: _suspicions(job.script)) if options.lint and job.script else None
-        order = Order(job.command, float(options.hang_after), options.kill_on_hang, options.steps)
+        lints = options.lint and job.script and (given is None or given.reports)
+        suspicions = _Beside(lambda: _suspicions(job.script)) if lints else None
+        order = Order(job.command, float(options.hang_after), options.kill_on_hang, options.steps, given)
         recording = observe(order, lambda waiting: _tell_hang(waiting, options.color))
+        if given is not None and not given.reports:
+            return recording.status or 0
         linted = suspicions.result() if suspicions else None
         suspected = frozenset(finding.code for finding in linted.findings) if linted else frozenset()
         recording = replace(recording, suspected=suspected)
         watched = compared(recording, tuple(judged(recording, registry.cards)), linted, registry)
         _hand_over(watched, options)
-        return _exit_code(watched)
+        # A launcher takes every other exit code for a failure of the training, and ends what is left of it.
+        return _exit_code(watched) if given is None else recording.status or 0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from gpudoctor.diagnostic import Finding, SeenIn
 from gpudoctor.errors import GpudoctorError, internal_error
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
+from gpudoctor.run.given import Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
 from gpudoctor.run.reading import read
 from gpudoctor.run.session import recording_folder, run_command
@@ -28,13 +29,17 @@ class Order:
     hang_after: float = 30.0
     kill_on_hang: bool = False
     steps: int | None = None
+    given: Given | None = None
+    """The rank that this process was started as, where a launcher stands before us and not behind."""
 
 
 def observe(order: Order, tell: Callable[[Sequence[Waiting]], None]) -> Recording:
     """Run the command of the user and return what was seen; `tell` hears of ranks that do not advance, at once."""
-    with recording_folder() as folder:
+    with recording_folder() if order.given is None else shared_folder(order.given) as folder:
         follower = _Follower(order, folder, tell)
         ended = run_command(order.command, folder, follower.look)
+        if order.given is not None:
+            wait_for_the_others(order.given, folder)
         recording = read(folder, status=ended.status, seconds=ended.seconds)
         return replace(recording, hang=follower.hang)
 
@@ -50,6 +55,9 @@ class _Follower:
 
     def look(self) -> bool:
         """Whether the job is to be ended."""
+        # One watcher for all ranks of a node; the others only stay beside theirs.
+        if self._order.given is not None and not self._order.given.reports:
+            return False
         found = self._watch.look()
         if found:
             if [each.place for each in found] != [each.place for each in self.hang]:

@@ -105,6 +105,16 @@ def test_a_rank_that_ends_early_leaves_what_it_did(tmp_path: Path, last: str, st
     assert (crash or {}).get("type") == ("ValueError" if "raise" in last else None)
 
 
+def test_ranks_that_a_launcher_has_started_are_reported_together(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    report = tmp_path / "report.json"
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    ours = ("-m", "gpudoctor", "run", "--output-format", "json", "--output-file", str(report), "train.py")
+    ended = plain(tmp_path, *launcher, *ours)
+    assert ended.returncode == 0, ended.stderr
+    assert [(rank["rank"], rank["steps"]) for rank in json.loads(report.read_text())["ranks"]] == [(0, 8), (1, 8)]
+
+
 def test_the_report_for_people_comes_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     ended = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--nproc-per-node", "2", "train.py")

@@ -1,0 +1,82 @@
+"""Being one of several ranks that a launcher has started: who of a node reports, and where all of them write."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpudoctor.errors import UsageError
+from gpudoctor.record import dataclass
+
+_LAUNCHERS = (
+    ("torchrun", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE"),
+    ("srun", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"),
+)
+"""A launcher, and the variables that tell the rank on this node, the ranks of this node, and all ranks."""
+_PATIENCE = 15.0
+"""Seconds that the first rank of a node waits for the others to end."""
+_LOOK_EVERY = 0.05
+
+
+@dataclass(frozen=True)
+class Given:
+    """A rank on this node that somebody has started, of `on_node` ranks here."""
+
+    by: str
+    local_rank: int
+    on_node: int
+
+    @property
+    def reports(self) -> bool:
+        """One rank of each node speaks for all of them."""
+        return self.local_rank == 0
+
+
+def given_rank(environment: Mapping[str, str]) -> Given | None:
+    """The rank that the environment makes of this process, or None where it was started by itself."""
+    for by, local, on_node, everywhere in _LAUNCHERS:
+        if local in environment and _number(environment.get(everywhere)) > 1:
+            ranks = _number(environment.get(on_node)) or _number(environment[everywhere])
+            return Given(by, _number(environment[local]), ranks)
+    return None
+
+
+@contextlib.contextmanager
+def shared_folder(given: Given) -> Iterator[Path]:
+    """The folder of all ranks of this node. The one that reports leaves once the others have, and takes it away."""
+    # The ranks of a node have one parent, and its number and start tell this job from any other.
+    folder = Path(tempfile.gettempdir()) / f"gpudoctor-run-{os.getuid()}-{os.getppid()}-{_started(os.getppid())}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
+    try:
+        yield folder
+    finally:
+        if given.reports:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for_the_others(given: Given, folder: Path) -> None:
+    """Say that this rank has ended; the one that reports waits until all have, or for as long as is reasonable."""
+    (folder / f"ended-{given.local_rank}").touch()
+    deadline = time.monotonic() + _PATIENCE
+    while given.reports and time.monotonic() < deadline and len(list(folder.glob("ended-*"))) < given.on_node:
+        time.sleep(_LOOK_EVERY)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0
+
+
+def _started(pid: int) -> str:
+    """When a process was started, as the kernel counts."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "0"
