@@ -37,7 +37,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=10011,
+        size=10162,
     ),
     RuleCard(
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
@@ -56,7 +56,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU105", name="nested-wrappers", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.nested_wrappers", summary="A model that is wrapped already is wrapped once more.",
-        shows_in_run=True, needs=("Wrap",), size=5827,
+        shows_in_run=True, needs=("Wrap",), size=5999,
     ),
     RuleCard(
         code="GPU106", name="wrap-before-process-group", severity=Severity.ERROR, family="wrap",
@@ -99,7 +99,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU112", name="unused-parameters", severity=Severity.WARNING, family="wrap",
         module="gpudoctor_rules.wrap.unused_parameters",
         summary="A layer of a wrapped model is never used by its `forward`.", shows_in_run=True,
-        needs=("Backward", "Forward", "GradientFlag", "UnusedPart", "Wrap"), size=5940,
+        needs=("Backward", "Forward", "GradientFlag", "UnusedPart", "Wrap"), size=6690,
     ),
     RuleCard(
         code="GPU113", name="unused-search-always-on", severity=Severity.INFO, family="wrap",
@@ -111,19 +111,19 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU114", name="grad-flag-changed-after-wrap", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.grad_flag_changed_after_wrap",
         summary="Layers of a wrapped model are frozen, or are made to learn again.", shows_in_run=True,
-        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=8302,
+        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=9412,
     ),
     RuleCard(
         code="GPU115", name="parameters-added-after-wrap", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.parameters_added_after_wrap",
         summary="Layers or parameters are put into a model that is wrapped already.", shows_in_run=True,
-        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=5195,
+        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "Wrap"), size=6242,
     ),
     RuleCard(
         code="GPU116", name="cast-after-wrap", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.cast_after_wrap",
         summary="The weights of a model change their type, or leave the GPU for a while, after it was wrapped.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Forward", "Move", "Wrap"), size=5910,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Forward", "Move", "Wrap"), size=6516,
     ),
     RuleCard(
         code="GPU117", name="two-forwards-with-buffers", severity=Severity.WARNING, family="wrap",
@@ -135,7 +135,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU118", name="nothing-to-train", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.nothing_to_train",
         summary="A module in which nothing is trained is wrapped in `DistributedDataParallel`.", shows_in_run=True,
-        needs=("Escape", "GradientFlag", "Wrap"), size=4550,
+        needs=("Escape", "GradientFlag", "Wrap"), size=4988,
     ),
     RuleCard(
         code="GPU119", name="weights-changed-on-one-rank", severity=Severity.ERROR, family="wrap",
@@ -143,19 +143,19 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The weights of a wrapped model are loaded on some ranks only, or drawn anew by each rank.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Collective", "Forward", "LoadState", "Lost", "OptimizerStep", "SeedSet", "WeightsDrawn", "Wrap"),
-        size=6317,
+        size=6970,
     ),
     RuleCard(
         code="GPU120", name="optimizer-of-other-parameters", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.optimizer_of_other_parameters",
         summary="The optimizer holds other parameters than those that are trained.", shows_in_run=True,
-        needs=("Backward", "Forward", "MakeOptimizer", "OptimizerStep", "TakeGradient", "Wrap"), size=7915,
+        needs=("Backward", "Forward", "MakeOptimizer", "OptimizerStep", "TakeGradient", "Wrap"), size=9788,
     ),
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapped_in_loop",
         summary="The same model is wrapped again in each round of a loop.", shows_in_run=True,
-        needs=("Backward", "Wrap"), size=5752,
+        needs=("Backward", "Wrap"), size=6671,
     ),
     RuleCard(
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
@@ -260,7 +260,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=9842,
+        size=9862,
     ),
     RuleCard(
         code="GPU302", name="missing-set-epoch", severity=Severity.WARNING, family="data",
@@ -317,19 +317,19 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.iterable_dataset_not_sharded",
         summary="A stream yields all of its samples on every rank, or in every worker of a loader.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=5964,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=7144,
     ),
     RuleCard(
         code="GPU310", name="sampler-with-iterable-dataset", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.sampler_with_iterable_dataset",
         summary="A loader is asked to pick samples of a stream, which has none to pick from.", shows_in_run=True,
-        needs=("MakeLoader",), size=4339,
+        needs=("MakeLoader",), size=4788,
     ),
     RuleCard(
         code="GPU311", name="custom-sampler-not-sharded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.custom_sampler_not_sharded",
         summary="A sampler that knows nothing of ranks gives each of them all of the data.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=7402,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=8188,
     ),
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
@@ -395,7 +395,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The model is trained on the same batches in the same order, epoch after epoch.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=10844,
+        size=12258,
     ),
     RuleCard(
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
@@ -443,7 +443,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU408", name="world-size-from-device-count", severity=Severity.WARNING, family="launch",
         module="gpudoctor_rules.launch.world_size_from_device_count",
         summary="The number of processes is taken from the number of GPUs in this machine.", shows_in_run=True,
-        needs=("InitGroup", "MakeSampler", "Spawn"), size=5482,
+        needs=("InitGroup", "MakeSampler", "Spawn"), size=6020,
     ),
     RuleCard(
         code="GPU409", name="rank-is-a-string", severity=Severity.ERROR, family="launch",
@@ -454,7 +454,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU410", name="process-group-twice", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_twice", summary="The process group is made a second time.",
-        shows_in_run=True, needs=("DestroyGroup", "InitGroup"), size=3508,
+        shows_in_run=True, needs=("DestroyGroup", "InitGroup"), size=3913,
     ),
     RuleCard(
         code="GPU411", name="local-rank-argument", severity=Severity.WARNING, family="launch",
@@ -533,13 +533,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU507", name="gather-cuts-gradient", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.gather_cuts_gradient",
         summary="A loss is computed from gathered tensors through which no gradient flows.", shows_in_run=True,
-        needs=("Backward",), size=4748,
+        needs=("Backward",), size=5397,
     ),
     RuleCard(
         code="GPU508", name="group-made-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.group_made_on_some_ranks",
         summary="A process group is made by its members only, or by each rank with other members.", shows_in_run=True,
-        needs=("Collective",), size=4746,
+        needs=("Collective",), size=5421,
     ),
     RuleCard(
         code="GPU509", name="work-not-waited", severity=Severity.ERROR, family="collective",
@@ -561,7 +561,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU512", name="collectives-in-different-order", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collectives_in_different_order",
         summary="Ranks call their collectives in different orders, so that those meet which do not belong together.",
-        shows_in_run=True, needs=("Collective",), size=5857,
+        shows_in_run=True, needs=("Collective",), size=6394,
     ),
     RuleCard(
         code="GPU513", name="reduced-temporary", severity=Severity.ERROR, family="collective",
@@ -573,7 +573,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU514", name="collective-arguments", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collective_arguments",
         summary="A collective is called without an argument that it needs, or with one where it does not belong.",
-        shows_in_run=True, needs=("Collective",), size=5374,
+        shows_in_run=True, needs=("Collective",), size=5944,
     ),
     RuleCard(
         code="GPU515", name="group-made-in-loop", severity=Severity.PERF, family="collective",
@@ -605,7 +605,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="One rank writes a file, and the others read it without waiting until it is there.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Collective", "Escape", "Forward", "InitGroup", "Load", "Lost", "Save", "ShardedState", "Wrap"),
-        size=6013,
+        size=6975,
     ),
     RuleCard(
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
@@ -617,7 +617,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.zero_state_not_consolidated",
         summary="The state of a ZeRO optimizer is saved without being brought together first.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeOptimizer", "ShardedState"), size=5237,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeOptimizer", "ShardedState"), size=5668,
     ),
     RuleCard(
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
@@ -629,7 +629,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.filesystem_race",
         summary="All ranks make, or remove, the same folder at the same time, and only the first of them can.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=5872,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=6463,
     ),
     RuleCard(
         code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
@@ -648,7 +648,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.no_sync_misplaced",
         summary="The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it.",
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=10515,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=11515,
     ),
     RuleCard(
         code="GPU703", name="clip-before-unscale", severity=Severity.WARNING, family="gradient",
@@ -686,7 +686,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU708", name="reentrant-checkpoint", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.reentrant_checkpoint",
         summary="Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("Recompute",), size=5423,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("Recompute",), size=5825,
     ),
     RuleCard(
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
@@ -707,13 +707,13 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
         shows_in_run=True,
         needs=("Backward", "ClearGradients", "Escape", "Forward", "Lost", "MakeOptimizer", "OptimizerStep", "TakeGradient"),
-        size=10978,
+        size=11471,
     ),
     RuleCard(
         code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.train_mode_not_restored",
         summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=8690,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=9521,
     ),
     RuleCard(
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
@@ -762,13 +762,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU807", name="idle-ranks-during-evaluation", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.idle_ranks_during_evaluation",
         summary="One rank evaluates between the epochs, and the GPUs of all others wait for it.", shows_in_run=True,
-        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "OptimizerStep"), size=8603,
+        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "OptimizerStep"), size=9709,
     ),
     RuleCard(
         code="GPU808", name="evaluation-on-every-rank", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.evaluation_on_every_rank",
         summary="Every rank evaluates the whole validation set, each for itself.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "OptimizerStep", "UseManaged", "Wrap"), size=7347,
+        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "OptimizerStep", "UseManaged", "Wrap"), size=8296,
     ),
     RuleCard(
         code="GPU809", name="rank-lags-behind", severity=Severity.PERF, family="throughput",
