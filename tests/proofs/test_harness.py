@@ -51,7 +51,8 @@ def test_every_claim_holds_somewhere_and_fails_somewhere() -> None:
 
 def test_a_program_that_does_nothing_proves_nothing(prover: Prover, tmp_path: Path) -> None:
     run = prover.execute(write(tmp_path, "pass"))
-    arguments = {"global-batch": "8", "reduces-per-backward": "1", "broadcasts-per-step": "0", "silent-about": "text"}
+    arguments = {"global-batch": "8", "reduces-per-backward": "1", "broadcasts-per-step": "0"}
+    arguments |= {"silent-about": "text", "failure-hidden": "text"}
     holding = {name for name in claims.CLAIMS if claims.judge(f"{name} {arguments.get(name, '')}", run)[0]}
     assert holding == HOLD_FOR_NOTHING
 
