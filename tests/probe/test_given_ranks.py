@@ -44,11 +44,14 @@ def test_pods_of_kubeflow(repository: Path, real_ranks: None) -> None:
 def test_a_node_that_goes_silent_is_named(repository: Path, real_ranks: None) -> None:
     document = _with_a_fault(repository, Fault.WATCHER_KILLED)
     checks = {check["name"]: check for check in document["checks"]}
-    assert checks["device-arithmetic"]["verdict"] == "pass"
-    assert checks["collectives"]["verdict"] == "fail"
-    assert checks["collectives"]["reason"].startswith("nothing is heard of rank 1 on ")
-    assert checks["shards"]["verdict"] == "inconclusive"
-    assert any(note.startswith("not reached after collectives: shards; ") for note in document["notes"])
+    # What its watcher had not yet passed on when it was killed is not known to have happened.
+    order = ("ranks-start", "device-arithmetic", *STAGES)
+    failed = [name for name in order if checks[name]["verdict"] == "fail"]
+    assert len(failed) == 1
+    assert checks[failed[0]]["reason"].startswith("nothing is heard of rank 1 on ")
+    before, after = order[: order.index(failed[0])], order[order.index(failed[0]) + 1 :]
+    assert all(checks[name]["verdict"] == "pass" for name in before)
+    assert all(checks[name]["verdict"] == "inconclusive" for name in after)
 
 
 def test_what_was_found_until_the_job_is_ended(repository: Path, real_ranks: None) -> None:
