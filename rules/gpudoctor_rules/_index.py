@@ -155,7 +155,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapped_in_loop",
         summary="The same model is wrapped again in each round of a loop.", shows_in_run=True,
-        needs=("Backward", "Wrap"), size=6671,
+        needs=("Backward", "Wrap"), size=6832,
     ),
     RuleCard(
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",

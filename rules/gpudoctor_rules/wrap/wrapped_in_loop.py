@@ -147,7 +147,9 @@ def _earlier_rounds(program: Program, wrap: Wrap) -> Iterator[Loop]:
 def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
     # Another model in each round is what folds and ensembles do.
     same = other.location == wrap.location and core_of(other.inner) == core_of(wrap.inner)
-    return same and any(each.identity == loop.identity and each.pass_ < loop.pass_ for each in other.loops)
+    # `if epoch == 5:`, as after layers were thawed, is another test in each round: it may hold in one of them only.
+    first = any(each.identity == loop.identity and each.pass_ == 0 for each in other.loops)
+    return same and first and wrap.when.implies(other.when)
 
 
 def _trains_right_inside(program: Program, loop: Loop) -> bool:
