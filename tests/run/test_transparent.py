@@ -87,7 +87,9 @@ def test_nothing_is_left_when_we_are_killed(tmp_path: Path) -> None:
 
 def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    tell = "    print(epoch, loss.item().hex(), [p.tolist() for p in model.parameters()], torch.rand(1).item())\n"
+    # One write for each line, or the lines of two ranks may run into each other.
+    seen = "{epoch} {loss.item().hex()} {[p.tolist() for p in model.parameters()]} {torch.rand(1).item()}"
+    tell = f"    sys.stdout.write(f'{seen}\\n')\n"
     (tmp_path / "train.py").write_text(TRAINING + tell)
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
     alone = plain(tmp_path, sys.executable, *ranks)
