@@ -63,8 +63,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
     },
     "gpudoctor.report": {"gpudoctor.diagnostic"},
+    "gpudoctor.html": set(),
     "gpudoctor.ranks": {"gpudoctor.errors"},
-    "gpudoctor.probe": {"gpudoctor.ranks", "gpudoctor.diagnostic", "gpudoctor.errors", "gpudoctor.config"},
+    "gpudoctor.probe": {
+        "gpudoctor.html",
+        "gpudoctor.ranks",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+        "gpudoctor.config",
+    },
     "gpudoctor.run": {
         "gpudoctor.run.recording",
         "gpudoctor.ranks",

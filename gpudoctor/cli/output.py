@@ -30,6 +30,16 @@ def refuse_bad_target(path: str, option: str = "--output-file") -> None:
         raise UsageError(f"{option} {path}: there is no folder `{os.path.dirname(path)}`")
 
 
+def refuse_no_page(path: str) -> None:
+    """Fail before the work where its page could not be made."""
+    from importlib.util import find_spec
+
+    refuse_bad_target(path, "--html")
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"--html {path}: needs {' and '.join(missing)}; pip install {' '.join(missing)}")
+
+
 def write_file(path: str, text: str, option: str = "--output-file") -> None:
     """Replace a file in one step, so that nobody ever reads half of it."""
     target = os.path.realpath(path)

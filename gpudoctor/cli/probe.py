@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.edge import INTERRUPTED
-from gpudoctor.cli.output import refuse_bad_target, write_file, write_out
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, write_file, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.errors import UsageError, nearest
 
@@ -69,7 +69,7 @@ class Probe(Command):
         if options.output_file:
             refuse_bad_target(options.output_file)
         if options.html:
-            _refuse_no_page(options.html)
+            refuse_no_page(options.html)
         old = read_report(options.compare) if options.compare else None
         report = read_report(options.recorded) if options.recorded else _watched(wishes)
         if report is None:
@@ -100,16 +100,6 @@ def _wishes(options: argparse.Namespace) -> Wishes:
         data=_data(options.data),
         timeout=options.timeout,
     )
-
-
-def _refuse_no_page(path: str) -> None:
-    """Fail before the examination where its page could not be made."""
-    from importlib.util import find_spec
-
-    refuse_bad_target(path, "--html")
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if missing:
-        raise UsageError(f"--html {path}: needs {' and '.join(missing)}; pip install {' '.join(missing)}")
 
 
 def _known(option: str, given: list[str] | None, right: Iterable[str]) -> tuple[str, ...]:

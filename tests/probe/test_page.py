@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from gpudoctor.probe.compare import compare
 from gpudoctor.probe.results import Check, Fact, Machine, Report, Utilisation, Variable, Verdict
 from gpudoctor.record import replace
+from tests.html_reader import HOSTILE, Reader, assert_complete_in_itself, assert_names_lead_somewhere, sizes_of_text
 from tests.tools.make_recordings import FOLDER, healthy, made_up, no_gpu, one_gpu, slow_gpu
 
 pytest.importorskip("jinja2")
@@ -23,51 +22,6 @@ from gpudoctor.probe.page import page_of, words
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
-HOSTILE = "</style><script>alert(1)</script>\"'&{{ 7 * 7 }}${1}\x00\x1b[31m\u202e\udc80"
-
-
-class Reader(HTMLParser):
-    """Reads a page and keeps what the tests ask for; a tag that is not closed is an error."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.labels: list[str] = []
-        self.references: list[str] = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        for name, value in attrs:
-            value = value or ""
-            assert not name.startswith("on")
-            assert name not in ("src", "srcset", "data", "action", "background")
-            if name == "id":
-                self.ids.append(value)
-            if name == "aria-label":
-                self.labels.append(value)
-            if name in ("href", "aria-labelledby"):
-                self.references.append(value.removeprefix("#"))
-            self.references += re.findall(r"url\(#([^)]*)\)", value)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
-            self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -80,28 +34,14 @@ def pages() -> dict[str, str]:
 NAMES = ["compared", *made_up()]
 
 
-def sizes_of_text(page: str) -> set[float]:
-    """The sizes of text in drawings, in units that are pixels on a phone."""
-    return {float(size) for size in re.findall(r'<text style="font[^"]*?([\d.]+)px', page)}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_html_and_complete_in_itself(pages: dict[str, str], name: str) -> None:
-    page = pages[name]
-    assert page.startswith("<!doctype html>")
-    reader = Reader(page)
-    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(reader.tags)
-    assert "http:" not in page
-    assert "https:" not in page
-    assert "@import" not in page
-    assert all(match.startswith("#") for match in re.findall(r"url\(['\"]?([^)]*)\)", page))
+    assert_complete_in_itself(pages[name])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_on_it_are_unique_and_lead_somewhere(pages: dict[str, str], name: str) -> None:
-    reader = Reader(pages[name])
-    assert len(reader.ids) == len(set(reader.ids))
-    assert set(reader.references) <= set(reader.ids)
+    assert_names_lead_somewhere(pages[name])
 
 
 @pytest.mark.parametrize("name", made_up())

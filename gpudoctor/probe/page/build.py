@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
-
+from gpudoctor.html import figures
+from gpudoctor.html.frame import environment
 from gpudoctor.probe.page import words
 from gpudoctor.probe.page.busy import busy_charts
 from gpudoctor.probe.page.scaling import scaling_charts
@@ -15,6 +14,9 @@ from gpudoctor.probe.page.sweep import sweep_chart
 from gpudoctor.probe.results import Bandwidth, Direction, Fact, Gpu, Machine, Report, StepResult, Verdict
 from gpudoctor.probe.verdict import expected_bandwidth
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 EPOCH = 50_000
 _NOT_JUDGED = "not judged"
@@ -51,12 +53,12 @@ class Extra:
 
 
 _EXTRAS = (
-    Extra("exposed communication", lambda row: words.percent(row.exposed_communication if row.meaningful else None)),
-    Extra("wait for data", lambda row: words.percent(row.loader_wait if row.meaningful else None)),
-    Extra("peak memory", lambda row: words.size(row.peak_memory)),
+    Extra("exposed communication", lambda row: figures.percent(row.exposed_communication if row.meaningful else None)),
+    Extra("wait for data", lambda row: figures.percent(row.loader_wait if row.meaningful else None)),
+    Extra("peak memory", lambda row: figures.size(row.peak_memory)),
     Extra("TFLOP/s of ceiling", lambda row: _of_ceiling(row)),
     Extra("loss, first to last", lambda row: _losses(row)),
-    Extra("accuracy", lambda row: words.percent(row.accuracy)),
+    Extra("accuracy", lambda row: figures.percent(row.accuracy)),
 )
 
 
@@ -79,7 +81,7 @@ class Sweep:
 def page_of(report: Report) -> str:
     """The report as one HTML document."""
     speechless = words.why_no_speed(report)
-    template = _environment().get_template("page.html.j2")
+    template = _environment().get_template("probe.html.j2")
     page: str = template.render(
         report=report,
         checks=sorted(report.checks, key=lambda check: _URGENT.index(check.verdict)),
@@ -102,21 +104,8 @@ def page_of(report: Report) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("gpudoctor.probe.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_cleaned,
-    )
-    environment.filters.update(
-        ticked=_ticked,
-        number=words.number,
-        percent=words.percent,
-        size=words.size,
-        duration=words.duration,
-        moment=words.moment,
+    found = environment("gpudoctor.probe.page")
+    found.filters.update(
         interval=words.interval,
         setup=words.setup,
         workload=words.workload,
@@ -128,7 +117,7 @@ def _environment() -> Environment:
         epoch=_epoch,
         signed=lambda share: f"{share:+.0%}",
     )
-    environment.globals.update(
+    found.globals.update(
         measured=words.measured,
         gain=_gain,
         of_linear=_of_linear,
@@ -136,20 +125,7 @@ def _environment() -> Environment:
         link_between=_link,
         hidden_facts=_ELSEWHERE,
     )
-    return environment
-
-
-def _cleaned(shown: Any) -> Any:
-    """Names come from drivers, variables and files: what must not be seen goes before it is escaped."""
-    return words.clean(shown) if isinstance(shown, str) and not isinstance(shown, Markup) else shown
-
-
-def _ticked(text: str) -> Markup:
-    """Text in which what stands between backticks is code."""
-    parts = [escape(part) for part in words.clean(text).split("`")]
-    if len(parts) % 2 == 0:
-        return Markup("`").join(parts)
-    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+    return found
 
 
 def _heading(report: Report) -> str:
@@ -211,9 +187,9 @@ def _epoch(row: StepResult) -> str:
     if not row.meaningful:
         return _NOT_JUDGED
     if row.seconds_per_epoch is not None:
-        return words.duration(row.seconds_per_epoch)
+        return figures.duration(row.seconds_per_epoch)
     rate = row.samples_per_second
-    return words.duration(EPOCH / rate.mean) if rate is not None and rate.mean > 0 else words.NONE
+    return figures.duration(EPOCH / rate.mean) if rate is not None and rate.mean > 0 else figures.NONE
 
 
 def _speedup(row: StepResult, rows: Sequence[StepResult]) -> float | None:
@@ -225,31 +201,31 @@ def _speedup(row: StepResult, rows: Sequence[StepResult]) -> float | None:
 
 
 def _gain(row: StepResult, rows: Sequence[StepResult]) -> str:
-    return words.number(_speedup(row, rows)) if row.meaningful else _NOT_JUDGED
+    return figures.number(_speedup(row, rows)) if row.meaningful else _NOT_JUDGED
 
 
 def _of_linear(row: StepResult, rows: Sequence[StepResult]) -> str:
     gain = _speedup(row, rows)
     share = gain / row.world_size if row.efficiency is None and gain is not None else row.efficiency
-    return words.percent(share) if row.meaningful else _NOT_JUDGED
+    return figures.percent(share) if row.meaningful else _NOT_JUDGED
 
 
 def _extras(rows: Sequence[StepResult]) -> list[Extra]:
-    return [extra for extra in _EXTRAS if any(extra.of(row) != words.NONE for row in rows)]
+    return [extra for extra in _EXTRAS if any(extra.of(row) != figures.NONE for row in rows)]
 
 
 def _losses(row: StepResult) -> str:
     # Where speed says nothing, this is what the row is for.
     if row.meaningful or row.first_loss is None or row.last_loss is None:
-        return words.NONE
-    return f"{words.number(row.first_loss)} to {words.number(row.last_loss)}"
+        return figures.NONE
+    return f"{figures.number(row.first_loss)} to {figures.number(row.last_loss)}"
 
 
 def _of_ceiling(row: StepResult) -> str:
     # A net so small that its share of the ceiling rounds to nothing says nothing by it.
     if row.tflops is None or row.ceiling_tflops is None or not row.meaningful or row.tflops < 0.01:
-        return words.NONE
-    return f"{words.number(row.tflops)} of {words.number(row.ceiling_tflops)}"
+        return figures.NONE
+    return f"{figures.number(row.tflops)} of {figures.number(row.ceiling_tflops)}"
 
 
 def _link(machine: Machine, one: str, other: str) -> str:
@@ -271,6 +247,6 @@ def _told(name: str, gpu: Gpu) -> str:
 def _told_fact(name: str, fact: Fact) -> str:
     """A field that is known, with what its number counts."""
     if name in _BYTES and not isinstance(fact.value, (str, list)):
-        return words.size(fact.value)
+        return figures.size(fact.value)
     unit = _UNITS.get(name, "")
     return f"{words.value(fact)}\N{NO-BREAK SPACE}{unit}" if unit else words.value(fact) or "none"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.html.drawing import FAINT, SERIES, Chart, as_svg, canvas, label
 from gpudoctor.probe.page import words
-from gpudoctor.probe.page.drawing import FAINT, SERIES, Chart, as_svg, canvas, label
 from gpudoctor.probe.verdict import BUSY
 
 if TYPE_CHECKING:

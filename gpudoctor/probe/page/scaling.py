@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.html import figures
+from gpudoctor.html.drawing import DASHES, FAINT, INK, MARKERS, PAPER, SERIES, Chart, as_svg, canvas, label
 from gpudoctor.probe.page import words
-from gpudoctor.probe.page.drawing import DASHES, FAINT, INK, MARKERS, PAPER, SERIES, Chart, as_svg, canvas, label
 from gpudoctor.probe.steps import efficiency_range
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _ends(axes: Axes, curves: dict[str, list[Point]]) -> None:
     for size, mean, _, _ in sorted((points[-1] for points in curves.values()), key=lambda point: point[1]):
         floor = max(floor + _GAP, 100 * mean)
         axes.annotate(
-            words.percent(mean),
+            figures.percent(mean),
             (size, floor),
             (12, 0),
             textcoords="offset points",
@@ -113,7 +114,7 @@ def _limits(axes: Axes, sizes: list[int], curves: dict[str, list[Point]]) -> Non
 
 def _told(name: str, points: list[Point]) -> str:
     parts = [
-        f"{words.percent(mean)} on {size} (95 % interval {words.percent(low)} to {words.percent(high)})"
+        f"{figures.percent(mean)} on {size} (95 % interval {figures.percent(low)} to {figures.percent(high)})"
         for size, mean, low, high in points
     ]
     return f"{name}: {', '.join(parts)}."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.page import words
-from gpudoctor.probe.page.drawing import DASHES, INK, MARKERS, PAPER, SERIES, Chart, as_svg, canvas, label
+from gpudoctor.html import figures
+from gpudoctor.html.drawing import DASHES, INK, MARKERS, PAPER, SERIES, Chart, as_svg, canvas, label
 from gpudoctor.probe.verdict import expected_bandwidth
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def sweep_chart(report: Report) -> Chart | None:
     expected, source = expected_bandwidth(report.machine)
     told = " ".join(_told(name, rows) for name, rows in curves.items())
     if expected is not None:
-        told += f" Expected of large messages: {words.number(expected)} GB/s, from {source}."
+        told += f" Expected of large messages: {figures.number(expected)} GB/s, from {source}."
     with canvas(_HEIGHT) as figure:
         axes = figure.add_subplot()
         for number, (name, rows) in enumerate(curves.items()):
@@ -56,14 +56,14 @@ def _limits(axes: Axes, rows: list[Bandwidth], expected: float | None) -> None:
     axes.set_xscale("log", base=2)
     axes.minorticks_off()
     shown = _spread(sizes)
-    axes.set_xticks(shown, [words.size(size).replace("\N{NO-BREAK SPACE}", "\n") for size in shown])
+    axes.set_xticks(shown, [figures.size(size).replace("\N{NO-BREAK SPACE}", "\n") for size in shown])
     axes.set_ylabel("GB/s on the bus")
     top = max([row.busbw for row in rows] + ([expected] if expected is not None else []))
     axes.set_ylim(0, 1.12 * top if top > 0 else 1)
     if expected is not None:
         axes.axhline(expected, color=INK, linewidth=1.5, linestyle=(0, (2, 2)))
         axes.annotate(
-            f"expected: {words.number(expected)}",
+            f"expected: {figures.number(expected)}",
             (sizes[0], expected),
             (0, 4),
             textcoords="offset points",
@@ -81,4 +81,4 @@ def _spread(sizes: list[int]) -> list[int]:
 
 def _told(name: str, rows: list[Bandwidth]) -> str:
     best = max(rows, key=lambda row: row.busbw)
-    return f"{name} reaches {words.number(best.busbw)} GB/s at {words.size(best.bytes)}."
+    return f"{name} reaches {figures.number(best.busbw)} GB/s at {figures.size(best.bytes)}."

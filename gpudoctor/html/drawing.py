@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from gpudoctor.probe.page.words import clean
+from gpudoctor.html.figures import clean
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
