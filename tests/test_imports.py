@@ -63,16 +63,19 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
     },
     "gpudoctor.report": {"gpudoctor.diagnostic"},
+    "gpudoctor.plain": set(),
     "gpudoctor.html": set(),
     "gpudoctor.ranks": {"gpudoctor.errors"},
     "gpudoctor.probe": {
         "gpudoctor.html",
+        "gpudoctor.plain",
         "gpudoctor.ranks",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
         "gpudoctor.config",
     },
     "gpudoctor.run": {
+        "gpudoctor.plain",
         "gpudoctor.run.recording",
         "gpudoctor.ranks",
         "gpudoctor.registry",
@@ -80,6 +83,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
         "gpudoctor.config",
+    },
+    "gpudoctor.run.page": {
+        "gpudoctor.html",
+        "gpudoctor.report",
+        "gpudoctor.run",
+        "gpudoctor.run.recording",
+        "gpudoctor.diagnostic",
     },
     # `gpudoctor.lint.flow` gives rules the types of conditions, nothing that acts.
     "gpudoctor_rules": {

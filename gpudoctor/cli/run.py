@@ -13,7 +13,7 @@ from gpudoctor.cli.command import Command, at_least, command_named, one_of
 from gpudoctor.cli.output import refuse_bad_target, write_file
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
-from gpudoctor.cli.watched import Watched, compared, document, report, standstill
+from gpudoctor.cli.watched import compared, document, report, standstill
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, UsageError
 from gpudoctor.lint.check import lint
@@ -25,6 +25,7 @@ from gpudoctor.run.session import python_command
 
 if TYPE_CHECKING:
     from gpudoctor.lint.task import Outcome
+    from gpudoctor.run.outcome import Watched
     from gpudoctor.run.recording import Waiting
 
 

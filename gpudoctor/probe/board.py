@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.errors import UsageError
-from gpudoctor.probe.document import plain
+from gpudoctor.plain import plain
 from gpudoctor.probe.stages import START_SECONDS
 
 if TYPE_CHECKING:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from gpudoctor.errors import UsageError
+from gpudoctor.plain import plain
 from gpudoctor.probe.results import SCHEMA_VERSION, Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
-from gpudoctor.record import fields
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -22,21 +20,6 @@ def document(report: Report) -> dict[str, Any]:
 def rendered(report: Report) -> str:
     """The report as text of `--output-format json`."""
     return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Records, enums, mappings and sequences as what JSON knows; numbers that it does not know become null."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, (str, int, bool)) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
 
 
 def machine_from(entries: Mapping[str, Any], host: str) -> Machine:

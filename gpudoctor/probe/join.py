@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.plain import plain
 from gpudoctor.probe import inventory
 from gpudoctor.probe import plan as plans
 from gpudoctor.probe.board import LOOK_EVERY, Board
 from gpudoctor.probe.checks.base import ranks_in_words
-from gpudoctor.probe.document import machine_from, plain
+from gpudoctor.probe.document import machine_from
 from gpudoctor.probe.journal import LOST, Journal, RankState
 from gpudoctor.probe.launch import (
     MOST_ROUNDS,

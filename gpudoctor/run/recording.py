@@ -169,6 +169,26 @@ class Step:
     counts: Mapping[str, int]
     memory: int | None
     cost: float
+    peak: int | None = None
+    """The most that was held at once until then."""
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """Communication of one backward through a wrapper, by the wrapper's own clocks, in seconds: all of it took `took`,
+    and `hidden` of that the backward still had something to compute. `began` is in seconds since the epoch."""
+
+    step: int
+    wrapper: int
+    iteration: int
+    took: float
+    hidden: float
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        """What the backward could not hide."""
+        return max(0.0, self.took - self.hidden)
 
 
 @dataclass(frozen=True)
@@ -230,6 +250,7 @@ class Process:
     passes: tuple[Pass, ...] = ()
     steps: tuple[Step, ...] = ()
     checks: tuple[Check, ...] = ()
+    exposed: tuple[Exposed, ...] = ()
     kept_gradients: Mapping[int, bool] = field(default_factory=dict)
     """After a step, whether its gradients were still there when the next backward began."""
     saves: tuple[Written, ...] = ()

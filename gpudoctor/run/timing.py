@@ -11,23 +11,39 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Step
 
-PARTS = ("wait", "forward", "backward", "optimizer")
-"""What is measured; the rest of a step is `other`. A backward of DDP holds the communication that it does not hide."""
+PARTS = ("data", "forward", "backward", "communication", "optimizer", "other")
+"""What a step is made of, as hosts see it. `communication` is what a backward of DDP does not hide; where it is not
+known, it is in `backward`. Copies to a GPU are not told apart: those that block are in `other`."""
+ON_GPU = (
+    "These are times of the hosts, which run ahead of their GPUs: what a GPU takes long for shows in the part in which "
+    "its host waits for it."
+)
+_MEASURED = {"wait": "data", "forward": "forward", "backward": "backward", "optimizer": "optimizer"}
 _WARM_UP = 2
 """Steps that are left out where there are more: the first ones build buckets and choose algorithms."""
 
 
 @dataclass(frozen=True)
 class RankTime:
-    """The middle step of one rank, in seconds. `memory` is in bytes, on its GPU where it has one."""
+    """The middle step of one rank, in seconds.
+
+    `parts` add up to a step, or a little more: each is a median of its own. `communication` is what DDP could not hide
+    behind the backward, by its own clocks, None where it is not known; in `parts` only where these are clocks of the
+    host, too. `memory` is the most that was held after a step, and `peak` the most within, in bytes, on its GPU where
+    it has one.
+    """
 
     rank: int
     steps: int
     step: float
     parts: dict[str, float]
+    communication: float | None
     memory: int | None
+    peak: int | None
     overhead: float
     """Our own share of the time between the first and the last step, between 0 and 1."""
+    on_gpu: bool = False
+    """The times are those of a host that runs ahead of its GPU."""
 
 
 def times_of(ranks: Sequence[Process]) -> tuple[RankTime, ...]:
@@ -50,22 +66,55 @@ def samples_per_second(ranks: Sequence[Process]) -> float | None:
     return total or None
 
 
+def uses_gpu(process: Process) -> bool:
+    """Its optimizers hold parameters on a GPU."""
+    return any(each.device.startswith("cuda") for each in process.optimizers)
+
+
 def _time_of(process: Process) -> RankTime:
-    steps = _warm(process.steps)
-    parts = {name: statistics.median(step.spans.get(name, 0.0) for step in steps) for name in PARTS}
-    middle = _middle_step(process.steps)
-    # Parts are medians of their own, so their sum may exceed that of the whole.
-    parts["other"] = max(0.0, middle - sum(parts.values()))
-    took = process.steps[-1].at - process.steps[0].at
-    cost = process.steps[-1].cost - process.steps[0].cost
+    steps = process.steps
+    took = steps[-1].at - steps[0].at
+    on_gpu = uses_gpu(process)
+    communication = _communication(process)
     return RankTime(
         rank=process.rank or 0,
-        steps=len(process.steps),
-        step=middle,
-        parts=parts,
-        memory=max((step.memory for step in process.steps if step.memory), default=None),
-        overhead=min(1.0, cost / took) if took > 0 else 0.0,
+        steps=len(steps),
+        step=_middle_step(steps),
+        parts=_parts(steps, None if on_gpu else communication),
+        communication=communication,
+        memory=max((step.memory for step in steps if step.memory), default=None),
+        peak=max((step.peak for step in steps if step.peak), default=None),
+        overhead=min(1.0, (steps[-1].cost - steps[0].cost) / took) if took > 0 else 0.0,
+        on_gpu=on_gpu,
     )
+
+
+def _parts(steps: Sequence[Step], communication: float | None) -> dict[str, float]:
+    warm = _warm(steps)
+    parts = {name: statistics.median(step.spans.get(span, 0.0) for step in warm) for span, name in _MEASURED.items()}
+    if communication is not None:
+        parts["communication"] = min(communication, parts["backward"])
+        parts["backward"] -= parts["communication"]
+    # Parts are medians of their own, so their sum may exceed that of the whole.
+    parts["other"] = max(0.0, _middle_step(steps) - sum(parts.values()))
+    return {name: parts[name] for name in PARTS if name in parts}
+
+
+def _communication(process: Process) -> float | None:
+    """What a middle step of this rank waits for others: only some of the steps were clocked."""
+    warm = [each for each in process.exposed if each.iteration > _WARM_UP]
+    wrappers = [[each for each in warm if each.wrapper == wrapper] for wrapper in {each.wrapper for each in warm}]
+    if not wrappers:
+        return None
+    if uses_gpu(process):
+        return sum(statistics.median(each.seconds for each in clocked) for clocked in wrappers)
+    # As shares of their backwards, because a machine may have been slower then. DDP tells of the step before.
+    spans = {step.number + 1: step.spans.get("backward", 0.0) for step in process.steps}
+    shares = [
+        statistics.median(each.seconds / max(spans.get(each.step, 0.0), each.took) for each in clocked)
+        for clocked in wrappers
+    ]
+    return min(1.0, sum(shares)) * statistics.median(step.spans.get("backward", 0.0) for step in _warm(process.steps))
 
 
 def _middle_step(steps: Sequence[Step]) -> float:

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpudoctor.plain import plain
 from gpudoctor.probe import inventory
 from gpudoctor.probe.checks import bandwidth
 from gpudoctor.probe.conclude import concluded
-from gpudoctor.probe.document import plain
 from gpudoctor.probe.launch import run_round
 from gpudoctor.probe.plan import Plan, World, written
 from gpudoctor.probe.results import Fact, Gpu, Link, Machine, Report

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpudoctor.errors import UsageError
+from gpudoctor.plain import plain
 from gpudoctor.probe import plan as plans
 from gpudoctor.probe.blame import innermost, verdict_of
 from gpudoctor.probe.checks.bandwidth import factor, message_sizes
-from gpudoctor.probe.document import document, machine_from, plain, read_document, rendered
+from gpudoctor.probe.document import document, machine_from, read_document, rendered
 from gpudoctor.probe.gates import gated, read_gate
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import overdue

@@ -22,7 +22,7 @@ def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Pa
     assert watched.codes == set()
     assert [rank["rank"] for rank in watched.report["ranks"]] == [0, 1]
     for timing in watched.report["timing"]:
-        parts = ("wait", "forward", "backward", "optimizer", "other")
+        parts = ("data", "forward", "backward", "communication", "optimizer", "other")
         assert all(timing[f"{part}_seconds"] >= 0 for part in parts)
         assert timing["step_seconds"] > 0
 

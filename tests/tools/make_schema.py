@@ -1,4 +1,4 @@
-"""Write the JSON Schema of the probe's report from its records: `python tests/tools/make_schema.py`."""
+"""Write the JSON Schemas of the reports from their records: `python tests/tools/make_schema.py`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,69 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-import gpudoctor.probe
+import gpudoctor
+from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.results import SCHEMA_VERSION, Finding, Report
-from gpudoctor.record import fields
+from gpudoctor.record import dataclass, fields
+from gpudoctor.report.json import VERSION
+from gpudoctor.run.document import RunReport
 
-FILE = Path(gpudoctor.probe.__file__).with_name("report.schema.json")
+PACKAGE = Path(gpudoctor.__file__).parent
+FILE = PACKAGE / "probe" / "report.schema.json"
+FILE_OF_RUN = PACKAGE / "run" / "report.schema.json"
 POLICY = (
     "Stable: within a version, members are added, and none is renamed, removed or given another meaning; readers must "
     "ignore members that they do not know. `version` counts what breaks this."
 )
 
 
+@dataclass(frozen=True)
+class RelatedEntry:
+    """A place that led to a finding, and what happened there."""
+
+    message: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True)
+class FindingEntry:
+    """One mistake at one place, in the form of `gpudoctor lint`."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    remedy: str
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    related: tuple[RelatedEntry, ...]
+    confidence: str
+    seen_in: str
+    world: str
+
+
 def schema() -> dict[str, Any]:
-    """The schema of a whole document."""
+    """The schema of a whole document of a probe."""
+    return _document("gpudoctor probe --output-format json", Report, Finding, SCHEMA_VERSION)
+
+
+def schema_of_run() -> dict[str, Any]:
+    """The schema of a whole document of a run."""
+    return _document("gpudoctor run --output-format json", RunReport, FindingEntry, VERSION)
+
+
+def _document(title: str, kind: Any, finding: Any, version: int) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
-    report = _record(Report, definitions)
-    members = {"version": {"const": SCHEMA_VERSION}, **report["properties"]}
-    members["findings"] = {"type": "array", "items": _kind(Finding, definitions)}
+    report = _record(kind, definitions)
+    members = {"version": {"const": version}, **report["properties"]}
+    members["findings"] = {"type": "array", "items": _kind(finding, definitions)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "gpudoctor probe --output-format json",
+        "title": title,
         "description": f"{report['description']} {POLICY}",
         "type": "object",
         "properties": members,
@@ -51,7 +94,7 @@ def _record(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a value, as `document.plain` writes it."""
+    """The schema of a value, as `plain` writes it."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _one_of([_kind(part, definitions) for part in parts])
@@ -88,11 +131,12 @@ def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": list(dict.fromkeys(name for each in names for name in each))}
 
 
-def text() -> str:
-    """The file's content."""
-    return json.dumps(schema(), indent=2) + "\n"
+def text(of: dict[str, Any] | None = None) -> str:
+    """The content of a file; of that for a probe where nothing else is asked for."""
+    return json.dumps(schema() if of is None else of, indent=2) + "\n"
 
 
 if __name__ == "__main__":
     FILE.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"{FILE}\n")
+    FILE_OF_RUN.write_text(text(schema_of_run()), encoding="utf-8")
+    sys.stdout.write(f"{FILE}\n{FILE_OF_RUN}\n")

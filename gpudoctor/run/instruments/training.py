@@ -17,6 +17,8 @@ from gpudoctor.run.instruments.state import Span, State
 
 _MOST_NAMES = 5
 _CHECK_EVERY = 50
+_CLOCKED, _CLOCKED_AGAIN = 12, 100
+"""DDP clocks its first ten backwards and each hundredth; it tells of one when the next begins."""
 _MOST_BYTES = 2_000_000_000
 """Of parameters that are compared; a larger model is compared in part."""
 
@@ -46,6 +48,7 @@ class _Steps:
         self._began = 0.0
         self._last = time.perf_counter()
         self._known: dict[int, int] = {}
+        self._clocked: dict[int, int] = {}
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
@@ -70,18 +73,22 @@ class _Steps:
         if id(optimizer) not in self._known:
             self._meet(optimizer)
         now = time.perf_counter()
+        memory, peak = _memory() if state.steps % 8 == 1 else (None, None)
         state.write(
             "step",
             step=state.steps,
             optimizer=self._known[id(optimizer)],
             took=round(now - self._last, 6),
-            memory=_memory() if state.steps % 8 == 1 else None,
+            memory=memory,
+            peak=peak,
             cost=round(state.recorder.cost, 6),
             spans={name: round(seconds, 6) for name, seconds in spans.items()},
             counts=counts,
         )
         if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
             self._check(optimizer)
+        if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
+            self._tell_communication()
         self._last = time.perf_counter()
 
     def before_backward(self) -> None:
@@ -97,6 +104,26 @@ class _Steps:
             kept = any(each.grad is not None and bool(each.grad.detach().any()) for each in self._stepped)
             state.write("first backward", step=state.steps, kept=kept)
         self._stepped = []
+
+    def _tell_communication(self) -> None:
+        """What DDP has clocked of a backward that was not told yet."""
+        for wrapper in self._state.wrappers:
+            ask = getattr(wrapper, "_get_ddp_logging_data", None)
+            clocks = ask() if ask is not None else {}
+            # No promise of PyTorch: what is not there is not told.
+            took, number = clocks.get("backward_comm_time"), clocks.get("iteration", 0)
+            if not took or self._clocked.get(id(wrapper)) == number:
+                continue
+            self._clocked[id(wrapper)] = number
+            self._state.write(
+                "communication",
+                step=self._state.steps,
+                wrapper=id(wrapper),
+                iteration=number,
+                took=took / 1e9,
+                hidden=clocks.get("backward_compute_comm_overlap_time", 0) / 1e9,
+                began=clocks.get("backward_comm_time_start", 0) / 1e9,
+            )
 
     def _meet(self, optimizer: Any) -> None:
         """Write down whose parameters an optimizer holds that has not stepped before."""
@@ -175,12 +202,13 @@ def _affordable(parameters: list[torch.Tensor]) -> list[torch.Tensor]:
     return chosen
 
 
-def _memory() -> int:
-    """Bytes that this process holds: on its GPU where it uses one."""
+def _memory() -> tuple[int, int]:
+    """Bytes that this process holds, and the most that it ever held: on its GPU where it uses one."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        return int(torch.cuda.memory_allocated())
-    # The most that it ever held: it cannot shrink, and growth is what is looked for.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return int(torch.cuda.memory_allocated()), int(torch.cuda.max_memory_allocated())
+    # On a CPU they are one: what it holds cannot shrink, and growth is what is looked for.
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return most, most
 
 
 def _gpu(device: torch.device) -> str:

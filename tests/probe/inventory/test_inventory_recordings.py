@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.probe.document import plain
+from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import contract
 from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.plain import from_plain, to_plain

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from machines import EIGHT_H100
 
-from gpudoctor.probe.document import plain
+from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import Limits, Sampler, contract, errand, stock, take_inventory, take_stock, weak_points
 from gpudoctor.probe.inventory.errand import Answers, Errand
 from gpudoctor.probe.inventory.facts import Inventory, Moment

@@ -1,0 +1,190 @@
+"""The report of a run for machines: the records of its JSON, whose members are added to and never renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
+from gpudoctor.run.agreement import Agreement, agreements, why_no_agreement
+from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
+from gpudoctor.run.timing import RankTime, samples_per_second, times_of
+
+if TYPE_CHECKING:
+    from gpudoctor.run.outcome import Watched
+    from gpudoctor.run.recording import Process, Waiting
+
+
+@dataclass(frozen=True)
+class SuspicionEntry:
+    """A finding of lint: its rule, its place, and its `state`: `confirmed`, `cleared` or `not reached`."""
+
+    code: str
+    path: str
+    line: int
+    state: str
+
+
+@dataclass(frozen=True)
+class CrashEntry:
+    """An exception that nobody caught."""
+
+    type: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RankEntry:
+    """One rank. `steps` counts those of its optimizers; `device` is where its parameters are, `gpu` names the GPU as
+    the driver does, and is empty on a CPU. `faults` are errors of gpudoctor while it watched."""
+
+    rank: int | None
+    world_size: int
+    local_rank: int | None
+    host: str
+    pid: int
+    backend: str
+    torch: str
+    steps: int
+    device: str
+    gpu: str
+    crash: CrashEntry | None
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TimingEntry:
+    """Where the middle step of a rank went, in seconds as its host saw them; what is null was not told apart.
+
+    `backward` holds the communication that it does not hide as far as `communication` is null. On a GPU it always is,
+    and `exposed_communication_seconds` is what DDP measured on the GPU itself. `host_to_device_seconds` is never
+    measured: copies that block are in `other`. `memory_bytes` is the most that was held after a step, `peak_bytes` the
+    most at once, on the GPU where there is one. `overhead` is our own share of the time, between 0 and 1.
+    """
+
+    rank: int
+    step_seconds: float
+    data_seconds: float
+    host_to_device_seconds: float | None
+    forward_seconds: float
+    backward_seconds: float
+    communication_seconds: float | None
+    optimizer_seconds: float
+    other_seconds: float
+    exposed_communication_seconds: float | None
+    memory_bytes: int | None
+    peak_bytes: int | None
+    overhead: float
+
+
+@dataclass(frozen=True)
+class HangEntry:
+    """Where a rank stood when the ranks did not advance; `collective` is what it waited in."""
+
+    rank: int
+    path: str | None
+    line: int | None
+    collective: str | None
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the ranks have in common. `overlap` is about their data in one epoch, `agreement` about their parameters
+    after the steps at which they were looked at. Where one is null or empty, `because` it says why."""
+
+    overlap: Overlap | None
+    no_overlap_because: str
+    agreement: tuple[Agreement, ...]
+    no_agreement_because: str
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What `gpudoctor run` has seen. `status` is the exit code of the command, null where it was ended by gpudoctor.
+
+    `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
+    """
+
+    status: int | None
+    seconds: float
+    suspicions: tuple[SuspicionEntry, ...]
+    ranks: tuple[RankEntry, ...]
+    steps: Mapping[str, tuple[float, ...]]
+    memory: Mapping[str, tuple[tuple[int, int], ...]]
+    timing: tuple[TimingEntry, ...]
+    samples_per_second: float | None
+    comparison: Comparison
+    hang: tuple[HangEntry, ...]
+
+
+def report_of(watched: Watched) -> RunReport:
+    """The report of a run, without its findings."""
+    recording = watched.recording
+    rate = samples_per_second(recording.ranks)
+    return RunReport(
+        status=recording.status,
+        seconds=round(recording.seconds, 3),
+        suspicions=tuple(
+            SuspicionEntry(each.finding.code, each.finding.location.path, each.finding.location.line, each.state)
+            for each in watched.suspicions
+        ),
+        ranks=tuple(_rank(each) for each in recording.ranks),
+        steps={str(each.rank): tuple(round(step.took, 6) for step in each.steps) for each in recording.ranks},
+        memory={str(each.rank): memory_of(each) for each in recording.ranks},
+        timing=tuple(_timing(each) for each in times_of(recording.ranks)),
+        samples_per_second=None if rate is None else round(rate, 3),
+        comparison=Comparison(
+            overlap=overlap(recording),
+            no_overlap_because=why_no_overlap(recording),
+            agreement=agreements(recording),
+            no_agreement_because=why_no_agreement(recording),
+        ),
+        hang=tuple(_hang(each) for each in recording.hang),
+    )
+
+
+def memory_of(process: Process) -> tuple[tuple[int, int], ...]:
+    """Steps at which the memory was looked at, and the bytes that were held then."""
+    return tuple((step.number, step.memory) for step in process.steps if step.memory is not None)
+
+
+def _rank(process: Process) -> RankEntry:
+    return RankEntry(
+        rank=process.rank,
+        world_size=process.world,
+        local_rank=process.local_rank,
+        host=process.host,
+        pid=process.pid,
+        backend=process.backend,
+        torch=process.torch,
+        steps=len(process.steps),
+        device=next((each.device for each in process.optimizers), ""),
+        gpu=next((each.gpu for each in process.optimizers), ""),
+        crash=CrashEntry(process.crash.type, process.crash.text) if process.crash else None,
+        faults=process.faults,
+    )
+
+
+def _timing(each: RankTime) -> TimingEntry:
+    parts = {f"{name}_seconds": round(seconds, 6) for name, seconds in each.parts.items()}
+    return TimingEntry(
+        rank=each.rank,
+        step_seconds=round(each.step, 6),
+        host_to_device_seconds=None,
+        exposed_communication_seconds=None if each.communication is None else round(each.communication, 6),
+        memory_bytes=each.memory,
+        peak_bytes=each.peak,
+        overhead=round(each.overhead, 4),
+        **{"communication_seconds": None, **parts},  # type: ignore[arg-type]
+    )
+
+
+def _hang(each: Waiting) -> HangEntry:
+    return HangEntry(
+        rank=each.rank,
+        path=each.place.path if each.place else None,
+        line=each.place.line if each.place else None,
+        collective=each.collective.name if each.collective else None,
+        number=each.collective.number if each.collective else None,
+    )

@@ -1,0 +1,78 @@
+"""What is known after a run: what was seen, and what became of what lint suspected. Reports for people and machines
+are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding
+from gpudoctor.record import dataclass
+from gpudoctor.run.recording import Recording
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Waiting
+
+CONFIRMED, CLEARED, NOT_REACHED = "confirmed", "cleared", "not reached"
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A finding of lint, and what the run says of it: confirmed, cleared, or not reached."""
+
+    finding: Finding
+    state: str
+
+
+@dataclass(frozen=True)
+class Watched:
+    """All that is known after a run. `lines` gives the lines of a file by its shown path."""
+
+    recording: Recording
+    found: tuple[Finding, ...]
+    suspicions: tuple[Suspicion, ...]
+    lines: Callable[[str], Sequence[str]]
+    linted: bool
+
+
+def what_ran(recording: Recording) -> str:
+    """Who trained, how much, and how it ended, as a sentence."""
+    ranks = len(recording.ranks)
+    if not ranks:
+        return f"No process of this command trained with PyTorch: no optimizer stepped; {_ending(recording)}."
+    backend = recording.ranks[0].backend
+    who = f"{ranks} ranks ({backend})" if ranks > 1 or backend else "one process, without a process group"
+    steps = max(len(each.steps) for each in recording.ranks)
+    return f"{who} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."
+
+
+def _ending(recording: Recording) -> str:
+    if recording.status is None:
+        return "the job was ended by gpudoctor"
+    return "exit code 0" if recording.status == 0 else f"the script failed with exit code {recording.status}"
+
+
+def unexplained(recording: Recording) -> str:
+    """An error that no rule knows: where it came from, and that we have nothing to add to it; empty without one."""
+    first = next(recording.crashes(), None)
+    if first is None or not recording.status:
+        return ""
+    process, crash = first
+    who = f"Rank {process.rank}" if process.rank is not None else "The script"
+    at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
+    return f"{who} ended with {crash.summary}{at}. No rule knows this error."
+
+
+def where(each: Waiting) -> str:
+    """Where a rank stood when the ranks did not advance, as a sentence."""
+    at = f" at {each.place.path}:{each.place.line}" if each.place else ""
+    inside = f" in `{each.function}`" if each.function not in ("", "<module>") else ""
+    if each.collective is not None:
+        return f"Rank {each.rank} waits in {each.collective.name} number {each.collective.number}{at}{inside}."
+    return f"Rank {each.rank} is{at or ' outside of your code'}{inside}."
+
+
+def faults(recording: Recording) -> str:
+    """Our own errors while we watched, as a sentence; empty without one."""
+    found = {fault for each in recording.ranks for fault in each.faults}
+    return f"Not all could be seen, because of an error in gpudoctor: {'; '.join(sorted(found))}" if found else ""
