@@ -90,7 +90,7 @@ def _unknown_result(
     # Code that was not read may have asked the other ranks.
     shards = tensors.shares_of(m, given) if computes(name) else frozenset()
     if any(isinstance(value, Tensor) for values in given for value in values):
-        return _with_shards(combine(m, [value for values in given for value in values], node), shards)
+        return _with_shards(_unread(m, [value for values in given for value in values], node), shards)
     for values in given:
         for value in values:
             depends |= value.depends
@@ -172,7 +172,7 @@ def call_unknown(
         # numpy sums this rank's numbers and asks nobody else.
         shards |= tensors.shares_of(m, (*args, *keywords.values()))
     if any(isinstance(each, Tensor) for each in given):
-        return _with_shards(combine(m, given, node), shards)
+        return _with_shards(_unread(m, given, node), shards)
     depends, config = value.depends, isinstance(value, Unknown) and value.config
     if isinstance(value, Unknown) and not value.config and not is_harmless(value.escaped_from):
         depends |= Dependence.UNREAD
@@ -401,6 +401,12 @@ def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> V
     index = node.slice if isinstance(node, ast.Subscript) else None
     sliced = any(isinstance(each, ast.Slice) for each in (index.elts if isinstance(index, ast.Tuple) else [index]))
     return one(found if sliced else replace(found, root=None))
+
+
+def _unread(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
+    """What code that cannot be read makes of tensors: it may bring them to one device first."""
+    works = [value for value in values if isinstance(value, Work)]
+    return combine(m, works, node) if works else one(tensors.combined(m, values, m.place(node), m.text(node, 40), []))
 
 
 def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:

@@ -7,6 +7,7 @@ from gpudoctor.lint.models.devices import as_device, default_device, use
 from gpudoctor.lint.models.torch_nn import adopt
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.event import UseManaged
+from gpudoctor.lint.values.function import Bound, Function, Partial
 from gpudoctor.lint.values.module import Module, Wrapper
 
 NO_MODELS = (
@@ -34,7 +35,18 @@ def _library(call: Call) -> Values:
         return one(_ready_model(call))
     if last[:1].isupper() and last.endswith(("Model", "LMHeadModel", "Classification", "Generation", "LM")):
         return one(_ready_model(call))
+    # What is handed over to be called may use anything that it knows.
+    handed = [values for values in call.args if values.any(lambda value: isinstance(value, (Bound, Function, Partial)))]
+    if handed:
+        call.do.note_escape(call.name, tuple(handed), call.node)
     return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("transformers.modeling_utils.apply_chunking_to_forward")
+@MODELS.callable("transformers.pytorch_utils.apply_chunking_to_forward")
+def _in_chunks(call: Call) -> Values:
+    """It calls what it is given, on all of the input or on parts of it."""
+    return call.do.call(call.args[0], call.args[3:], {}, call.node) if call.args else NOT_ANSWERED
 
 
 def _ready_model(call: Call) -> Module:

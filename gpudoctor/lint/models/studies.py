@@ -44,7 +44,7 @@ _SIZED = frozenset({"zeros", "ones", "empty", "randn", "rand", "full"})
 
 def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     """The identity of a tensor that surely is made on the CPU and holds more than a number; None otherwise."""
-    if "device" in call.keywords or call.open_ended or place != CPU:
+    if not {"device", "out"}.isdisjoint(call.keywords) or call.open_ended or place != CPU:
         return None
     if kind in _ROOMY:
         return call.identity()

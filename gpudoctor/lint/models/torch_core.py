@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.api import MODELS, Call, flat, one, sure
 from gpudoctor.lint.models.averages import of_arithmetic
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
 from gpudoctor.lint.models.marks import after_operation
@@ -65,6 +65,9 @@ def _factory(call: Call) -> Values:
     # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device.
     if tensors and devices is None:
         device = tensors[0].device
+    # `torch.arange(n, out=torch.cuda.LongTensor(n))`: it lies where `out` lies.
+    elif "out" in call.keywords:
+        device = None
     grad = call.is_true(-1, "requires_grad")
     root = root_of(call, kind, device) if not tensors else None
     return one(
@@ -93,9 +96,10 @@ def _operation(call: Call) -> Values:
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(isinstance(value, Tensor) for value in given):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")
-        result = combined(call.do, given, call.place, call.label, call.sure_values())
+        operands = _operands(call)
+        result = combined(call.do, given, call.place, call.label, operands)
         if last in MEETING:
-            check_meeting(call.do, call.sure_values(), call.name, call.place)
+            check_meeting(call.do, operands, call.name, call.place)
         result = of_arithmetic(call.do, result, given, last, call.place)
         if last in NOT_DIFFERENTIABLE:
             return one(without_graph(result))
@@ -109,6 +113,12 @@ def _operation(call: Call) -> Values:
     return one(
         Unknown((call.name, call.args), f"what {call.name} returns", call.label, depends, escaped_from=call.name)
     )
+
+
+def _operands(call: Call) -> list[Value]:
+    """What an operation surely computes with: its tensors, and those of a list that comes first, as in `torch.cat`."""
+    # `F.interpolate(x, size=(h, w))`: the numbers of a shape may lie anywhere.
+    return sure(call.do, list(call.args[:1])) + sure(call.do, [*call.args[1:], *call.keywords.values()], depth=0)
 
 
 @MODELS.callable("torch.device")

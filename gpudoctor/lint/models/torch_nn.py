@@ -107,10 +107,10 @@ def adopt(do: Interpreter, parent: Value, child: Value) -> None:
     # A new head on a frozen model learns.
     if is_frozen(do, parent) and not is_frozen(do, child):
         freeze(do, parent, False)
-    old = do.fact(parent, "child modules")
-    known = old.only.items if old is not None and isinstance(old.only, TupleOf) else ()
-    if not any(item.only == child for item in known) and len(known) < 64:
-        do.set_fact(parent, "child modules", one(TupleOf((*known, one(child)))))
+    # Where a branch has added a layer, there are two lists: the next layer joins what either of them holds.
+    known = children_of(do, parent)
+    if child not in known and len(known) < 64:
+        do.set_fact(parent, "child modules", one(TupleOf(tuple(map(one, [*known, child])))))
 
 
 def _take_in(do: Interpreter, parent: Value, value: Value) -> None:
@@ -133,11 +133,7 @@ def _may_be_module(value: Unknown) -> bool:
 def children_of(do: Interpreter, module: Value) -> list[Value]:
     """The modules that a module was seen to take in."""
     found = do.fact(module, "child modules")
-    return (
-        [each for values in found for item in getattr(values, "items", ()) for each in item]
-        if found is not None
-        else []
-    )
+    return list(dict.fromkeys(each for values in found or () for item in getattr(values, "items", ()) for each in item))
 
 
 def _has_parameters(do: Interpreter, value: Value) -> bool | None:

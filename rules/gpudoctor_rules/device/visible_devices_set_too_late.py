@@ -37,7 +37,7 @@ train.py`. None by itself, because what is asked before may decide the value.
 ## Silent when
 
 The GPUs were asked for on another path, or in another process; the processes that train are started after it; nothing
-uses a GPU afterwards. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
+uses a GPU afterwards; it was set in time and is set once more; it is `"0"`, and only that GPU is used. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
 
@@ -51,8 +51,10 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import CudaStarted, DeviceUsed, EnvironmentWrite, Escape, Event, Spawn
+from gpudoctor.lint.values.event import CudaStarted, DeviceUsed, EnvironmentWrite, Escape, Event, Spawn, Wrap
+from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ class VisibleDevicesSetTooLate(Rule):
                 continue
             # A variable that nobody reads any more does no harm.
             start = _started(program, write)
-            if start is None or not any(_uses(used) for used in program.events(DeviceUsed) if used.order > write.order):
+            used = [used for used in program.events(DeviceUsed) if used.order > write.order and _uses(used)]
+            if start is None or not used or _set_in_time(program, start) or _only_the_first(program, write, used):
                 continue
             told.add(write.location)
             yield self.found(
@@ -102,6 +105,18 @@ def _started(program: Program, write: EnvironmentWrite) -> Event | None:
         and _process_of(program, event) == _process_of(program, write)
     ]
     return min(before, key=lambda event: event.order, default=None)
+
+
+def _set_in_time(program: Program, start: Event) -> bool:
+    """A function that chooses the GPUs is called once more: its first call came before anybody had asked."""
+    return any(write.order < start.order and write.name == NAME for write in program.events(EnvironmentWrite))
+
+
+def _only_the_first(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:
+    """`"0"` names the GPU that is used anyway."""
+    several = any(wrap.kind is WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
+    indices = {each.device.literal_index for each in used if isinstance(each.device, Device) and each.device.index}
+    return write.value.all(lambda value: value == Const("0")) and not several and indices <= {0}
 
 
 def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:
