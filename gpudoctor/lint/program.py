@@ -102,10 +102,18 @@ class Program:
     @cached_property
     def distributed(self) -> bool:
         """Several processes train together: a process group is made, or a wrapper that needs one."""
-        several = self.world.several_processes and not self.plays_alone
-        return several and (
-            self.has(InitGroup, Spawn) or any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
-        )
+        if not self.world.several_processes or self.plays_alone:
+            return False
+        if self.has(InitGroup, Spawn):
+            return True
+        # One that uses parts of a program for several processes, and makes no group itself, cannot run in several.
+        alone = self.whole and not self.managed_by and not self.cut_short and not self._may_begin_group
+        return not alone and any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
+
+    @property
+    def _may_begin_group(self) -> bool:
+        """A helper of a library may make the process group: `mmcv.runner.init_dist`, `timm.utils.init_distributed…`."""
+        return any("dist" in escape.into or "launch" in escape.into for escape in self.events(Escape))
 
     @cached_property
     def plays_alone(self) -> bool:

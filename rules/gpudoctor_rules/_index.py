@@ -217,7 +217,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.visible_devices_set_too_late",
         summary="`CUDA_VISIBLE_DEVICES` is set after the program has asked for the GPUs.",
-        needs=("CudaStarted", "DeviceUsed", "EnvironmentWrite", "Escape", "Spawn"), size=5314,
+        needs=("CudaStarted", "DeviceUsed", "EnvironmentWrite", "Escape", "Spawn", "Wrap"), size=6336,
     ),
     RuleCard(
         code="GPU211", name="tensor-not-a-buffer", severity=Severity.WARNING, family="device",
@@ -585,7 +585,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("InitGroup", "Save"), size=5527,
+        needs=("InitGroup", "Save"), size=5533,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
@@ -623,7 +623,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.logger_on_every_rank",
         summary="Every rank opens an experiment logger of its own for what is one experiment.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("InitGroup", "StartLogger"), size=4000,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("InitGroup", "StartLogger"), size=4007,
     ),
     RuleCard(
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",

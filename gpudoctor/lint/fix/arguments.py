@@ -113,7 +113,7 @@ def _items(syntax: Syntax, call: ast.Call) -> list[_Item]:
     nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     starts = sorted((syntax.span(node)[0], index) for index, node in enumerate(nodes))
     close = syntax.span(call)[1] - 1
-    ends = [*(start for start, _ in starts[1:]), close]
+    ends = [start for start, _ in starts[1:]] + [close] * bool(starts)
     items = []
     for (start, index), limit in zip(starts, ends, strict=True):
         end, comma = _end(syntax.text, syntax.span(nodes[index])[1], limit)

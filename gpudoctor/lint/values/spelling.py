@@ -12,6 +12,7 @@ from gpudoctor.lint.values.repair import Always, Code, Either, Holds, Imported
 
 if TYPE_CHECKING:
     from gpudoctor.lint.values.event import InitGroup
+    from gpudoctor.lint.values.way import Event
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
@@ -19,11 +20,15 @@ FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
 """The local rank, as torchrun hands it over."""
 
 
-def is_first(groups: Iterable[InitGroup], *, spawned: bool) -> Either:
+def is_first(groups: Iterable[InitGroup], at: Event, *, spawned: bool) -> Either:
     """A test for the first rank: by the name of the rank, or by asking the group, which need not be there always."""
     own: tuple[Code, ...] = ((Holds(LOCAL), " == 0"),) if spawned else ()
     asked: Code = (Imported("torch.distributed.get_rank"), "() == 0")
     group = next(iter(groups), None)
+    # Who asks a group that is made only later ends with an error.
+    if group is not None and at.order < group.order:
+        from_launcher: Code = ("int(", Imported("os.environ"), '["RANK"]) == 0')
+        return Either(((Holds(GLOBAL), " == 0"), *own, *(() if spawned else (from_launcher,))))
     always: Code = (*map(Always, (*group.way.calls, group.location)), *asked) if group is not None else ()
     maybe: Code = ("not ", Imported("torch.distributed.is_initialized"), "() or ", *asked)
     return Either(((Holds(GLOBAL), " == 0"), *own, *([always] if always else []), maybe))

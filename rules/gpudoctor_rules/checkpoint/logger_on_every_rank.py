@@ -94,5 +94,5 @@ class LoggerOnEveryRank(Rule):
 
 def _mute(program: Program, start: StartLogger) -> Repair:
     """The other ranks get a run that logs nothing, so that what is logged need not be guarded."""
-    mode: Code = ("None if ", is_first(program.events(InitGroup), spawned=program.spawned), ' else "disabled"')
+    mode: Code = ("None if ", is_first(program.events(InitGroup), start, spawned=program.spawned), ' else "disabled"')
     return Repair("Open the run on rank 0 only", (SetArgument(start.location, "mode", mode),))

@@ -127,5 +127,5 @@ class SaveOnEveryRank(Rule):
 
 
 def _guard(program: Program, save: Save) -> Repair:
-    header = ("if ", is_first(program.events(InitGroup), spawned=program.spawned), ":")
+    header = ("if ", is_first(program.events(InitGroup), save, spawned=program.spawned), ":")
     return Repair("Let one rank write", (Under(save.location, header),))
