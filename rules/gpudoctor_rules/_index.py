@@ -497,7 +497,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU501", name="collective-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collective_on_some_ranks",
         summary="A collective call is reached by some ranks only, so the ranks that call it wait for the others without end.",
-        shows_in_run=True, needs=("Collective",), size=5227,
+        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=6009,
     ),
     RuleCard(
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
@@ -509,7 +509,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.local_decision_ends_loop",
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
-        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=8003,
+        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=8111,
     ),
     RuleCard(
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",

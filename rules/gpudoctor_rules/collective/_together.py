@@ -47,6 +47,17 @@ def missed_by(leaving: LeaveLoop, steps: Iterable[Step]) -> Step | None:
     return min(missed, key=lambda step: (step.event.order < leaving.order, step.event.order), default=None)
 
 
+def called_instead(program: Program, leaving: LeaveLoop, missed: Step) -> Collective | None:
+    """The collective that a rank calls before it leaves, in place of the one that it misses."""
+    # `if first_time: start(); all_gather(p); continue` before `work(); all_gather(p)`: each rank calls one.
+    for event in program.events(Collective):
+        same_way = event.way.frames == leaving.way.frames and event.way.when == leaving.way.when
+        same_call = isinstance(missed.event, Collective) and event.call == missed.event.call
+        if same_way and same_call and event.order < leaving.order:
+            return event
+    return None
+
+
 def _skips(leaving: LeaveLoop, step: Event) -> bool:
     later = step.order > leaving.order
     # After the end of the program nothing more is called.

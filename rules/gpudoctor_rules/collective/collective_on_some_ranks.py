@@ -66,10 +66,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.base import NONE
-from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.values.event import Collective, LeaveLoop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
 from gpudoctor_rules.collective._stuck import stuck
+from gpudoctor_rules.collective._together import called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
@@ -90,7 +91,9 @@ class CollectiveOnSomeRanks(Rule):
         # In one process a collective returns at once, whoever calls it.
         if not program.world.several_processes:
             return
-        for place, events in reached_alone(filter(_of_all_ranks, program.events(Collective)), _kind):
+        calls = [event for event in program.events(Collective) if _of_all_ranks(event)]
+        instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
+        for place, events in reached_alone((event for event in calls if event not in instead), _kind):
             event = events[0]
             # The line to change is the guarded call, where the helper itself is right elsewhere.
             through = "" if place == event.location else "through this call "
@@ -116,6 +119,14 @@ class CollectiveOnSomeRanks(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
+
+
+def _in_place_of_others(program: Program) -> list[Collective]:
+    """Calls on a way that leaves before the one that they stand for."""
+    together = list(steps_together(program))
+    ways_out = [leaving for leaving in program.events(LeaveLoop) if leaving.rank_guards]
+    missed = [(leaving, step) for leaving in ways_out if (step := missed_by(leaving, together)) is not None]
+    return [call for leaving, step in missed if (call := called_instead(program, leaving, step)) is not None]
 
 
 def _of_all_ranks(event: Collective) -> bool:

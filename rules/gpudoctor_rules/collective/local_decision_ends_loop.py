@@ -82,7 +82,7 @@ from gpudoctor.lint.values.event import LeaveLoop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
-from gpudoctor_rules.collective._together import missed_by, steps_together
+from gpudoctor_rules.collective._together import called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -108,6 +108,8 @@ class LocalDecisionEndsLoop(Rule):
             missed = missed_by(event, together)
             # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.way.contexts:
+                continue
+            if called_instead(program, event, missed) is not None:
                 continue
             told.add(event.location)
             yield self.found(
