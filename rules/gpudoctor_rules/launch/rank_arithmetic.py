@@ -109,7 +109,10 @@ class RankArithmetic(Rule):
                 "`rank` counts every GPU of every node, and `world_size` only what the launcher has started: ranks lie "
                 "beyond it, and the group is never complete.",
                 remedy="Multiply the world size with the number of GPUs of a node as well.",
-                because=[("the rank is computed here", rank.place)],
+                because=[
+                    ("the rank of the task comes from here", rank.formula and getattr(rank.formula[0], "place", None)),
+                    ("the number of tasks comes from here", getattr(size, "place", None)),
+                ],
             )
         elif isinstance(rank, Rank) and _repeats_on_each_node(program, rank, size):
             yield self.found(
