@@ -13,17 +13,27 @@ from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.run.recording import (
+    Calls,
     Check,
     Collective,
     Crash,
     Exposed,
+    Failure,
+    Fetch,
     Frame,
     Group,
+    Hidden,
+    Norms,
     Optimizer,
+    Option,
     Pass,
     Process,
     Recording,
+    Refused,
+    Search,
+    Seed,
     Shared,
+    Split,
     Step,
     Wrap,
     Written,
@@ -36,8 +46,13 @@ def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
     """Put together what the processes of a run have left in `folder`."""
     processes = [each for path in sorted(folder.glob("process-*.jsonl")) if (each := _process(list(lines_of(path))))]
     ranks = _ranks(processes)
-    others = [each for each in processes if each not in ranks and (each.crash or each.steps)]
+    others = [each for each in processes if each not in ranks and _tells(each)]
     return Recording(tuple(ranks), tuple(others), status=status, seconds=seconds)
+
+
+def _tells(process: Process) -> bool:
+    """A process without a rank did something that a rule may want to know."""
+    return bool(process.crash or process.steps or process.groups or process.seeds or process.refused)
 
 
 def lines_of(path: Path) -> Iterator[Line]:
@@ -125,6 +140,16 @@ def _process(lines: list[Line]) -> Process | None:
         opens=_each(by_kind, "open", _written),
         collectives=tuple(collective_of(entry) for line in by_kind.get("collectives", ()) for entry in line["entries"]),
         crash=crash,
+        hidden=_each(by_kind, "hidden", lambda line: _plain(Hidden, line)),
+        norms=_each(by_kind, "norms", lambda line: _plain(Norms, line)),
+        searches=_each(by_kind, "search", lambda line: _plain(Search, line)),
+        calls=_each(by_kind, "calls", _calls),
+        seeds=_each(by_kind, "seed", lambda line: _plain(Seed, line)),
+        splits=_each(by_kind, "split", _split),
+        failures=_each(by_kind, "failed", lambda line: _plain(Failure, line, at=line["at"])),
+        fetches=_each(by_kind, "fetch", lambda line: _plain(Fetch, line, at=line["at"])),
+        option=next(iter(_each(by_kind, "local rank", lambda line: _plain(Option, line))), None),
+        refused=_each(by_kind, "refused", lambda line: _plain(Refused, line)),
         backwards=over["backwards"] if over else 0,
         backward=place_of(over["backward"]) if over else None,
         over=over is not None,
@@ -145,10 +170,26 @@ def _without(line: Line, *names: str) -> Line:
     return {name: value for name, value in line.items() if name not in ("kind", "at", *names)}
 
 
+def _plain(kind: Callable[..., Any], line: Line, **more: Any) -> Any:
+    """A fact whose fields are those of the line; of a place, a location is made."""
+    facts = _without(line)
+    if "place" in facts:
+        facts["place"] = place_of(facts["place"])
+    return kind(**facts, **more)
+
+
+def _calls(line: Line) -> Calls:
+    return Calls(line["wrapper"], line["step"], place_of(line["first"]), place_of(line["second"]))
+
+
+def _split(line: Line) -> Split:
+    return Split(tuple(line["parts"]), place_of(line["place"]))
+
+
 def _crash(line: Line) -> Crash:
     own = {file for file, _, _, own in line["frames"] if own}
     near = any("init_process_group(" in _text(file) for file in own)
-    return Crash(line["type"], line["text"], line["step"], frames_of(line["frames"]), near_group=near)
+    return Crash(line["type"], line["text"], line["step"], frames_of(line["frames"]), near_group=near, at=line["at"])
 
 
 def _text(path: str) -> str:
@@ -159,7 +200,8 @@ def _text(path: str) -> str:
 
 
 def _group(line: Line) -> Group:
-    return Group(place_of(line["place"]), again=line["initialised"])
+    rest = _without(line, "place", "initialised")
+    return Group(place_of(line["place"]), again=line["initialised"], **rest)
 
 
 def _wrap(line: Line) -> Wrap:
@@ -189,19 +231,24 @@ def _check(line: Line) -> Check:
 
 
 def _written(line: Line) -> Written:
-    return Written(place=place_of(line["place"]), **_without(line, "place"))
+    return Written(place=place_of(line["place"]), at=line["at"], **_without(line, "place"))
 
 
 def _passes(lines: Iterable[Line]) -> Iterator[Pass]:
     """The last line of each pass: they repeat each other as the pass goes on."""
+    lines = list(lines)
+    began = {line["number"]: line["at"] for line in reversed(lines)}
     for line in {line["number"]: line for line in lines}.values():
         places = array("q")
         places.frombytes(zlib.decompress(base64.b64decode(line["places"])))
-        rest = _without(line, "places", "prints", "place", "made", "told_at")
+        rest = _without(line, "places", "prints", "noise", "place", "made", "told_at")
         known = bool(places) and not line["iterable"]
         yield Pass(
             places=tuple(places) if known else None,
             prints=tuple(line["prints"]),
+            noise=tuple(line["noise"]),
+            began=began[line["number"]],
+            until=line["at"],
             made=place_of(line["made"]),
             told_at=place_of(line["told_at"]),
             place=place_of(line["place"]),

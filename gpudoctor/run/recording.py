@@ -32,6 +32,7 @@ class Crash:
     frames: tuple[Frame, ...]
     near_group: bool = False
     """The files of the user's code in which it happened call `init_process_group` somewhere."""
+    at: float = 0.0
 
     @property
     def summary(self) -> str:
@@ -51,10 +52,18 @@ class Crash:
 
 @dataclass(frozen=True)
 class Group:
-    """`init_process_group` was called; `again` where there was a process group already."""
+    """`init_process_group` was called; `again` where there was a process group already.
+
+    `rank` and `size` are what it was given, None where they come from the environment; `timeout` says whether one was
+    given, `address` where the ranks meet.
+    """
 
     place: Location | None
     again: bool
+    rank: int | None = None
+    size: int | None = None
+    timeout: bool = False
+    address: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,99 @@ class Wrap:
     norms: int
     synced_norms: int
     find_unused: bool
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Layers in a list or dict of a model: gradients are computed for them, and no optimizer holds them."""
+
+    model: str
+    attribute: str
+    layers: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Layers of a wrapper that normalise by the batch of their rank. `statistics` names what the first has seen."""
+
+    wrapper: int
+    step: int
+    name: str
+    count: int
+    statistics: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """A wrapper that looks for unused parameters: how many bytes of them it found in this iteration."""
+
+    wrapper: int
+    iteration: int
+    unused: int
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One backward went through two calls of a wrapper that copies buffers at the begin of each."""
+
+    wrapper: int
+    step: int
+    first: Location | None
+    second: Location | None
+
+
+@dataclass(frozen=True)
+class Seed:
+    """The seed of torch was set, after so many steps."""
+
+    seed: int
+    step: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Split:
+    """A data set was split at random into these parts."""
+
+    parts: tuple[int, ...]
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error went through a loader, a wrapper, a backward or a step; somebody may have caught it further out."""
+
+    type: str
+    text: str
+    step: int
+    at: float
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Something was asked for over the network, or a file was locked (`locks`)."""
+
+    locks: bool
+    at: float
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the option for the local rank said when training began; None where it was no number."""
+
+    value: int | None
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A command line was refused with this text."""
+
+    text: str
     place: Location | None
 
 
@@ -150,6 +252,13 @@ class Pass:
     """Where the loader was made."""
     place: Location | None
     """Where the pass began."""
+    root: int = 0
+    """The data set of which `dataset` is a part, or itself."""
+    noise: tuple[str, ...] = ()
+    """For batches that drew random numbers in this process: names of the states of torch's generator before."""
+    began: float = 0.0
+    until: float = 0.0
+    """When it was heard of last."""
 
     @property
     def trains(self) -> bool:
@@ -212,6 +321,7 @@ class Written:
     place: Location | None
     prefixed: bool = False
     mode: str = ""
+    at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -257,6 +367,16 @@ class Process:
     opens: tuple[Written, ...] = ()
     collectives: tuple[Collective, ...] = ()
     crash: Crash | None = None
+    hidden: tuple[Hidden, ...] = ()
+    norms: tuple[Norms, ...] = ()
+    searches: tuple[Search, ...] = ()
+    calls: tuple[Calls, ...] = ()
+    seeds: tuple[Seed, ...] = ()
+    splits: tuple[Split, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    fetches: tuple[Fetch, ...] = ()
+    option: Option | None = None
+    refused: tuple[Refused, ...] = ()
     backwards: int = 0
     backward: Location | None = None
     """Where the first one was called."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.run.instruments.listener import collectives
+from gpudoctor.run.instruments.models import tell_searches
 from gpudoctor.run.places import is_own
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def _tell(state: State, kind: type[BaseException], error: BaseException, trace: 
 def _over(state: State) -> None:
     # Of a process that did nothing worth a line there is nothing to tell.
     if state.recorder.begun:
+        tell_searches(state)
         state.write("collectives", entries=collectives())
         state.write(
             "over", steps=state.steps, backwards=state.backwards, backward=state.backward_at, cost=state.recorder.cost

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _DEPTH = 3
 """How far a state dict may lie inside of what is saved."""
 _MOST_PATHS = 500
+_FETCHES = ("urllib.Request", "http.client.send", "fcntl.flock", "fcntl.lockf")
+"""What Python tells of downloads, and of locks that keep ranks from doing them at once."""
+_MOST_FETCHES = 500
 _SPECIAL = ("/dev/", "/proc/", "/sys/")
 
 
@@ -32,10 +35,13 @@ def watch(state: State) -> None:
     torch.save = watched
     torch.serialization.save = watched
     opened = state.recorder.guarded(_Opened(state).note)
+    fetched = state.recorder.guarded(_Fetched(state).note)
 
     def audit(event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             opened(*args)
+        elif event in _FETCHES:
+            fetched(event)
 
     sys.addaudithook(audit)
 
@@ -65,6 +71,21 @@ class _Opened:
         self._seen.add(name)
         if place is not None:
             self._state.write("open", path=name, mode=mode, step=self._state.steps, place=place)
+
+
+class _Fetched:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen: set[Any] = set()
+        self._left = _MOST_FETCHES
+
+    def note(self, event: str) -> None:
+        # A logger that talks to its server all the time must not cost anything.
+        self._left -= 1
+        place = self._state.recorder.place() if self._left >= 0 else None
+        if place is not None and (event, *place) not in self._seen:
+            self._seen.add((event, *place))
+            self._state.write("fetch", locks=event.startswith("fcntl"), place=place)
 
 
 def _keys(value: Any, depth: int) -> Iterator[str]:

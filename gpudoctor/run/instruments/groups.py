@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
@@ -25,7 +28,7 @@ def watch(state: State) -> None:
 
     @functools.wraps(make)
     def watched(*args: Any, **keywords: Any) -> Any:
-        tell(state)
+        tell(state, make, args, keywords)
         listen(state)
         make(*args, **keywords)
 
@@ -33,5 +36,20 @@ def watch(state: State) -> None:
         vars(module)["init_process_group"] = watched
 
 
-def _tell(state: State) -> None:
-    state.write("init_process_group", place=state.recorder.place(), initialised=dist.is_initialized())
+def _tell(state: State, make: Callable[..., Any], args: Any, keywords: Any) -> None:
+    given = inspect.signature(make).bind(*args, **keywords).arguments
+    method = given.get("init_method") or "env://"
+    state.write(
+        "init_process_group",
+        place=state.recorder.place(),
+        initialised=dist.is_initialized(),
+        rank=_number(given.get("rank")),
+        size=_number(given.get("world_size")),
+        timeout=given.get("timeout") is not None,
+        address=os.environ.get("MASTER_ADDR", "") if method.startswith("env://") else method,
+    )
+
+
+def _number(given: Any) -> int | None:
+    """A number that is given and means something: -1 stands for what the environment says."""
+    return given if isinstance(given, int) and given >= 0 else None

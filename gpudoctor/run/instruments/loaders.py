@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_PRINTS = 64
 """Batches of a pass whose content is looked at."""
+_MOST_NOISE = 8
+"""Batches of a pass for which it is looked at whether random numbers were drawn."""
 _MOST_SAMPLES = 100_000
 """Places of samples that are kept of a pass."""
 _MOST_PASSES = 400
@@ -112,6 +114,9 @@ class _Loaders:
             except StopIteration:
                 over(iterator)
                 raise
+            except BaseException as error:
+                self._state.failed(error)
+                raise
             handed(iterator, batch, time.perf_counter() - began)
             return batch
 
@@ -148,6 +153,7 @@ class _Loaders:
         here = self._beginning[-1] if self._beginning else self._passes.get(iterator)
         if here is not None:
             here.drawn.append(index)
+            here.begin_batch()
 
     def _handed_out(self, iterator: Any, batch: Any, waited: float) -> None:
         self._state.spend("wait", waited)
@@ -172,6 +178,8 @@ class _Pass:
         self._dataset = weakref.ref(loader.dataset) if _by_place(loader) else lambda: None
         self._places = array("q")
         self._prints: list[str] = []
+        self._noise: list[str] = []
+        self._before = ""
         self._digest = hashlib.blake2b(digest_size=8)
         self._batches = 0
         self._waited = 0.0
@@ -179,9 +187,18 @@ class _Pass:
         self._backwards = state.backwards
         self.write(ended=False)
 
+    def begin_batch(self) -> None:
+        # Workers draw elsewhere.
+        if not self._about["workers"] and self._batches < _MOST_NOISE:
+            self._before = _generator()
+
     def take(self, batch: Any, waited: float) -> None:
         self._batches += 1
         self._waited += waited
+        # Numbers that were drawn to make the batch, from a generator that was as it is named here.
+        if self._before and self._before != _generator():
+            self._noise.append(self._before)
+        self._before = ""
         if self.drawn:
             self._keep(self.drawn.popleft())
         if len(self._prints) < _MOST_PRINTS:
@@ -207,6 +224,7 @@ class _Pass:
             digest=self._digest.hexdigest(),
             places=_packed(self._places),
             prints=self._prints,
+            noise=self._noise,
             **self._about,
         )
 
@@ -230,6 +248,11 @@ def _training(state: State) -> bool | None:
     return modes.pop() if len(modes) == 1 else None
 
 
+def _generator() -> str:
+    """A name for the state of torch's generator."""
+    return hashlib.blake2b(torch.get_rng_state().numpy().tobytes(), digest_size=8).hexdigest()
+
+
 def _packed(places: array[int]) -> str:
     return base64.b64encode(zlib.compress(places.tobytes(), 1)).decode()
 
@@ -243,6 +266,7 @@ def _about(loader: Any) -> dict[str, Any]:
     size = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
     return {
         "dataset": id(loader.dataset),
+        "root": id(_root(loader.dataset)),
         "iterable": not _by_place(loader),
         "size": size,
         "batch_size": loader.batch_size,
@@ -259,10 +283,16 @@ def _about(loader: Any) -> dict[str, Any]:
     }
 
 
-def _in_memory(dataset: Any) -> bool:
-    # A part of data that lies in memory lies there, too.
+def _root(dataset: Any) -> Any:
+    """The data set that this is a part of."""
     while isinstance(dataset, Subset):
         dataset = dataset.dataset
+    return dataset
+
+
+def _in_memory(dataset: Any) -> bool:
+    # A part of data that lies in memory lies there, too.
+    dataset = _root(dataset)
     held = (
         list(dataset.tensors) if isinstance(dataset, TensorDataset) else list(getattr(dataset, "__dict__", {}).values())
     )

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from gpudoctor.run.recorder import Recorder
 
 
+_MOST_FAILURES = 20
+"""Errors of one process that are written down: a program may try again and again."""
+
+
 class State:
     """Of one process. `spans` are seconds of the current step, by what they were spent on."""
 
@@ -29,6 +33,12 @@ class State:
         self.backwards = 0
         self.backward_at: Any = None
         """Where the first backward was called."""
+        self.going_back = False
+        """A backward is running."""
+        self.options: tuple[Any, Any] | None = None
+        """What was parsed of the command line where that tells the local rank, and where."""
+        self.failed = recorder.guarded(self._failed)
+        self._failures = 0
         self._group: tuple[int, int] | None = None
 
     def spend(self, what: str, seconds: float) -> None:
@@ -48,6 +58,13 @@ class State:
         if get_worker_info() is None:
             self._tell_group()
             self.recorder.write(kind, **facts)
+
+    def _failed(self, error: BaseException) -> None:
+        """An error goes through what we watch; somebody may catch it further out."""
+        self._failures += 1
+        if isinstance(error, Exception) and self._failures <= _MOST_FAILURES:
+            text, place = str(error)[:500], self.recorder.place()
+            self.write("failed", type=type(error).__name__, text=text, step=self.steps, place=place)
 
     def _tell_group(self) -> None:
         """Whoever has made the process group, the ranks are known before anything else is said."""
@@ -75,5 +92,7 @@ class Span:
     def __enter__(self) -> None:
         self._began = time.perf_counter()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._state.spend(self._what, time.perf_counter() - self._began)
+        if error is not None:
+            self._state.failed(error)

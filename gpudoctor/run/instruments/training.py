@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
+from gpudoctor.run.instruments.models import look, tell_searches
+from gpudoctor.run.instruments.options import tell_local_rank
 from gpudoctor.run.instruments.prints import sums_of
 from gpudoctor.run.instruments.state import Span, State
 
@@ -35,8 +37,12 @@ def watch(state: State) -> None:
     @functools.wraps(backward)
     def watched(*args: Any, **keywords: Any) -> None:
         before_backward()
-        with Span(state, "backward"):
-            backward(*args, **keywords)
+        state.going_back = True
+        try:
+            with Span(state, "backward"):
+                backward(*args, **keywords)
+        finally:
+            state.going_back = False
 
     torch.autograd.backward = watched
 
@@ -87,6 +93,8 @@ class _Steps:
         )
         if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
             self._check(optimizer)
+            look(state)
+            tell_searches(state)
         if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
             self._tell_communication()
         self._last = time.perf_counter()
@@ -127,6 +135,8 @@ class _Steps:
 
     def _meet(self, optimizer: Any) -> None:
         """Write down whose parameters an optimizer holds that has not stepped before."""
+        if not self._known:
+            tell_local_rank(self._state)
         number = self._known[id(optimizer)] = len(self._known)
         if self._state.wrappers and not self._state.used:
             # A wrapper that nobody holds is still there, because its parts refer to each other.

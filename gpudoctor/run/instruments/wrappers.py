@@ -11,7 +11,12 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from gpudoctor.run.instruments.models import moves_alone
+from gpudoctor.run.instruments.prints import tensors_in
 from gpudoctor.run.instruments.state import Span, State
+
+_FIRST_STEPS = 4
+"""Steps in which backwards are followed to the calls that they go through."""
 
 
 def watch(state: State) -> None:
@@ -60,6 +65,7 @@ def _tell(state: State, kind: str, wrapper: nn.Module, module: nn.Module, args: 
 
 def _watch_forward(state: State, kind: type[nn.Module]) -> None:
     forward: Callable[..., Any] = kind.forward
+    follow = state.recorder.guarded(_Calls(state).follow)
 
     @functools.wraps(forward)
     def watched(self: nn.Module, *args: Any, **keywords: Any) -> Any:
@@ -69,6 +75,48 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
         state.used = True
         state.count("forwards" if torch.is_grad_enabled() else "forwards without gradient")
         with Span(state, "forward"):
-            return forward(self, *args, **keywords)
+            output = forward(self, *args, **keywords)
+        if state.steps < _FIRST_STEPS:
+            follow(self, output)
+        return output
 
     kind.forward = watched
+
+
+class _Calls:
+    """Tells when one backward goes through two calls of a wrapper that copies buffers at the begin of each."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._number = 0
+        self._reached: dict[tuple[int, int], dict[int, Any]] = {}
+
+    def follow(self, wrapper: nn.Module, output: Any) -> None:
+        result = next((each for each in tensors_in(output) if each.requires_grad and each.grad_fn is not None), None)
+        if result is None or not torch.is_grad_enabled() or not _copies_buffers(wrapper):
+            return
+        self._number += 1
+        call, place = self._number, self._state.recorder.place()
+        reached = self._state.recorder.guarded(self._note)
+        result.register_hook(lambda gradient: reached(id(wrapper), call, place))
+
+    def _note(self, wrapper: int, call: int, place: Any) -> None:
+        # Also `torch.autograd.grad` comes by here, as for a penalty on gradients.
+        if not self._state.going_back:
+            return
+        calls = self._reached.setdefault((wrapper, self._state.backwards), {})
+        calls[call] = place
+        if len(calls) == 2:
+            first, second = (calls[each] for each in sorted(calls))
+            self._state.write("calls", wrapper=wrapper, step=self._state.steps, first=first, second=second)
+
+
+def _copies_buffers(wrapper: nn.Module) -> bool:
+    """It copies buffers of rank 0 at the begin of each call, and some of them change in each call."""
+    copies = getattr(wrapper, "will_sync_module_buffers", None)
+    return copies is not None and copies() and any(_changes(each) for each in wrapper.modules())
+
+
+def _changes(module: nn.Module) -> bool:
+    # A spectral norm keeps what it multiplies with.
+    return moves_alone(module) or any(name in ("_u", "weight_u") for name in module._buffers)

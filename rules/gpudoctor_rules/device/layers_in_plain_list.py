@@ -66,6 +66,9 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+REMEDY = "Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict."
 
 
 class LayersInPlainList(Rule):
@@ -88,11 +91,35 @@ class LayersInPlainList(Rule):
             label = getattr(event.cls, "label", "the class")
             yield self.found(
                 at=event.location,
-                message=f"The layers in `self.{event.attribute}` are not registered with `{label}`: they are "
-                "missing from `parameters()`, so they are not trained, not moved, not synchronised and not saved.",
-                remedy="Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict.",
+                message=f"The layers in `self.{event.attribute}` are not registered with `{label}`: they are missing "
+                "from `parameters()`, so they are not trained, not moved, not synchronised and not saved.",
+                remedy=REMEDY,
                 repair=_register(event),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for hidden in (each for rank in recording.ranks for each in rank.hidden):
+            if hidden.place is not None and hidden.place not in told:
+                told.add(hidden.place)
+                layers = "one layer" if hidden.layers == 1 else f"{hidden.layers} layers"
+                yield self.found(
+                    hidden.place,
+                    f"{layers} in `self.{hidden.attribute}` of `{hidden.model}` got gradients and belong to no "
+                    "optimizer: the model does not know them, so they are not trained, not synchronised and not saved.",
+                    remedy=REMEDY,
+                )
+        # On a GPU they are still on the CPU when the first batch comes, which many mistakes may lead to.
+        if not told and self.code in recording.suspected:
+            yield from self.crashed(
+                recording,
+                "Expected all tensors to be on the same device",
+                because="layers in a list or dict are not moved with the model",
+                remedy=REMEDY,
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.steps) > 1 for rank in recording.ranks)
 
 
 def _register(event: ModuleClassFlaw) -> Repair:

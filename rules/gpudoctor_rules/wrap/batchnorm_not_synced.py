@@ -70,7 +70,7 @@ step; or `GroupNorm`, which does not look at the batch. None by itself: it chang
 
 The batch of one GPU is larger, or not written as a number; the layers are converted or kept in evaluation mode; which
 layers the model has is not known. It depends on the model how much is lost, so that this rule is advice, and off by
-default.
+default. A run is silent unless the statistics of the ranks were seen to differ.
 
 ## Sources
 
@@ -90,12 +90,15 @@ from gpudoctor.lint.values.event import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
+from gpudoctor_rules.wrap._together import wrapped_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Norms, Recording
 
 FEW = 4
 """Samples of which the statistics are mostly noise."""
+REMEDY = "Convert them before the wrap: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`."
 READY = ("torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet")
 """Models of torchvision that are known to normalise over the batch."""
 
@@ -124,9 +127,41 @@ class BatchnormNotSynced(Rule):
                 wrap.location,
                 f"BatchNorm layers of {name_of(wrap.wrapper)} see {size} sample{'s' if size > 1 else ''} at a time: "
                 "each rank normalises its own part of the batch.",
-                remedy="Convert them before the wrap: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`.",
+                remedy=REMEDY,
                 because=[("a layer of that kind", layer.place)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        size = _largest_batch(recording)
+        if size is None or size > FEW:
+            return
+        for together in wrapped_together(recording):
+            norms = [next((each for each in rank.norms if each.wrapper == wrap.id), None) for rank, wrap in together]
+            at = together[0][1].place
+            if at is not None and (first := norms[0]) is not None and _differ(norms):
+                layers = "one BatchNorm layer" if first.count == 1 else f"{first.count} BatchNorm layers"
+                yield self.found(
+                    at,
+                    f"{layers} normalised {size} sample{'s' if size > 1 else ''} at a time, each rank its own: "
+                    f"after step {first.step} the running mean of `{first.name}` was another one on each rank.",
+                    remedy=REMEDY,
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained and _largest_batch(recording) is not None
+
+
+def _largest_batch(recording: Recording) -> int | None:
+    """The most samples that a rank was given at a time in training; None where that was not seen."""
+    sizes = [each.batch_size for rank in recording.ranks for each in rank.training_passes]
+    known = [each for each in sizes if each is not None]
+    return max(known) if known and len(known) == len(sizes) else None
+
+
+def _differ(norms: list[Norms | None]) -> bool:
+    """After the same step, the layers have seen other statistics on each rank."""
+    seen = [each for each in norms if each is not None]
+    return len(seen) == len(norms) == len({each.statistics for each in seen}) and len({each.step for each in seen}) == 1
 
 
 def _norm_in(program: Program, model: Value) -> Module | None:

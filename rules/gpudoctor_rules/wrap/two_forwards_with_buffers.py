@@ -85,6 +85,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class TwoForwardsWithBuffers(Rule):
@@ -116,6 +117,27 @@ class TwoForwardsWithBuffers(Rule):
                     f"`{model.strip('`') if model.startswith('`') else 'model'}(torch.cat([a, b]))`.",
                     because=[("the first call", before.location), ("one backward for both", backward.location)],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for rank in recording.ranks:
+            for calls in rank.calls:
+                if calls.second is None or calls.second in told:
+                    continue
+                told.add(calls.second)
+                wrap = next((each for each in rank.wraps if each.id == calls.wrapper), None)
+                model = f"`{wrap.model}`" if wrap is not None else "the model"
+                yield self.found(
+                    calls.second,
+                    f"{model} was called twice before the backward of step {calls.step + 1}: the second call wrote the "
+                    "buffers of rank 0 over those that the first one still needed.",
+                    remedy="Give `DistributedDataParallel` `broadcast_buffers=False`, or make one call: "
+                    "`model(torch.cat([a, b]))`.",
+                    because=[("the first call", calls.first)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
 
 def _copies_buffers(program: Program, call: Forward) -> bool:

@@ -60,7 +60,8 @@ only a run shows which.
 
 Layers are frozen or join the model after the wrap; several models are trained, as in a GAN; the wrapper is given
 `static_graph`; gradients flow only through a part of the model; the user chooses it. Whether the model has branches
-that a step may leave out is not looked at, so that this rule is advice, and off by default.
+that a step may leave out is not looked at, so that this rule is advice, and off by default. A run asks the wrapper now
+and then what its searches have found, and is silent as soon as one of them has found something.
 
 ## Sources
 
@@ -78,9 +79,16 @@ from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, Unused
 from gpudoctor.lint.values.module import WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
+from gpudoctor_rules.wrap._together import wrapped_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Process, Recording
+    from gpudoctor.run.recording import Wrap as Wrapped
+
+REMEDY = "Leave `find_unused_parameters=True` out, unless the second step then ends with an error."
+ENOUGH = 3
+"""Iterations that must have been looked at."""
 
 
 class UnusedSearchAlwaysOn(Rule):
@@ -110,8 +118,29 @@ class UnusedSearchAlwaysOn(Rule):
                 wrap.location,
                 f"Each step searches the graph of {name_of(wrap.wrapper)} for parameters without a gradient, and "
                 "nothing here leaves any without one.",
-                remedy="Leave `find_unused_parameters=True` out, unless the second step then ends with an error.",
+                remedy=REMEDY,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for together in wrapped_together(recording):
+            found = [_found(rank, wrap) for rank, wrap in together]
+            looked_at, at = min(len(each) for each in found), together[0][1].place
+            if looked_at >= ENOUGH and at is not None and not any(any(each.values()) for each in found):
+                yield self.found(
+                    at,
+                    "Each step searches the graph for parameters without a gradient. Of the searches, "
+                    f"{looked_at} were looked at on each rank: none has found any.",
+                    remedy=REMEDY,
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        found = [_found(*each) for together in wrapped_together(recording) for each in together]
+        return bool(found) and all(len(each) >= ENOUGH for each in found)
+
+
+def _found(rank: Process, wrap: Wrapped) -> dict[int, int]:
+    """The iterations whose search was looked at, with the bytes of parameters that were found unused."""
+    return {each.iteration: each.unused for each in rank.searches if each.wrapper == wrap.id}
 
 
 def _is_needed(program: Program, wrap: Wrap) -> bool:

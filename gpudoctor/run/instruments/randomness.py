@@ -1,0 +1,67 @@
+"""Where the seed of torch is set and where a data set is split at random: each process does it for itself."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import data
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_OF_WORKERS = "torch/utils/data/_utils/worker.py"
+_MOST = 100
+"""Lines of either kind: some programs set the seed in each step."""
+
+
+def watch(state: State) -> None:
+    """Write a line for each seed, and for each random split."""
+    _watch_seeds(state)
+    _watch_splits(state)
+
+
+def _watch_seeds(state: State) -> None:
+    seed = torch.manual_seed
+    told = state.recorder.guarded(_Told(state).seed)
+
+    @functools.wraps(seed)
+    def watched(number: Any) -> torch.Generator:
+        # Workers of a loader are seeded by torch, before they can be known as workers.
+        if not torch.compiler.is_compiling() and not sys._getframe(1).f_code.co_filename.endswith(_OF_WORKERS):
+            told(number)
+        return seed(number)
+
+    torch.manual_seed = torch.random.manual_seed = watched
+
+
+def _watch_splits(state: State) -> None:
+    split = data.random_split
+    told = state.recorder.guarded(_Told(state).split)
+
+    @functools.wraps(split)
+    def watched(*args: Any, **keywords: Any) -> Any:
+        parts = split(*args, **keywords)
+        told(parts)
+        return parts
+
+    data.random_split = data.dataset.random_split = watched
+
+
+class _Told:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._left = _MOST
+
+    def seed(self, number: Any) -> None:
+        self._write("seed", seed=int(number))
+
+    def split(self, parts: Any) -> None:
+        self._write("split", parts=[id(part) for part in parts])
+
+    def _write(self, kind: str, **facts: Any) -> None:
+        self._left -= 1
+        if self._left >= 0:
+            self._state.write(kind, step=self._state.steps, place=self._state.recorder.place(), **facts)
