@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
 from gpudoctor.run.recording import Pass, Shared
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
     from gpudoctor.run.recording import Process, Recording
 
 _MOST = 0.9
@@ -92,6 +92,40 @@ def same_order_again(recording: Recording) -> Iterator[tuple[Pass, Pass]]:
 
 
 _FEW = 4
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a rank trained on and evaluated with, of one data set that was cut into parts: places in the whole."""
+
+    rank: int
+    training: Pass
+    trained: frozenset[int]
+    evaluated: frozenset[int]
+    cut_at: Location | None
+    """Where the data were split at random."""
+
+
+def parts_of(recording: Recording) -> list[Parts]:
+    """The parts of each rank, where all ranks train one model on a part of the data and evaluate with another."""
+    if not recording.distributed or not all(rank.wraps for rank in recording.ranks):
+        return []
+    found = [_parts(rank) for rank in recording.ranks]
+    return [each for each in found if each is not None] if all(found) else []
+
+
+def _parts(rank: Process) -> Parts | None:
+    cut = [each for each in rank.passes if each.places and each.root != each.dataset]
+    training = next((each for each in cut if each.trains), None)
+    if training is None:
+        return None
+    here = [each for each in cut if each.root == training.root]
+    trained, evaluated = (
+        frozenset(place for each in here if each.trains is trains for place in each.places or ())
+        for trains in (True, False)
+    )
+    at = next((each.place for each in rank.splits if training.dataset in each.parts), None)
+    return Parts(rank.rank or 0, training, trained, evaluated, at) if evaluated else None
 
 
 def told_differently(recording: Recording) -> Pass | None:

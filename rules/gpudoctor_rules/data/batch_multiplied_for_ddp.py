@@ -85,6 +85,13 @@ from gpudoctor_rules.data._passes import Pass, is_name, samplers_of, trained_wit
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.data import Sampler
+    from gpudoctor.run.recording import Pass as Seen
+    from gpudoctor.run.recording import Recording
+
+REMEDY = (
+    "Leave the factor out: `batch_size` is the batch of one GPU, and all ranks together take as many times more as "
+    "there are ranks."
+)
 
 
 class BatchMultipliedForDdp(Rule):
@@ -107,13 +114,37 @@ class BatchMultipliedForDdp(Rule):
                 at=loader.place,
                 message=f"{label} gives each rank a batch that is multiplied by the {size.kind.value}, beside a "
                 "sampler that divides the data among them: a step takes that number squared.",
-                remedy="Leave the factor out: `batch_size` is the batch of one GPU, and all ranks together take as "
-                "many times more as there are ranks.",
+                remedy=REMEDY,
                 because=[
                     ("this number is the factor", size.place),
                     ("a model is trained with it here", found.start.location),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # That the number is a product stands in the code alone; how large the batch became, in the run.
+        if self.code not in recording.suspected:
+            return
+        ranks = len(recording.ranks)
+        for training in _shared_passes(recording):
+            at, size = training.made or training.place, training.batch_size
+            if at is not None and size is not None and size % ranks == 0:
+                yield self.found(
+                    at,
+                    f"Each rank took {size} samples for a step, {size // ranks} times the number of ranks: all "
+                    f"together took {size * ranks}, where {size} were meant.",
+                    remedy=REMEDY,
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.batch_size is not None for each in _shared_passes(recording))
+
+
+def _shared_passes(recording: Recording) -> list[Seen]:
+    """The training passes of rank 0 over data that a sampler shares out among all ranks."""
+    passes = recording.ranks[0].training_passes if recording.distributed else ()
+    return [each for each in passes if each.replicas == len(recording.ranks)]
 
 
 def _multiplied_by(found: Pass) -> Size | None:

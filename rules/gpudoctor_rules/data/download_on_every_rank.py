@@ -65,6 +65,9 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Process, Recording, Written
+
+REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without downloading."
 
 # They start several processes, and leave what the program does in each of them to the program.
 LAUNCHERS = frozenset({"accelerate", "deepspeed", "horovod"})
@@ -90,15 +93,51 @@ class DownloadOnEveryRank(Rule):
         first, *others = found
         yield self.found(
             at=first.location,
-            message=f"Every rank downloads {_what(first)}{_where(first)} at the same time: on a fresh "
-            "machine they write over one another's files and end with `not found or corrupted`.",
-            remedy="Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without "
-            "downloading.",
+            message=f"Every rank downloads {_what(first)}{_where(first)} at the same time: on a fresh machine they "
+            "write over one another's files and end with `not found or corrupted`.",
+            remedy=REMEDY,
             because=[
                 *(("called from here", call) for call in first.way.calls[-2:]),
                 *(("this is downloaded in the same way", other.location) for other in others),
             ],
         )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        writers: dict[tuple[str, str], list[tuple[Process, Written]]] = {}
+        for rank in recording.ranks:
+            for file in _downloaded(rank):
+                writers.setdefault((rank.host, file.path), []).append((rank, file))
+        found = [each for each in writers.values() if len(each) > 1 and not _one_by_one(each)]
+        for (rank, file), *others in found[:1]:
+            assert file.place is not None
+            who = recording.named(sorted(each.rank or 0 for each, _ in [(rank, file), *others]))
+            yield self.found(
+                file.place,
+                f"{who} downloaded to `{file.path}`, within {_apart([file, *(each for _, each in others)]):.1f} s: one "
+                "may read what the other has half written.",
+                remedy=REMEDY,
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(_downloaded(rank) for rank in recording.ranks)
+
+
+def _downloaded(rank: Process) -> list[Written]:
+    """The files that a line wrote which also asked for something over the network, and took no lock."""
+    asked = {each.place for each in rank.fetches if not each.locks}
+    locked = {each.place for each in rank.fetches if each.locks}
+    return [each for each in rank.opens if each.place in asked - locked]
+
+
+def _one_by_one(writers: list[tuple[Process, Written]]) -> bool:
+    """Whoever wrote first had the others wait for it: a collective lies between."""
+    (rank, file), *_, (_, last) = sorted(writers, key=lambda each: each[1].at)
+    return any(file.at < each.began < last.at for each in rank.collectives if not each.of_wrapper)
+
+
+def _apart(files: list[Written]) -> float:
+    times = [each.at for each in files]
+    return max(times) - min(times)
 
 
 def _at_once(program: Program, event: Download) -> bool:

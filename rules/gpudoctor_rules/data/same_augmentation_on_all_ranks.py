@@ -75,7 +75,8 @@ such as a random split, then needs a generator of its own (GPU308). No automatic
 ## Silent when
 
 Some seed depends on the rank, or may; nothing in torchvision's transforms is random; a generator or a function that
-prepares the workers is given; a sampler or a framework other than `DistributedSampler` shares the data out.
+prepares the workers is given; a sampler or a framework other than `DistributedSampler` shares the data out. A run sees
+what the training process draws itself: of batches that workers make it says nothing.
 
 ## Sources
 
@@ -95,7 +96,9 @@ from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Pass, Recording
 
+REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
 OF_TORCH = ("torch.manual_seed", "torch.random.manual_seed")
 
 
@@ -121,13 +124,40 @@ class SameAugmentationOnAllRanks(Rule):
             yield self.found(
                 seed.location,
                 "All ranks set this same seed: the n-th sample of each rank is augmented as that of every other.",
-                remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
+                remedy=REMEDY,
                 because=[
                     ("this transform draws at random", augments.location),
                     ("the ranks train on these batches", training.start.location),
                 ],
             )
             return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        passes = _first_passes(recording)
+        count = min((len(each.noise) for each in passes), default=0)
+        if not count or len({each.noise[:count] for each in passes}) > 1:
+            return
+        seed = recording.ranks[0].seeds[-1] if recording.ranks[0].seeds else None
+        at = (seed.place if seed is not None else None) or passes[0].place
+        # The same samples on all ranks are another mistake, and a greater one.
+        if at is not None and len({each.places for each in passes}) == len(passes):
+            yield self.found(
+                at,
+                f"All ranks drew the random numbers of their first {count} batches from one and the same state of the "
+                "generator: the n-th sample of each was augmented alike.",
+                remedy=REMEDY,
+                because=[("the batches are made here", passes[0].made)],
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.noise for each in _first_passes(recording))
+
+
+def _first_passes(recording: Recording) -> list[Pass]:
+    """The first training pass of each rank, where every rank has one and they share the data out."""
+    if not recording.distributed or not all(rank.wraps and rank.training_passes for rank in recording.ranks):
+        return []
+    return [rank.training_passes[0] for rank in recording.ranks]
 
 
 def _common_seed(program: Program) -> SeedSet | None:

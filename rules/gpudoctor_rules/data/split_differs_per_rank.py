@@ -60,6 +60,7 @@ Lightning-AI/pytorch-lightning#7728, Lightning-AI/pytorch-lightning#18638.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -68,12 +69,14 @@ from gpudoctor.lint.values.base import NONE
 from gpudoctor.lint.values.event import SeedSet, Split, Wrap
 from gpudoctor.lint.values.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
+from gpudoctor_rules.data._seen import parts_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state", "generator=")
-
+REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 
 SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")
 
@@ -99,18 +102,38 @@ class SplitDiffersPerRank(Rule):
                 continue
             if seed is not None and not _differs(seed):
                 continue
+            why = "its seed is another one" if seed is not None else "no seed is set"
             yield self.found(
                 split.location,
-                "Each rank splits the data in a way of its own, "
-                + ("since its seed is another one" if seed is not None else "since no seed is set")
-                + ": samples that one rank evaluates with are trained on by others.",
-                remedy="Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`.",
+                f"Each rank splits the data in a way of its own, since {why}: samples that one rank evaluates with are "
+                "trained on by others.",
+                remedy=REMEDY,
                 because=[
                     *([("each rank sets another seed here", seed.location)] if seed is not None else []),
                     ("the ranks train one model", together[0].location),
                 ],
                 repair=Repair("Seed the split itself", (SetArgument(split.location, "generator", SEEDED, 2),)),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        parts = parts_of(recording)
+        for one, other in permutations(parts, 2):
+            both = one.trained & other.evaluated
+            at = one.cut_at or one.training.made or one.training.place
+            # Who evaluates with what he trains on himself does it on purpose.
+            if at is None or not both or any(each.trained & each.evaluated for each in (one, other)):
+                continue
+            yield self.found(
+                at,
+                f"Rank {one.rank} trained on {len(both)} of the {len(other.evaluated)} samples that rank {other.rank} "
+                "evaluated with: each rank has split the data in a way of its own.",
+                remedy=REMEDY,
+                because=[("this loader has one of the parts", one.training.made)],
+            )
+            return
+
+    def could_show(self, recording: Recording) -> bool:
+        return bool(parts_of(recording))
 
 
 def _has_generator(split: Split) -> bool:
