@@ -93,7 +93,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU111", name="batchnorm-not-synced", severity=Severity.INFO, family="wrap",
         module="gpudoctor_rules.wrap.batchnorm_not_synced",
         summary="BatchNorm layers take their statistics from a few samples on each GPU.", shows_in_run=True,
-        needs=("Backward", "Forward", "ModeChange", "SyncNorm", "Wrap"), size=6911,
+        needs=("Backward", "Forward", "ModeChange", "SyncNorm", "Wrap"), size=8865,
     ),
     RuleCard(
         code="GPU112", name="unused-parameters", severity=Severity.WARNING, family="wrap",
@@ -105,7 +105,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU113", name="unused-search-always-on", severity=Severity.INFO, family="wrap",
         module="gpudoctor_rules.wrap.unused_search_always_on",
         summary="`find_unused_parameters=True` is written into a program in which nothing needs it.", shows_in_run=True,
-        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "UnusedPart", "Wrap"), size=5334,
+        needs=("Backward", "Forward", "GradientFlag", "PartAdded", "UnusedPart", "Wrap"), size=6874,
     ),
     RuleCard(
         code="GPU114", name="grad-flag-changed-after-wrap", severity=Severity.ERROR, family="wrap",
@@ -129,7 +129,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU117", name="two-forwards-with-buffers", severity=Severity.WARNING, family="wrap",
         module="gpudoctor_rules.wrap.two_forwards_with_buffers",
         summary="A wrapped model with buffers is called twice before the backward that goes through both calls.",
-        shows_in_run=True, needs=("Backward", "Forward", "SyncNorm"), size=6299,
+        shows_in_run=True, needs=("Backward", "Forward", "SyncNorm"), size=7458,
     ),
     RuleCard(
         code="GPU118", name="nothing-to-train", severity=Severity.ERROR, family="wrap",
@@ -229,7 +229,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU212", name="layers-in-plain-list", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.layers_in_plain_list",
         summary="Layers are kept in a Python list or dict, where the module does not find them.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3683,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=5032,
     ),
     RuleCard(
         code="GPU213", name="tensor-made-on-cpu", severity=Severity.ERROR, family="device",
@@ -311,7 +311,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.split_differs_per_rank",
         summary="Each rank splits the data set in a way of its own, so some train on what others evaluate.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("SeedSet", "Split", "Wrap"), size=5335,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("SeedSet", "Split", "Wrap"), size=6457,
     ),
     RuleCard(
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
@@ -344,20 +344,20 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.batch_multiplied_for_ddp",
         summary="Each rank of a DistributedDataParallel training is given the batch of all ranks together.",
         shows_in_run=True, needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=5700,
+        size=7072,
     ),
     RuleCard(
         code="GPU314", name="download-on-every-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.download_on_every_rank",
         summary="Every rank downloads the same data to the same place at the same time.", shows_in_run=True,
-        needs=("Collective", "Download"), size=5654,
+        needs=("Collective", "Download"), size=7557,
     ),
     RuleCard(
         code="GPU315", name="same-augmentation-on-all-ranks", severity=Severity.INFO, family="data",
         module="gpudoctor_rules.data.same_augmentation_on_all_ranks",
         summary="All ranks set one seed, and draw the same random numbers for their augmentation.", shows_in_run=True,
         needs=("Augments", "Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SeedSet", "UseManaged", "Wrap"),
-        size=6048,
+        size=7648,
     ),
     RuleCard(
         code="GPU316", name="uneven-batches", severity=Severity.ERROR, family="data",
