@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
-from gpudoctor.cli.output import refuse_bad_target, write_file
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, write_file
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.cli.watched import compared, document, report, standstill
@@ -55,6 +55,7 @@ class Run(Command):
             "--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full"
         )
         parser.add_argument("--output-file", metavar="FILE", help="write the report there instead of standard error")
+        parser.add_argument("--html", metavar="FILE", help="write a page with drawings there, too")
         parser.add_argument(
             "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
         )
@@ -65,6 +66,8 @@ class Run(Command):
             raise UsageError("--output-format json: standard output is the script's; add `--output-file FILE`")
         if options.output_file:
             refuse_bad_target(options.output_file)
+        if options.html:
+            refuse_no_page(options.html)
         given = given_rank(os.environ)
         registry = find_rules()
         lints = options.lint and job.script and (given is None or given.reports)
@@ -152,6 +155,10 @@ def _hand_over(watched: Watched, options: argparse.Namespace) -> None:
         write_file(options.output_file, text)
     else:
         sys.stderr.write(text)
+    if options.html:
+        from gpudoctor.run.page import page_of
+
+        write_file(options.html, page_of(watched), "--html")
 
 
 def _exit_code(watched: Watched) -> int:

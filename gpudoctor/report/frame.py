@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.record import dataclass
 from gpudoctor.report.text import Style, cells, folded, unindented
 
 if TYPE_CHECKING:
@@ -17,21 +18,40 @@ _BEFORE, _AFTER, _MOST = 2, 1, 6
 _TAB = "    "
 
 
-def frame(at: Location, lines: Lines, style: Style, mark: str = "") -> Iterator[str]:
-    """The line of `at`; where a look for the `mark` is given, with carets under it and a few lines around it."""
+@dataclass(frozen=True)
+class Row:
+    """A line as it is shown: its number, its text, and from where to where it is marked, where it is."""
+
+    number: int
+    text: str
+    marked: tuple[int, int] | None
+
+
+def excerpt(at: Location, lines: Lines, *, alone: bool = False) -> tuple[Row, ...]:
+    """The line of `at`, marked, and a few lines around it, without their common margin; empty where it is not there."""
     source = lines(at.path)
     if not 1 <= at.line <= len(source):
-        return
-    first, last = _around(source, at) if mark else (at.line, at.line)
+        return ()
+    first, last = (at.line, at.line) if alone else _around(source, at)
     shown, margin = unindented([_plain(line) for line in source[first - 1 : last]])
-    gutter = len(str(last)) + 4
+    return tuple(
+        Row(number, line, _marked(source[number - 1], at, margin) if number == at.line else None)
+        for number, line in enumerate(shown, first)
+    )
+
+
+def frame(at: Location, lines: Lines, style: Style, mark: str = "") -> Iterator[str]:
+    """The line of `at`; where a look for the `mark` is given, with carets under it and a few lines around it."""
+    rows = excerpt(at, lines, alone=not mark)
+    gutter = len(str(rows[-1].number)) + 4 if rows else 0
     room = style.width - gutter - 3
-    for number, line in enumerate(shown, first):
-        lead = style.paint(f"{number:>{gutter}} {style.bar}", "dim")
-        if number != at.line:
+    for row in rows:
+        line = row.text
+        lead = style.paint(f"{row.number:>{gutter}} {style.bar}", "dim")
+        if row.marked is None:
             yield f"{lead} {_cropped(line, room)}".rstrip()
             continue
-        start, stop = _marked(source[number - 1], at, margin) if mark else (0, len(line))
+        start, stop = row.marked if mark else (0, len(line))
         # Behind the mark comes what nobody asked about, mostly a comment: it is not worth a line of its own.
         for offset, indent, piece in folded(_cropped(line, room) if stop < room - 3 else line[:stop], room):
             yield f"{lead} {indent}{piece}".rstrip()
@@ -66,7 +86,8 @@ def _marked(line: str, at: Location, margin: int) -> tuple[int, int]:
         end = at.end_column - 1
     else:  # to the end of the line, but not over a comment
         end = len(line.split("  #")[0].rstrip())
-    before, through = line[: at.column - 1], line[: max(end, at.column)]
+    # Who knows no column means the statement, not the blanks before it.
+    before, through = line[: max(at.column - 1, len(line) - len(line.lstrip()))], line[: max(end, at.column)]
     return len(before.replace("\t", _TAB)) - margin, len(through.replace("\t", _TAB)) - margin
 
 

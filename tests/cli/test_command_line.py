@@ -28,7 +28,7 @@ OPTIONS = {
     "plan": "--color --help --launch --output-format",
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
-    "run": """--color --hang-after --help --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
+    "run": """--color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
         --steps""",
     "env": "--gpus --help --output-format",
     "completion": "--help",

@@ -1,0 +1,10 @@
+"""The report of a run as one HTML page: no other file, no network, no script.
+
+It needs jinja2 and matplotlib, so that only those who ask for a page load this package.
+"""
+
+from __future__ import annotations
+
+from gpudoctor.run.page.build import page_of
+
+__all__ = ["page_of"]
