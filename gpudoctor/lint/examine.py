@@ -13,6 +13,7 @@ from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
+from gpudoctor.lint.room import with_room
 from gpudoctor.lint.source.dismiss import telling_names
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.looks import noting
@@ -43,7 +44,8 @@ def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Ite
 def examine(path: str, request: Request, sources: Sources) -> Examined:
     """Execute one entry on paper and ask the rules."""
     with noting() as asked:
-        return replace(_examine(path, request, sources), asked=asked)
+        found = with_room(lambda: _examine(path, request, sources))
+        return replace(found, asked=asked)
 
 
 def _examine(path: str, request: Request, sources: Sources) -> Examined:
