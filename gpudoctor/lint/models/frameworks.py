@@ -263,6 +263,9 @@ def _prepare(call: Call) -> Values:
 
 
 def _prepared(call: Call, managed: Managed, value: Value) -> Value:
+    # What comes back from `prepare` may go in again, and stays what it is.
+    if call.do.fact(value, "prepared") is not None:
+        return value
     if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
         kind = WrapperKind.DDP if call.do.fact(managed, "wraps otherwise") is None else WrapperKind.PREPARED
@@ -270,6 +273,7 @@ def _prepared(call: Call, managed: Managed, value: Value) -> Value:
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
+        call.do.set_fact(wrapper, "prepared", one(TRUE))
         return wrapper
     if isinstance(value, Loader):
         return Loader(

@@ -43,8 +43,8 @@ Assign the result to the name that the training loop uses. Unsafe, because the t
 
 ## Silent when
 
-The wrapper is used anywhere else, as where a method stores it and also returns it; `fully_shard(model)`, which does
-change the model in place.
+The wrapper is used anywhere else, as where a method stores it and also returns it; nothing is done with the model
+afterwards; `fully_shard(model)`, which does change the model in place.
 
 ## Sources
 
@@ -59,14 +59,15 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Discard, Event, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.values.event import Discard, Event, Forward, Wrap
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 # `fully_shard` changes the module itself, so its result may be dropped.
@@ -94,6 +95,8 @@ class WrapperDiscarded(Rule):
             # A constructor called as a bare statement inside a method that also stores it drops nothing.
             if _is_used(program, wrapper):
                 used.add(wrapper)
+                continue
+            if not _goes_on(program, event, wrapper.core):
                 continue
             model = name_of(wrapper.core)
             harm = (
@@ -133,6 +136,13 @@ def _keep(event: Discard, wrapper: Wrapper) -> Repair | None:
         return None
     target = Either(((Source(event.location, "0"),), (Source(event.location, "module"),)))
     return Repair("Keep the wrapper", (Assign(event.location, (target,)),))
+
+
+def _goes_on(program: Program, event: Discard, model: Value) -> bool:
+    """Something is done with the model from there on: where nothing is, the wrap itself was what mattered."""
+    # `with raises(ValueError): accelerator.prepare(model)` ends the use of the model.
+    called = any(each.order > event.order and core_of(each.module) == model for each in program.events(Forward))
+    return called or model in program.escaped or not isinstance(model, Module)
 
 
 def _is_used(program: Program, wrapper: Wrapper) -> bool:
