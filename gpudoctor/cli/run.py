@@ -22,9 +22,11 @@ from gpudoctor.registry import find_rules
 from gpudoctor.run.given import given_rank
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
+from gpudoctor.run.trace import trace_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.task import Outcome
+    from gpudoctor.run.given import Given
     from gpudoctor.run.outcome import Watched
     from gpudoctor.run.recording import Waiting
 
@@ -56,6 +58,7 @@ class Run(Command):
         )
         parser.add_argument("--output-file", metavar="FILE", help="write the report there instead of standard error")
         parser.add_argument("--html", metavar="FILE", help="write a page with drawings there, too")
+        parser.add_argument("--trace", metavar="FILE", help="write a timeline for Perfetto there, too")
         parser.add_argument(
             "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
         )
@@ -68,11 +71,13 @@ class Run(Command):
             refuse_bad_target(options.output_file)
         if options.html:
             refuse_no_page(options.html)
+        if options.trace:
+            refuse_bad_target(options.trace, "--trace")
         given = given_rank(os.environ)
         registry = find_rules()
         lints = options.lint and job.script and (given is None or given.reports)
         suspicions = _Beside(lambda: _suspicions(job.script)) if lints else None
-        order = Order(job.command, float(options.hang_after), options.kill_on_hang, options.steps, given)
+        order = _order(job, options, given)
         recording = observe(order, lambda waiting: _tell_hang(waiting, options.color))
         if given is not None and not given.reports:
             return recording.status or 0
@@ -91,6 +96,17 @@ class _Job:
 
     command: tuple[str, ...]
     script: str
+
+
+def _order(job: _Job, options: argparse.Namespace, given: Given | None) -> Order:
+    return Order(
+        command=job.command,
+        hang_after=float(options.hang_after),
+        kill_on_hang=options.kill_on_hang,
+        steps=options.steps,
+        trace=bool(options.trace),
+        given=given,
+    )
 
 
 def _job(options: argparse.Namespace) -> _Job:
@@ -159,6 +175,8 @@ def _hand_over(watched: Watched, options: argparse.Namespace) -> None:
         from gpudoctor.run.page import page_of
 
         write_file(options.html, page_of(watched), "--html")
+    if options.trace:
+        write_file(options.trace, trace_of(watched.recording), "--trace")
 
 
 def _exit_code(watched: Watched) -> int:

@@ -11,6 +11,7 @@ from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
 from gpudoctor.run.given import Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
+from gpudoctor.run.questions import STARTS
 from gpudoctor.run.reading import read
 from gpudoctor.run.session import recording_folder, run_command
 
@@ -29,6 +30,8 @@ class Order:
     hang_after: float = 30.0
     kill_on_hang: bool = False
     steps: int | None = None
+    trace: bool = False
+    """Write down when the parts of each step began, and not only how long they took."""
     given: Given | None = None
     """The rank that this process was started as, where a launcher stands before us and not behind."""
 
@@ -36,6 +39,8 @@ class Order:
 def observe(order: Order, tell: Callable[[Sequence[Waiting]], None]) -> Recording:
     """Run the command of the user and return what was seen; `tell` hears of ranks that do not advance, at once."""
     with recording_folder() if order.given is None else shared_folder(order.given) as folder:
+        if order.trace:
+            (folder / STARTS).touch()
         follower = _Follower(order, folder, tell)
         ended = run_command(order.command, folder, follower.look)
         if order.given is not None:

@@ -3,3 +3,5 @@
 QUESTION = "ask-{pid}"
 """The pipe through which the question comes, in the folder of the recording."""
 ANSWER = "answer-{pid}.json"
+STARTS = "starts"
+"""A file in the folder of the recording: where it is, instruments write down when the parts of a step began."""

@@ -221,7 +221,8 @@ def _optimizer(line: Line) -> Optimizer:
 
 
 def _step(line: Line) -> Step:
-    return Step(number=line["step"], at=line["at"], **_without(line, "step"))
+    starts = tuple((name, began, seconds) for name, began, seconds in line.get("starts", ()))
+    return Step(number=line["step"], at=line["at"], starts=starts, **_without(line, "step", "starts"))
 
 
 def _check(line: Line) -> Check:

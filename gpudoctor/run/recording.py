@@ -280,6 +280,8 @@ class Step:
     cost: float
     peak: int | None = None
     """The most that was held at once until then."""
+    starts: tuple[tuple[str, float, float], ...] = ()
+    """What `spans` sums up: when each began, in seconds since the epoch, and how long it took; for traces only."""
 
 
 @dataclass(frozen=True)

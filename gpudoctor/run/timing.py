@@ -18,7 +18,8 @@ ON_GPU = (
     "These are times of the hosts, which run ahead of their GPUs: what a GPU takes long for shows in the part in which "
     "its host waits for it."
 )
-_MEASURED = {"wait": "data", "forward": "forward", "backward": "backward", "optimizer": "optimizer"}
+MEASURED = {"wait": "data", "forward": "forward", "backward": "backward", "optimizer": "optimizer"}
+"""What instruments call a part, and what reports call it."""
 _WARM_UP = 2
 """Steps that are left out where there are more: the first ones build buckets and choose algorithms."""
 
@@ -91,7 +92,7 @@ def _time_of(process: Process) -> RankTime:
 
 def _parts(steps: Sequence[Step], communication: float | None) -> dict[str, float]:
     warm = _warm(steps)
-    parts = {name: statistics.median(step.spans.get(span, 0.0) for step in warm) for span, name in _MEASURED.items()}
+    parts = {name: statistics.median(step.spans.get(span, 0.0) for step in warm) for span, name in MEASURED.items()}
     if communication is not None:
         parts["communication"] = min(communication, parts["backward"])
         parts["backward"] -= parts["communication"]

@@ -29,7 +29,7 @@ OPTIONS = {
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
     "run": """--color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
-        --steps""",
+        --steps --trace""",
     "env": "--gpus --help --output-format",
     "completion": "--help",
 }

@@ -150,16 +150,24 @@ def _step(number: int, rank: int, wait: float, growth: int) -> Step:
     wobble = 0.001 * math.sin(number / 7 + rank)
     forward, backward = 0.012 + wobble, 0.1 - wait
     slow = 0.4 if number == 1 else 0.0
+    took = wait + forward + backward + slow + 0.003
+    began = 1000.0 + 0.12 * number - took
     return Step(
         number=number,
         optimizer=0,
         at=1000.0 + 0.12 * number,
-        took=wait + forward + backward + slow + 0.003,
+        took=took,
         spans={"wait": wait, "forward": forward, "backward": backward, "optimizer": 0.002},
         counts={"backwards": 1},
         memory=5 * GIB + growth * number + (number % 16) * 1_000_000 if number % 8 == 1 else None,
         cost=0.0002 * number,
         peak=7 * GIB + growth * number if number % 8 == 1 else None,
+        starts=(
+            ("wait", began, wait),
+            ("forward", began + wait, forward),
+            ("backward", began + wait + forward, backward),
+            ("optimizer", began + wait + forward + backward, 0.002),
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from made_runs import EVERY, PLACE, SCRIPT, alone, crashed, healthy, hung, sick, watched
+from test_trace import checked
 from watching import TRAINING, plain, watch
 
 from gpudoctor.diagnostic import Finding, Location, Related, Severity
@@ -149,7 +150,7 @@ def test_a_real_run_writes_all_that_is_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     jsonschema = pytest.importorskip("jsonschema")
     (tmp_path / "train.py").write_text(TRAINING.replace("    sampler.set_epoch(epoch)\n", ""))
-    seen = watch(tmp_path, "--nproc-per-node", "2", "--html", "page.html", "train.py")
+    seen = watch(tmp_path, "--nproc-per-node", "2", "--html", "page.html", "--trace", "trace.json", "train.py")
     assert seen.status == 1
     jsonschema.Draft202012Validator(json.loads(make_schema.FILE_OF_RUN.read_text())).validate(seen.report)
     assert seen.report["comparison"]["overlap"]["shares"] == [[1.0, 0.0], [0.0, 1.0]]
@@ -161,4 +162,10 @@ def test_a_real_run_writes_all_that_is_asked_for(tmp_path: Path) -> None:
     assert_complete_in_itself(page)
     assert "confirmed GPU302 missing-set-epoch" in text_of(page)
     assert Reader(page).tags.count("svg") == 5
-    assert {each.name for each in tmp_path.iterdir()} <= {"train.py", "page.html", "report.json", "__pycache__"}
+    events = checked((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {each["pid"] for each in events} == {0, 1}
+    seen_parts = {each["name"] for each in events if each.get("cat") == "part"}
+    assert seen_parts == {"data", "forward", "backward", "optimizer"}
+    assert {each["name"] for each in events if each.get("cat") == "collective"} >= {"all_reduce"}
+    left = {each.name for each in tmp_path.iterdir()} - {"__pycache__"}
+    assert left == {"train.py", "page.html", "report.json", "trace.json"}

@@ -11,12 +11,18 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
+from gpudoctor.run.questions import STARTS
+
 if TYPE_CHECKING:
     from gpudoctor.run.recorder import Recorder
 
 
 _MOST_FAILURES = 20
 """Errors of one process that are written down: a program may try again and again."""
+
+
+_MOST_STARTS = 200
+"""Of one step; an evaluation between two steps may have thousands of batches."""
 
 
 class State:
@@ -40,9 +46,16 @@ class State:
         self.failed = recorder.guarded(self._failed)
         self._failures = 0
         self._group: tuple[int, int] | None = None
+        self._starts: list[tuple[str, float, float]] = []
+        self._tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
+        # Of one clock with the lines, and as steady as what parts are measured by.
+        self._epoch = time.time() - time.perf_counter()
 
     def spend(self, what: str, seconds: float) -> None:
         self.spans[what] = self.spans.get(what, 0.0) + seconds
+        if self._tells_starts and len(self._starts) < _MOST_STARTS:
+            began = self._epoch + time.perf_counter() - seconds
+            self._starts.append((what, round(began, 6), round(seconds, 6)))
 
     def count(self, what: str, number: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + number
@@ -52,6 +65,13 @@ class State:
         spans, counts = self.spans, self.counts
         self.spans, self.counts = {}, {}
         return spans, counts
+
+    def new_starts(self) -> dict[str, Any]:
+        """When the parts since the last step began, as a fact of the step; nothing where nobody asked for it."""
+        if not self._tells_starts:
+            return {}
+        starts, self._starts = self._starts, []
+        return {"starts": starts}
 
     def write(self, kind: str, /, **facts: Any) -> None:
         """Append a line, where this is not a process that only loads data."""

@@ -90,6 +90,7 @@ class _Steps:
             cost=round(state.recorder.cost, 6),
             spans={name: round(seconds, 6) for name, seconds in spans.items()},
             counts=counts,
+            **state.new_starts(),
         )
         if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
             self._check(optimizer)
