@@ -95,6 +95,9 @@ class Watch:
                 pid, rank = line["pid"], line.get("launch", {}).get("RANK")
             elif line["kind"] == "group":
                 rank = line["rank"]
+            elif line["kind"] == "init_process_group" and rank is None:
+                # Whoever waits for the others here has no group yet.
+                rank = line["rank"]
         if pid is None or rank is None or not os.path.exists(self._folder / QUESTION.format(pid=pid)):
             return None
         return self._ranks.setdefault(path, _Rank(path, pid, int(rank)))

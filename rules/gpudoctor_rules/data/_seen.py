@@ -94,6 +94,32 @@ def same_order_again(recording: Recording) -> Iterator[tuple[Pass, Pass]]:
 _FEW = 4
 
 
+def kept_to_themselves(recording: Recording, passed: Pass) -> bool | None:
+    """Since this pass of rank 0 began, and until the next one that trains, the ranks have exchanged nothing but what
+    wrappers do; None where that is not known."""
+    calls = recording.ranks[0].collectives
+    # Only the last ones are kept, and those of the wrapper show that they are kept at all.
+    known = any(each.of_wrapper for each in calls) and (
+        len(calls) < _KEPT or min(each.began for each in calls) < passed.began
+    )
+    if not recording.distributed or not known:
+        return None
+    later = [each.began for each in recording.ranks[0].training_passes if each.began > passed.began]
+    until = min(later, default=float("inf"))
+    own = (each for each in calls if not each.of_wrapper and "barrier" not in each.name)
+    return not any(passed.began <= each.began < until for each in own)
+
+
+_KEPT = 400
+"""Collectives that a recording has of a process at most."""
+
+
+def drawn_of(passed: Pass) -> str:
+    """How much of the data a rank went through, as `11 of 21 samples`."""
+    count = f"{len(set(passed.places))}" if passed.places else f"{passed.batches} batches"
+    return f"{count} of {passed.size} samples" if passed.places and passed.size else count
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a rank trained on and evaluated with, of one data set that was cut into parts: places in the whole."""

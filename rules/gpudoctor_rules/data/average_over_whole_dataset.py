@@ -71,7 +71,8 @@ No automatic fix.
 ## Silent when
 
 The sum was reduced over the ranks, or may be later: there is a collective after the division; the loader is not shared
-out by a distributed sampler; the loader is only evaluated (GPU312 speaks of that); the result is not shown.
+out by a distributed sampler; the loader is only evaluated (GPU312 speaks of that); the result is not shown. A run
+speaks where lint does, since only the code tells what is divided, and is silent where the ranks put something together.
 
 ## Sources
 
@@ -87,10 +88,12 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.values.event import Averaged, Collective, Report
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
+from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.data import Loader
+    from gpudoctor.run.recording import Pass, Recording
 
 ADDS_UP = frozenset({"all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object"})
 
@@ -128,6 +131,30 @@ class AverageOverWholeDataset(Rule):
                     ("the share is gone through here", trained[loader].start.location),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # The division stands in the code; what was summed, and that it is all that there is, in the run.
+        if self.code not in recording.suspected:
+            return
+        shares = _shares(recording)
+        if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
+            yield self.found(
+                at,
+                f"Rank 0 went through {drawn_of(shares[0])} here, and the ranks summed nothing up: divided by the "
+                f"number of all samples, the result is {len(recording.ranks)} times too small.",
+                remedy="Divide by `len(sampler)`, or sum over all ranks with `dist.all_reduce` first.",
+                because=[("each rank gets a share of the data from this loader", shares[0].made)],
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        shares = _shares(recording)
+        return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
+
+
+def _shares(recording: Recording) -> list[Pass]:
+    """Whole training passes of rank 0 over a share of the data."""
+    passes = recording.ranks[0].training_passes if recording.distributed else ()
+    return [each for each in passes if each.ended and (each.replicas or 1) > 1]
 
 
 def _is_of(loader: Loader, event: Averaged) -> bool:

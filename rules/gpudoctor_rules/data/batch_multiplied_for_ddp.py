@@ -64,7 +64,8 @@ larger batch is not known.
 ## Silent when
 
 The loader is not trained with, is not sharded by a distributed sampler over all ranks, or belongs to a framework; the
-product is divided again, or only logged; the number it is multiplied by comes from the user.
+product is divided again, or only logged; the number it is multiplied by comes from the user. A run speaks where lint
+does, since only the code tells that the number is a product.
 
 ## Sources
 

@@ -52,7 +52,8 @@ without a sampler on one rank. There is no automatic fix, since what has to be s
 
 The result went through a collective, a metric library that synchronises, or code that could not be read; each rank
 evaluates the whole set; the text says which rank speaks; the number is shown inside the loop over the batches, as
-progress; it is a training loss.
+progress; it is a training loss. A run speaks where lint does, since only the code tells what is shown, and is silent
+where the ranks put something together.
 
 ## Sources
 
@@ -72,9 +73,11 @@ from gpudoctor.lint.values.event import Report
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
+from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Pass, Recording
 
 WITH_FRAMEWORK = {"accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)`"}
 """Frameworks that shard loaders and leave the evaluation to the program, with what they offer for it."""
@@ -114,6 +117,30 @@ class MetricOfOneShard(Rule):
                     *(("and evaluates it here", each.location) for each in program.iterations_of(loader)[:1]),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # What is shown of it stands in the code; that nothing was put together before, in the run.
+        if self.code not in recording.suspected:
+            return
+        shares = _shares(recording)
+        if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
+            yield self.found(
+                at,
+                f"Rank 0 evaluated {drawn_of(shares[0])} here, and the ranks put nothing together afterwards: what is "
+                "shown is the result of one share.",
+                remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them.",
+                because=[("each rank reads its own share of this loader", shares[0].made)],
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        shares = _shares(recording)
+        return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
+
+
+def _shares(recording: Recording) -> list[Pass]:
+    """Whole passes of rank 0 that evaluated a share of the data."""
+    passes = recording.ranks[0].evaluations if recording.distributed else ()
+    return [each for each in passes if each.ended and (each.replicas or 1) > 1]
 
 
 def _evaluated(report: Report, trained: Container[Value]) -> Loader | None:

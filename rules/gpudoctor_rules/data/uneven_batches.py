@@ -83,8 +83,9 @@ or as many steps on each rank, counted beforehand. No automatic fix.
 ## Silent when
 
 The loop stands under `join`, may end early, or holds a collective of its own, with which ranks may agree to stop; the
-class speaks of lengths, limits or padding, never ends, or deals out single samples, of which ranks have nearly the
-same number; a `DistributedSampler` or a framework shares the data out.
+class speaks of lengths, limits or padding, never ends, or deals out single samples, of which ranks have nearly the same
+number; a `DistributedSampler` or a framework shares the data out. A run is silent where a rank left the loop before its
+data came to an end (GPU503).
 
 ## Sources
 
@@ -100,11 +101,14 @@ from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Collective, LeaveLoop
 from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
+REMEDY = "Put the loop under `with model.join():`, or make as many steps on each rank."
 LETS_GO = frozenset({"join", "Join"})
 ENDS_EARLY = ("break\n", "islice(", "StopIteration")
 
@@ -134,7 +138,7 @@ class UnevenBatches(Rule):
                 training.start.location,
                 f"Each rank reads pieces of its own from `{loader.label}`, and may have fewer batches than another: "
                 "the others then wait for it in the all-reduce of their next batch.",
-                remedy="Put the loop under `with model.join():`, or make as many steps on each rank.",
+                remedy=REMEDY,
                 because=[
                     ("this stream gives each rank pieces of its own", stream.place),
                     ("the ranks wait for each other in this model", averaged.location),
@@ -142,6 +146,14 @@ class UnevenBatches(Rule):
                 # Files may happen to hold as many samples each.
                 confidence=Confidence.LIKELY,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        left = stuck(recording)
+        if left is not None and left.code == self.code:
+            yield self.found(left.at, left.message, remedy=REMEDY, because=left.because)
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
 
 
 def _is_agreed(program: Program, training: Pass) -> bool:

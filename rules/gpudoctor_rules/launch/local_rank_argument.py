@@ -47,7 +47,8 @@ a launcher that passes the option still has the last word.
 
 The program reads `LOCAL_RANK` somewhere, if only where the option is missing; the option is declared and never used, or
 is overwritten before it is; the program spawns its processes itself, or is one process; a framework is in charge whose
-launcher passes the option.
+launcher passes the option. A run is silent where the option is right by the time of the first step, and speaks without
+lint only where ranks share a GPU.
 
 ## Sources
 
@@ -58,6 +59,7 @@ https://docs.pytorch.org/docs/stable/elastic/run.html#transitioning-from-torch-d
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import Program, World
@@ -78,6 +80,13 @@ from gpudoctor.lint.values.repair import (
 )
 from gpudoctor.rule import Rule
 
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Option, Process, Recording
+
+REMEDY = (
+    "Declare both spellings and take the default from the environment: "
+    '`"--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0))`.'
+)
 OPTIONS = frozenset({"--local_rank", "--local-rank"})
 ELSEWHERE = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"})
 """Variables that tell the local rank."""
@@ -115,12 +124,57 @@ class LocalRankArgument(Rule):
                 at=event.location,
                 message=f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process "
                 f"{_keeps(event)}.",
-                remedy='Declare both spellings and take the default from the environment: `"--local_rank", '
-                '"--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0))`.',
+                remedy=REMEDY,
                 because=[("it is taken for the local rank here", used.location)],
                 repair=_declare(event),
             )
             return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        refused = [
+            (each, one) for each in _everybody(recording) for one in each.refused if _is_other_spelling(one.text)
+        ]
+        wrong = _kept_default(recording)
+        if refused and (at := refused[0][1].place) is not None:
+            yield self.found(
+                at, f"The launcher passed an option that is not declared: `{refused[0][1].text}`.", remedy=REMEDY
+            )
+        # The number may come from the environment after all, where the option is left out.
+        elif wrong and (self.code in recording.suspected or _share_a_gpu(recording)):
+            ranks = [process.rank or 0 for process, _ in wrong]
+            _process, option = wrong[0]
+            if option.place is not None:
+                kept = "nothing" if option.value is None else option.value
+                yield self.found(
+                    option.place,
+                    f"{recording.named(ranks)} trained with {kept} as the local rank, and the launcher had said "
+                    f"{' and '.join(str(each.local_rank) for each, _ in wrong)}: `torchrun` passes no option.",
+                    remedy=REMEDY,
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.trained and any((rank.local_rank or 0) > 0 for rank in recording.ranks)
+
+
+def _everybody(recording: Recording) -> tuple[Process, ...]:
+    return (*recording.ranks, *recording.others)
+
+
+def _is_other_spelling(text: str) -> bool:
+    return "unrecognized arguments" in text and any(option in text for option in OPTIONS)
+
+
+def _kept_default(recording: Recording) -> list[tuple[Process, Option]]:
+    """The ranks whose option said something else than the launcher."""
+    pairs = [(each, each.option) for each in recording.ranks if each.option is not None and each.local_rank is not None]
+    return [(each, option) for each, option in pairs if option.value != each.local_rank]
+
+
+def _share_a_gpu(recording: Recording) -> bool:
+    used = [
+        (each.host, each.optimizers[0].gpu) for each in recording.ranks if each.optimizers and each.optimizers[0].gpu
+    ]
+    return len(set(used)) < len(used)
 
 
 def _declare(event: ArgumentDeclared) -> Repair:

@@ -43,8 +43,9 @@ is `node * gpus + index`, and the world size `nodes * gpus`. No automatic fix.
 
 ## Silent when
 
-The numbers come from the user or the launcher as they are; the world size of a single machine is the count of its
-GPUs; a node's number is multiplied and the world size is the launcher's, which counts all processes.
+The numbers come from the user or the launcher as they are; the world size of a single machine is the count of its GPUs;
+a node's number is multiplied and the world size is the launcher's, which counts all processes. A run is silent where a
+process failed before it came to the group, or the ranks meet on another machine.
 
 ## Sources
 
@@ -65,7 +66,11 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Group, Process, Recording
 
+VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")
+"""What a process says that waited for a group in vain, or that asked for a place that is none."""
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
 ON_ONE_MACHINE = (SizeKind.DEVICES, SizeKind.LOCAL_WORLD)
 
 
@@ -83,6 +88,27 @@ class RankArithmetic(Rule):
         for group in program.events(InitGroup):
             rank, size = _only(group.rank), _only(group.world_size)
             yield from self._of(program, group, rank, size)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if not _waited_in_vain(recording, self.code):
+            return
+        met = [(each, each.groups[0]) for each in (*recording.ranks, *recording.others) if each.groups]
+        asked = [(process, group) for process, group in met if _stayed_out(process, recording)]
+        for _process, group in asked:
+            if group.place is None or group.size is None or group.rank is None:
+                continue
+            came = len({other.pid for other, their in met if their.place == group.place and their.size == group.size})
+            if group.rank >= group.size:
+                message = f"A process asked for rank {group.rank} of {group.size}: ranks begin at 0."
+            elif came < group.size and _on_this_machine(group):
+                message = f"The group waited for {group.size} processes until its time was over, and {came} came."
+            else:
+                continue
+            yield self.found(group.place, message, remedy="Give `nprocs` and `world_size` the same number.")
+            return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.ended_well
 
     def _of(self, program: Program, group: InitGroup, rank: Value | None, size: Value | None) -> Iterator[Finding]:
         started = _started(program, group)
@@ -124,6 +150,28 @@ class RankArithmetic(Rule):
                 # On one node it works, and most programs never leave it.
                 severity=Severity.WARNING,
             )
+
+
+def _waited_in_vain(recording: Recording, code: str) -> bool:
+    """Nobody failed before it came to the group: then its place would stay empty for another reason."""
+    crashes = [crash for _, crash in recording.crashes() if crash.type != "ProcessRaisedException"]
+    if not crashes:
+        # Who has not come may be on its way.
+        return bool(recording.hang) and code in recording.suspected
+    places = {group.place for each in (*recording.ranks, *recording.others) for group in each.groups}
+    return all(crash.place in places and any(text in crash.text for text in VAIN) for crash in crashes)
+
+
+def _stayed_out(process: Process, recording: Recording) -> bool:
+    """It failed before it did anything else, or never came out of `init_process_group`."""
+    if process.wraps or process.steps or process.collectives:
+        return False
+    return process.crash is not None or not process.over or any(each.rank == process.rank for each in recording.hang)
+
+
+def _on_this_machine(group: Group) -> bool:
+    """The ranks meet at an address that no other machine can come to."""
+    return any(name in group.address for name in LOCAL)
 
 
 def _only(values: Values | None) -> Value | None:

@@ -87,10 +87,14 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Process, Recording, Seed
 
 
 LAUNCHERS = frozenset({"deepspeed", "horovod"})
 """They start several processes, and leave the seeds to the program."""
+
+
+REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`."
 
 
 class SeedNotInWorkers(Rule):
@@ -110,9 +114,36 @@ class SeedNotInWorkers(Rule):
                 seed.location,
                 "This seed is set in the process that starts the workers only: they are new processes, and train "
                 "without any seed.",
-                remedy="Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`.",
+                remedy=REMEDY,
                 because=[("the workers are started here", spawn.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for parent in recording.others:
+            workers = [each for each in recording.ranks if each.parent == parent.pid and each.optimizers]
+            if not workers or not parent.seeds or (at := parent.seeds[-1].place) is None:
+                continue
+            if not any(_first_seed(each) for each in workers) and _strangers(workers, parent.seeds[-1]):
+                found = " and ".join(str(each.optimizers[0].seed) for each in workers[:2])
+                yield self.found(
+                    at,
+                    f"The seed {parent.seeds[-1].seed} was set in the process that starts the workers. They set none, "
+                    f"and trained with what the system chose: {found}.",
+                    remedy=REMEDY,
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
+
+
+def _first_seed(worker: Process) -> Seed | None:
+    return next((each for each in worker.seeds if each.step == 0), None)
+
+
+def _strangers(workers: list[Process], seed: Seed) -> bool:
+    """None of them has taken over the generator of its parent, as a fork would have."""
+    return all(each.optimizers[0].seed != seed.seed for each in workers)
 
 
 def _left_in_parent(program: Program) -> list[SeedSet]:

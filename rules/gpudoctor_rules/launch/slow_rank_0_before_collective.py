@@ -52,7 +52,7 @@ Share the pass out among the ranks with a `DistributedSampler`; or give the grou
 ## Silent when
 
 The group is given a timeout; all ranks go through data there, each in its branch; no collective follows that all ranks
-take part in; a framework is in charge.
+take part in; a framework is in charge. A run speaks where the others were ended by their limit, or waited for a minute.
 
 ## Sources
 
@@ -72,6 +72,13 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Crash, Pass, Process, Recording
+
+
+REMEDY = "Share the pass out among the ranks, or give `init_process_group` a `timeout`."
+LONG = 60.0
+"""Seconds of waiting that are worth a word: a tenth of what NCCL allows."""
+LIMIT = ("Timed out waiting", "wait timeout", "collective operation timeout")
 
 
 class SlowRank0BeforeCollective(Rule):
@@ -100,9 +107,70 @@ class SlowRank0BeforeCollective(Rule):
                 event.location,
                 f"Rank 0 alone goes through {name_of(event.loader, 'its data')} here, and the others wait for it in "
                 f"`{waiting.call}`: after 10 minutes NCCL ends the job.",
-                remedy="Share the pass out among the ranks, or give `init_process_group` a `timeout`.",
+                remedy=REMEDY,
                 because=[("the others wait here", waiting.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if not recording.distributed or any(group.timeout for rank in recording.ranks for group in rank.groups):
+            return
+        for busy, passed in _alone(recording):
+            ended = next((crash for rank, crash in recording.crashes() if _is_limit(rank, crash, busy, passed)), None)
+            waited = max((_waited(rank, busy, passed) for rank in recording.ranks if rank is not busy), default=0.0)
+            if passed.place is None or (ended is None and waited < LONG):
+                continue
+            end = "were ended when their time was over" if ended else f"waited {waited:.0f} s for it in a collective"
+            yield self.found(
+                passed.place,
+                f"Rank {busy.rank} alone went through {passed.batches} batches here, for "
+                f"{passed.until - passed.began:.0f} s, and the others {end}.",
+                remedy=REMEDY,
+                because=[("here they were ended", ended.place)] if ended else [],
+            )
+            return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and bool(_alone(recording)) and all(rank.over for rank in recording.ranks)
+
+
+def _alone(recording: Recording) -> list[tuple[Process, Pass]]:
+    """Passes without training that one rank made while no other had one."""
+    found = []
+    for rank in recording.ranks:
+        theirs = [each for other in recording.ranks if other is not rank for each in other.passes]
+        # Who waits for the others inside of it is not what they wait for.
+        kept = [each for each in rank.evaluations if each.ended and not _meets(rank, each)]
+        found += [(rank, each) for each in kept if not any(_overlap(each, other) for other in theirs)]
+    return found
+
+
+def _meets(rank: Process, passed: Pass) -> bool:
+    return any(passed.began < each.began < passed.until for each in rank.collectives)
+
+
+def _overlap(one: Pass, other: Pass) -> bool:
+    return one.began < other.until and other.began < one.until
+
+
+def _is_limit(rank: Process, crash: Crash, busy: Process, passed: Pass) -> bool:
+    """Another rank waited for too long while the pass went on."""
+    told = any(text in crash.text for text in LIMIT)
+    return told and rank is not busy and passed.began < crash.at <= passed.until + LATE
+
+
+LATE = 5.0
+"""Seconds that a rank may take to fail, in which the pass may come to its end."""
+
+
+def _waited(rank: Process, busy: Process, passed: Pass) -> float:
+    """How long this rank stood in a collective that it began during the pass, before the busy one joined it."""
+    joined = {(each.group, each.number, each.name): each.began for each in busy.collectives}
+    waits = [
+        joined.get((each.group, each.number, each.name), 0.0) - each.began
+        for each in rank.collectives
+        if passed.began < each.began < passed.until
+    ]
+    return max(waits, default=0.0)
 
 
 def _next_of_all(program: Program, event: Iterate) -> Collective | None:

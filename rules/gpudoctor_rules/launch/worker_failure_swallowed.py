@@ -78,7 +78,8 @@ automatic fix, since what else the handler is for is not known.
 
 The handler raises, ends with an exit code of its own, keeps the error in a variable, returns something or hands it to
 code that is not read; it names the errors that it takes; it stands inside a loop, as a second try would, or in the
-process that starts the others; the ranks do not train one model together.
+process that starts the others; the ranks do not train one model together. A run sees errors that come through a loader,
+a model, a backward or a step.
 
 ## Sources
 
@@ -99,7 +100,10 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Failure, Process, Recording
 
+LOST = ("Connection closed by peer", "Connection reset by peer", "Timed out waiting", "wait timeout")
+"""What a rank says whose peer is gone."""
 TOGETHER = (WrapperKind.DDP, WrapperKind.FSDP)
 
 
@@ -134,6 +138,65 @@ class WorkerFailureSwallowed(Rule):
                     ("in which the ranks wait for each other", wrap.location),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # A handler that ends its process with an exit code of its own has the launcher end the others.
+        if not recording.distributed or recording.status not in (0, None):
+            return
+        hidden = [(failed, rank) for rank in recording.ranks if (failed := _last_word(rank)) is not None]
+        first = min(hidden, key=lambda each: each[0].at, default=None)
+        if first is None or (at := first[0].place) is None:
+            return
+        failed, rank = first
+        waiting = [each for each in recording.ranks if each is not rank and _lost_it(each, recording)]
+        if not waiting:
+            return
+        yield self.found(
+            at,
+            f"Rank {rank.rank} met `{failed.type}: {_short(failed.text)}` here after step {failed.step}, and ended as "
+            f"if it had finished: {_told(waiting)}.",
+            remedy="End the handler that caught it with `raise`.",
+            because=[(f"rank {waiting[0].rank} was here", each.place) for each in waiting[0].failures[-1:]],
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.failures for rank in recording.ranks)
+
+
+def _last_word(rank: Process) -> Failure | None:
+    """The error after which this rank did nothing more and came to its end all the same."""
+    failed = rank.failures[-1] if rank.failures else None
+    if failed is None or not rank.over or rank.crash is not None or any(text in failed.text for text in LOST):
+        return None
+    cut_off = bool(rank.passes) and not rank.passes[-1].ended
+    return failed if cut_off and rank.wraps and len(rank.steps) == failed.step else None
+
+
+def _lost_it(rank: Process, recording: Recording) -> bool:
+    """It waits for a rank that is gone, or was told so."""
+    texts = [*(each.text for each in rank.failures), *([rank.crash.text] if rank.crash else [])]
+    told = any(lost in text for text in texts for lost in LOST)
+    return told or any(each.rank == rank.rank for each in recording.hang)
+
+
+def _told(waiting: list[Process]) -> str:
+    first = waiting[0]
+    if first.crash is None and first.over:
+        return f"rank {first.rank} lost its connection to it, and hid that as well"
+    return (
+        f"rank {first.rank} waited for it until it was told that it is gone"
+        if first.over
+        else (f"rank {first.rank} waits for it")
+    )
+
+
+def _short(text: str) -> str:
+    sentence = " ".join(text.split()).replace("`", "'")
+    return sentence if len(sentence) <= _LONG else f"{sentence[:_LONG]} ..."
+
+
+_LONG = 120
+"""Letters of an error that are shown."""
 
 
 def _is_training(event: Swallowed, backward: Backward) -> bool:

@@ -147,15 +147,14 @@ class IdleRanksDuringEvaluation(Rule):
         if not recording.distributed or len(evaluating) != 1 or not all(rank.steps for rank in recording.ranks):
             return
         # Where a rank fails or hangs, its pass is cut off and looks like one without training.
-        if recording.hang or any(rank.crash or not rank.over for rank in recording.ranks):
+        if recording.hang or any(rank.crash or rank.failures or not rank.over for rank in recording.ranks):
             return
         first = evaluating[0].evaluations[0]
         if first.place is not None:
             yield self.found(
                 first.place,
                 f"Rank {evaluating[0].rank} alone went over {first.batches} batches here without training, and the "
-                "others "
-                "waited for it.",
+                "others waited for it.",
                 remedy="Give each rank a share of the evaluation data, and reduce the results.",
             )
 
