@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import permutations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
@@ -11,6 +12,8 @@ from gpudoctor.record import dataclass, field
 _SENTENCE = 200
 _METRIC = 64
 """Numbers that a metric has at most."""
+LOST_PEER = ("Connection reset by peer", "Connection closed by peer")
+"""What gloo tells a rank whose peer has ended."""
 
 
 @dataclass(frozen=True)
@@ -406,6 +409,16 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class Uneven:
+    """One rank has gone through its loader to the end (`over`), and another has made as many steps and goes on."""
+
+    short: int
+    longer: int
+    over: Pass
+    going_on: Pass
+
+
+@dataclass(frozen=True)
 class Waiting:
     """Where a rank stood when the ranks did not advance any more. `collective` is what it waits in, None where it is
     elsewhere; `stack` is innermost first."""
@@ -474,6 +487,23 @@ class Recording:
         return Drift(key[0], first.names[place] if first and first.names else f"number {place}", optimizer)
 
     @cached_property
+    def uneven(self) -> Uneven | None:
+        """The pass in which one rank ran out of batches, where the others were stopped by that."""
+        crashes = [crash for _, crash in self.crashes()]
+        # Whoever failed for a reason of his own is why the others did not go on.
+        if not (self.hang or crashes) or not all(any(text in each.text for text in LOST_PEER) for each in crashes):
+            return None
+        for short, longer in permutations(self.ranks, 2):
+            later = {(each.number, each.loader): each for each in longer.training_passes}
+            for over in short.training_passes:
+                going_on = later.get((over.number, over.loader))
+                # A round without a backward is another mistake: the rank has left the others alone in it.
+                whole = over.ended and over.batches <= over.backwards
+                if whole and going_on is not None and _goes_on(longer, going_on, over):
+                    return Uneven(short.rank or 0, longer.rank or 0, over, going_on)
+        return None
+
+    @cached_property
     def averages_by_hand(self) -> bool:
         """Besides what wrappers do, the ranks exchange tensors larger than a metric while they train."""
         called = (each for rank in self.ranks for each in rank.collectives if not each.of_wrapper)
@@ -494,3 +524,11 @@ class Recording:
         for each in (*self.ranks, *self.others):
             if each.crash is not None:
                 yield each, each.crash
+
+
+def _goes_on(rank: Process, here: Pass, over: Pass) -> bool:
+    """The rank has, or had, more batches than those of `over`."""
+    if here.ended:
+        return here.batches > over.batches
+    # What a pass has done is written down now and then; steps are written at once.
+    return here.number == rank.passes[-1].number and len(rank.steps) - here.first_step >= over.steps

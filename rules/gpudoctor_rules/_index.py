@@ -365,7 +365,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Ranks read different files, so one of them runs out of batches while the others still wait for it.",
         shows_in_run=True,
         needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=6648,
+        size=7095,
     ),
     RuleCard(
         code="GPU317", name="average-over-whole-dataset", severity=Severity.WARNING, family="data",

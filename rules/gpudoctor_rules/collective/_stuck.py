@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
-from gpudoctor_rules.collective._uneven import CODE as UNEVEN
-from gpudoctor_rules.collective._uneven import LOST, uneven
+from gpudoctor.run.recording import LOST_PEER
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Crash, Frame, Process, Recording, Waiting
-    from gpudoctor_rules.collective._uneven import Uneven
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -30,9 +28,9 @@ class Stuck:
 
 
 def stuck(recording: Recording) -> Stuck | None:
-    """The wait that ended the progress of the ranks, or None where they did not hang."""
-    if (apart := uneven(recording)) is not None and apart.going_on.place is not None:
-        return _out_of_step(apart, apart.going_on.place, recording)
+    """The wait that ended the progress of the ranks, or None where they did not hang, or ran out of batches."""
+    if recording.uneven is not None:
+        return None
     waits = [each for each in recording.hang if each.collective is not None and each.place is not None]
     if not waits:
         return _torn(recording)
@@ -49,16 +47,6 @@ def stuck(recording: Recording) -> Stuck | None:
         f"Rank {first.rank} waits in {what} for the others without end: {_elsewhere(others, gone)}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
     )
-
-
-def _out_of_step(apart: Uneven, at: Location, recording: Recording) -> Stuck:
-    batches = apart.over.batches
-    message = (
-        f"Rank {apart.short.rank} came to the end of its data after {batches} batch{'' if batches == 1 else 'es'}; "
-        f"rank {apart.longer.rank} had more, and waits for it in the next one."
-    )
-    here = [(f"rank {each.rank} is here", each.place) for each in recording.hang]
-    return Stuck(UNEVEN, at, message, (("the batches come from this loader", apart.going_on.made), *here))
 
 
 def _torn(recording: Recording) -> Stuck | None:
@@ -84,7 +72,7 @@ _WAITS = {FORWARD: "the forward of the wrapper", BACKWARD: "the averaging of gra
 
 
 def _connection(crash: Crash) -> bool:
-    return any(text in crash.text for text in LOST)
+    return any(text in crash.text for text in LOST_PEER)
 
 
 def _code(kind: str, recording: Recording) -> str:

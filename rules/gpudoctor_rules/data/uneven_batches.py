@@ -101,7 +101,6 @@ from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Collective, LeaveLoop
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
 
 if TYPE_CHECKING:
@@ -148,9 +147,19 @@ class UnevenBatches(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        left = stuck(recording)
-        if left is not None and left.code == self.code:
-            yield self.found(left.at, left.message, remedy=REMEDY, because=left.because)
+        apart = recording.uneven
+        if apart is not None and apart.going_on.place is not None:
+            batches = apart.over.batches
+            yield self.found(
+                apart.going_on.place,
+                f"Rank {apart.short} came to the end of its data after {batches} batch{'' if batches == 1 else 'es'}; "
+                f"rank {apart.longer} had more, and waits for it in the next one.",
+                remedy=REMEDY,
+                because=[
+                    ("the batches come from this loader", apart.going_on.made),
+                    *((f"rank {each.rank} is here", each.place) for each in recording.hang),
+                ],
+            )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
