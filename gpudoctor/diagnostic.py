@@ -53,17 +53,46 @@ class SeenIn(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """A cell of a notebook: its `number`, counted from 1 over cells of all kinds, as editors do, and the lines of the
+    notebook's own file that hold a place in it."""
+
+    number: int
+    row: int
+    end_row: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A stretch of a file. Lines and columns start at 1; `end_column` is one past the last character."""
+    """A stretch of a file. Lines and columns start at 1; `end_column` is one past the last character.
+
+    In a notebook they count in the `cell`.
+    """
 
     path: str
     line: int
     column: int = 1
     end_line: int = 0
     end_column: int = 0
+    cell: Cell | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{self.start}:{self.column}"
+
+    @property
+    def start(self) -> str:
+        """The file and the line, as users read it: `train.py:12`, `train.ipynb:cell 3:12`."""
+        return f"{self.text}:{self.line}"
+
+    @property
+    def text(self) -> str:
+        """The text that the lines count in: a file, or a cell of one."""
+        return f"{self.path}:cell {self.cell.number}" if self.cell else self.path
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first and the last line of the file itself: services and git know nothing of cells."""
+        return (self.cell.row, self.cell.end_row) if self.cell else (self.line, self.end_line or self.line)
 
     # Written out, because lint asks for it at each step.
     def __hash__(self) -> int:

@@ -107,6 +107,10 @@ NEEDED_LATE = {"rich", "libcst", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     "gpudoctor.lint.examine",
+    # Most projects have no notebooks.
+    "gpudoctor.lint.source.cell_writing",
+    "gpudoctor.lint.source.joining",
+    "gpudoctor.lint.source.notebook",
     # Most runs ask for no fixes.
     "gpudoctor.lint.fix.findings",
     "gpudoctor.lint.fix.comments",

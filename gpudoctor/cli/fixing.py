@@ -14,6 +14,7 @@ from gpudoctor.cli.progress import Progress
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.fixing import Change, Fixed, fix
 from gpudoctor.lint.source.encoding import encoding_of
+from gpudoctor.lint.source.file import NOTEBOOK
 from gpudoctor.lint.source.rewriting import NotWritten, write_bytes
 
 if TYPE_CHECKING:
@@ -60,15 +61,27 @@ def _show(fixed: Fixed, settings: Settings, arguments: Sequence[str]) -> int:
 
 
 def diff_of(change: Change) -> Iterator[str]:
-    """The change as `patch` and `git apply` take it."""
-    before, after = _lines(change.before), _lines(change.after)
-    for line in difflib.unified_diff(before, after, f"a/{change.shown}", f"b/{change.shown}"):
+    """The change as `patch` and `git apply` take it; of a notebook the sources of its cells, for people."""
+    before, after = (data.decode(encoding_of(data)) for data in (change.before, change.after))
+    if not change.path.endswith(NOTEBOOK):
+        yield from _diff(_lines(before), _lines(after), change.shown)
+        return
+    # Imported late: most projects have no notebooks.
+    from gpudoctor.lint.source.joining import changed_cells
+
+    for number, old, new in changed_cells(before, after):
+        # That the last line of a cell has no line end is no news.
+        yield from _diff(_lines(f"{old}\n"), _lines(f"{new}\n"), f"{change.shown}:cell {number}")
+
+
+def _diff(before: list[str], after: list[str], name: str) -> Iterator[str]:
+    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _lines(data: bytes) -> list[str]:
+def _lines(text: str) -> list[str]:
     # Not by `splitlines`, which would also cut at form feeds.
-    lines = data.decode(encoding_of(data)).split("\n")
+    lines = text.split("\n")
     return [*(f"{line}\n" for line in lines[:-1]), *lines[-1:]] if lines[-1] else [f"{line}\n" for line in lines[:-1]]
 
 

@@ -57,7 +57,7 @@ def add_ignores(outcome: Outcome, settings: Settings, arguments: Sequence[str]) 
 
 def _done(shown: str, findings: Sequence[Finding], only_shown: bool) -> str:
     codes = sorted({finding.code for finding in findings})
-    lines = len({finding.location.line for finding in findings})
+    lines = len({finding.location.start for finding in findings})
     return (
         f"{shown}: {'would silence' if only_shown else 'silenced'} {' '.join(codes)} on {lines} line{'s'[: lines > 1]}"
     )
@@ -68,8 +68,8 @@ def _change(shown: str, findings: Sequence[Finding]) -> Change:
     if not isinstance(source, SourceFile):
         raise NotWritten(f"{shown}: it cannot be read any more")
     before = source.path.read_bytes()
-    edits = comments_for(source, [(finding.location.line, finding.code) for finding in findings])
-    after = edited(before, edits)
+    edits = comments_for(source, [(source.line_of(finding.location), finding.code) for finding in findings])
+    after = edited(before, [replace(edit, location=source.placed(edit.location)) for edit in edits])
     _refuse_unless_silent(source, after, findings)
     return Change(str(source.path), shown, before, after, source.digest)
 
@@ -82,5 +82,5 @@ def _refuse_unless_silent(source: SourceFile, after: bytes, findings: Sequence[F
         raise NotWritten(f"{source.shown}: a comment has no place there, so nothing was written")
     comments = Suppressions.of(changed)
     for finding in findings:
-        if not comments.silences(finding.location.line, finding.code, finding.name):
-            raise NotWritten(f"{source.shown}:{finding.location.line}: no comment can silence {finding.code} here")
+        if not comments.silences(source.line_of(finding.location), finding.code, finding.name):
+            raise NotWritten(f"{finding.location.start}: no comment can silence {finding.code} here")

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.cli.command import Command, one_of
-from gpudoctor.cli.outline import Section, outline
+from gpudoctor.cli.outline import Line, Section, outline
 from gpudoctor.cli.output import write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import LAUNCHES
 from gpudoctor.errors import GpudoctorError, UsageError, nearest
 from gpudoctor.lint.interp.worlds import programs_of
-from gpudoctor.lint.listing import NOTEBOOK
 from gpudoctor.lint.source.file import Unreadable, read_source
 from gpudoctor.lint.source.project import Project
+from gpudoctor.record import replace
 from gpudoctor.report.story import WORLDS
 from gpudoctor.report.text import Style, wrap
 
@@ -47,8 +47,8 @@ class Plan(Command):
         )
 
     def run(self, options: argparse.Namespace) -> int:
-        programs = _programs(options.script, options.launch)
-        plans = [(program, list(outline(program))) for program in programs]
+        programs, project = _programs(options.script, options.launch)
+        plans = [(program, [_placed(section, project) for section in outline(program)]) for program in programs]
         if options.output_format == "json":
             write_out(_document(plans))
         else:
@@ -57,21 +57,26 @@ class Plan(Command):
         return 0
 
 
-def _programs(script: str, launch: str) -> Sequence[Program]:
+def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project]:
     path = Path(script)
     if not path.exists():
         beside = os.listdir(path.parent) if path.parent.is_dir() else []
         raise UsageError(f"{script}: there is no such file{nearest(path.name, beside)}")
     if path.is_dir():
         raise UsageError(f"{script}: this is a folder; name the file with which training is started")
-    if path.suffix == ".ipynb":
-        raise UsageError(f"{script}: {NOTEBOOK}")
     source = read_source(path)
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")
     project = Project(path)
     module = project.module_of(path)
-    return programs_of(module, project, launch) if module else ()
+    return programs_of(module, project, launch) if module else (), project
+
+
+def _placed(section: Section, project: Project) -> Section:
+    """With the places in a notebook as users know them, by cell and line."""
+    files = ((line, project.file(line.location.path)) for line in section.lines)
+    lines = (replace(line, location=file.placed(line.location)) if file else line for line, file in files)
+    return replace(section, lines=tuple(lines))
 
 
 def _page(program: Program, sections: Sequence[Section], style: Style) -> Iterator[str]:
@@ -83,7 +88,7 @@ def _page(program: Program, sections: Sequence[Section], style: Style) -> Iterat
     for section in sections:
         yield ""
         yield style.paint(section.title, "bold")
-        places = [f"{line.location.path}:{line.location.line}" for line in section.lines]
+        places = [line.location.start for line in section.lines]
         width = min(max(map(len, places)), style.width // 3)
         for place, line in zip(places, section.lines, strict=True):
             text = f"{line.text} ({line.who})" if line.who else line.text
@@ -114,11 +119,11 @@ def _entry(program: Program, sections: Sequence[Section]) -> dict[str, Any]:
         "cut_short": program.cut_short,
         "managed_by": sorted(program.managed_by),
         "files": sorted(program.files),
-        "sections": {
-            section.title: [
-                {"text": line.text, "path": line.location.path, "line": line.location.line, "who": line.who}
-                for line in section.lines
-            ]
-            for section in sections
-        },
+        "sections": {section.title: [_line(line) for line in section.lines] for section in sections},
     }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    at = line.location
+    cell = at.cell.number if at.cell else None
+    return {"text": line.text, "path": at.path, "cell": cell, "line": at.line, "who": line.who}

@@ -13,7 +13,7 @@ from gpudoctor.errors import UsageError
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
+    from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.task import Outcome
 
 Changed = dict[str, list[range]]
@@ -51,8 +51,14 @@ def _concerns(finding: Finding, changed: Changed) -> bool:
         for place in places
         for lines in changed.get(os.path.realpath(place.path), ())
         # The last line of a long call may be the one that was changed.
-        for line in range(place.line, min(place.end_line, place.line + 100) + 1)
+        for line in _rows(place)
     )
+
+
+def _rows(place: Location) -> range:
+    """The lines of the file; of a notebook those of its JSON, as git counts them."""
+    first, last = place.rows
+    return range(first, min(last, first + 100) + 1)
 
 
 def _hunks(text: str) -> Iterator[tuple[str, list[range]]]:

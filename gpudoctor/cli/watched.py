@@ -27,7 +27,7 @@ from gpudoctor.run.outcome import (
 from gpudoctor.run.timing import ON_GPU, PARTS, RankTime, samples_per_second, times_of
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
+    from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.task import Outcome
     from gpudoctor.run.recording import Recording, Waiting
 
@@ -53,9 +53,9 @@ def _state(finding: Finding, seen: set[str], recording: Recording, registry: Reg
     return CLEARED if could else NOT_REACHED
 
 
-def _lines(path: str) -> Sequence[str]:
+def _lines(at: Location) -> Sequence[str]:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(at.path, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()
     except OSError:
         return ()

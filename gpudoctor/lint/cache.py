@@ -283,4 +283,5 @@ def _plain_unreadable(file: Unreadable) -> list[Any]:
         file.needs_python,
         file.by_limit,
         file.opened,
+        file.in_cell,
     ]

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Problem
+from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
 from gpudoctor.lint.listing import STDIN, Listed, list_files
+from gpudoctor.lint.placing import lines_around, placed, unread
 from gpudoctor.lint.processes import in_processes, processes_for
-from gpudoctor.lint.source.file import SourceFile, Unreadable
+from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.looks import remembering
 from gpudoctor.lint.source.project import Sources
@@ -48,19 +49,20 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
     cache.close()
     unreadable = _unreadable(listed, examined)
-    card = request.card(UNREADABLE)
+    card, source_of = request.card(UNREADABLE), _source_of(sources)
     found = merged(finding for each in examined for finding in each.findings)
     found += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
+    kept = wanted(found, request, source_of, commented, _seen_whole(examined, request))
     return Outcome(
-        findings=tuple(wanted(found, request, _source_of(sources), commented, _seen_whole(examined, request))),
+        findings=tuple(placed(finding, source_of) for finding in kept),
         files=listed.count,
         problems=listed.problems,
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
-        unread=() if card else tuple(Problem(file.shown, file.message) for file in unreadable),
+        unread=() if card else tuple(unread(file, source_of) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
-        lines=lambda path: _lines(path, sources),
+        lines=lambda at: _lines(at, sources),
     )
 
 
@@ -78,7 +80,8 @@ def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examine
     examined: list[Examined] = []
     # A helper read through its program has real arguments; on its own it has none.
     for level in (Start.MAIN, Start.WHEN_RUN, Start.NEVER):
-        read = frozenset().union(*(each.files for each in examined))
+        # What is found in scripts must not hang on a notebook that imports a part of them.
+        read = frozenset().union(*(each.files for each in examined if not each.shown.endswith(NOTEBOOK)))
         files = [file for file in listed.seen if file.start is level and file.shown not in read]
         through = _through_importers(files, work) if level is Start.NEVER else []
         examined += through
@@ -181,8 +184,8 @@ _MOST_KEPT = 1_000_000
 
 def _unreadable(listed: Listed, examined: Sequence[Examined]) -> list[Unreadable]:
     """Each once, also where several programs import it."""
-    files = {file.shown: file for file in listed.unreadable}
-    files |= {file.shown: file for each in examined for file in each.unreadable}
+    files = {(file.shown, file.line): file for file in listed.unreadable}
+    files |= {(file.shown, file.line): file for each in examined for file in each.unreadable}
     return list(files.values())
 
 
@@ -206,10 +209,14 @@ def _source_of(sources: Sources) -> Callable[[str], SourceFile | None]:
     return source_of
 
 
-def _lines(path: str, sources: Sources) -> Sequence[str]:
-    source = sources.shown(path)
-    if isinstance(source, SourceFile):
-        return source.lines
+def _lines(at: Location, sources: Sources) -> Sequence[str]:
+    lines = lines_around(at, _source_of(sources))
+    if lines is not None:
+        return lines
+    source = sources.shown(at.path)
+    # A broken notebook shows JSON, often all on one line.
+    if source.path.suffix == NOTEBOOK:
+        return ()
     try:
         with open(source.path, encoding="utf-8", errors="replace") if source.path.is_file() else StringIO() as file:
             return file.read(MAX_FILE_BYTES).splitlines()

@@ -65,7 +65,9 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         with failures.of(f"writing fixes for {shown}"):
             found = _fixed(found, programs, entry, project, request)
     findings = _with_worlds(found)
-    cut = (lost.why for program in programs for lost in program.lost if lost.limit)
+    # What could not be read of a notebook is told, or known to its author.
+    gaps = entry.source.cells.gaps if entry.source.cells is not None else ()
+    cut = (lost.why for program in programs for lost in program.lost if lost.limit and lost.why not in gaps)
     limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return Examined(
         shown,
@@ -73,7 +75,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         files=frozenset().union(*(program.files for program in programs)),
         unreadable=tuple(project.unreadable),
         failures=tuple(failures.seen),
-        partly=bool(failures.seen or limits),
+        partly=bool(failures.seen or limits or gaps),
         limits=limits,
     )
 

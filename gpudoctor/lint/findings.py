@@ -50,7 +50,8 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
     """A file that is not Python, as far as this Python can tell."""
-    return _of(card, file.location, f"This file cannot be read: {file.message}.", _sentence(file.remedy))
+    what = "cell" if file.in_cell else "file"
+    return _of(card, file.location, f"This {what} cannot be read: {file.message}.", _sentence(file.remedy))
 
 
 def wanted(

@@ -36,6 +36,9 @@ _COMMENT = re.compile(r"gpudoctor|noqa[^\n]*GPU", re.IGNORECASE)
 def glance(source: SourceFile) -> Glance:
     """Look at a file that was read."""
     start = start_of(source.tree, source.path.name)
+    # Nobody imports a notebook: what it does is what it is for.
+    if source.cells is not None and start is Start.WHEN_RUN:
+        start = Start.MAIN
     if start is Start.WHEN_RUN and is_package(str(source.path.parent)) and only_registers(source.tree):
         start = Start.NEVER
     quiet = start is Start.NEVER and says_nothing(source)

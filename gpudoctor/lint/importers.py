@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.source.discover import collect, concerns_training
-from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.project import Project
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _candidates(paths: list[Path], file: Path, names: list[bytes]) -> Iterator[t
 def _raw(path: Path) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_FILE_BYTES)
+            return file.read(most_bytes(str(path)))
     except OSError:
         return b""
 

@@ -17,7 +17,7 @@ from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.discover import collect, concerns_training
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import project_root
-from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.looks import digest_of, real_path
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.lint.source.scripts import started_in
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Request
 
 STDIN = "-"
-NOTEBOOK = "this is a notebook, which is not read: `jupyter nbconvert --to script` makes a program of it"
 _MOST_TREES = 200
 """Of more files the syntax trees are not all kept at once, but made again where a file is executed."""
 _PART = 25
@@ -56,13 +55,10 @@ class Listed:
 def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     """Find the files of a request, and look at those that could say something about training."""
     named = [path for path in request.paths if path != STDIN]
-    # The text of a notebook is often valid Python, in which nothing would be found.
-    notebooks = [path for path in named if path.endswith(".ipynb") and os.path.isfile(path)]
-    there = [Path(path) for path in named if os.path.lexists(path) and path not in notebooks]
+    there = [Path(path) for path in named if os.path.lexists(path)]
     paths, messages = collect(there, request.exclude)
     paths = [path for path in paths if not is_excluded(str(path), request)]
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
-    problems += [Problem(path, NOTEBOOK) for path in notebooks]
     problems += [Problem("", message) for message in messages]
     plain, thin = _sorted_out(paths, named, cache, request.edited)
     looks = _glances_at(plain, request, sources, cache)
@@ -90,7 +86,7 @@ def _sorted_out(
         # they stand.
         if raw is None or concerns_training(raw) or b"gpudoctor:" in raw:
             plain.append(path)
-            if raw is not None and len(raw) <= MAX_FILE_BYTES:
+            if raw is not None and len(raw) <= most_bytes(str(path)):
                 cache.note_content(real_path(str(path)), digest_of(raw))
         elif str(path) in named or path.name == "__main__.py" or b"__main__" in raw:
             others.append(path)
@@ -156,7 +152,7 @@ def _raw(path: Path) -> bytes | None:
         return None
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
+            return file.read(most_bytes(str(path)) + 1)
     except OSError:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gpudoctor.diagnostic import Finding, Problem
+from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.errors import InternalError
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import RuleCard
@@ -47,7 +47,7 @@ class Outcome:
     `files` counts the files that were asked for and are there, `problems` what could not be done, `failures` our own
     bugs: what else was found is true in spite of them. `read` are the shown paths of all files that were looked into,
     also those that were only imported; `unread` says which could not be read, where no rule says so, and `partly`
-    which programs a limit has cut short. `lines` gives the lines of a file by its shown path.
+    which programs a limit has cut short. `lines` gives the lines around a place: those of its file, or of its cell.
     """
 
     findings: tuple[Finding, ...]
@@ -57,4 +57,4 @@ class Outcome:
     read: tuple[str, ...]
     unread: tuple[Problem, ...]
     partly: tuple[Problem, ...]
-    lines: Callable[[str], Sequence[str]]
+    lines: Callable[[Location], Sequence[str]]

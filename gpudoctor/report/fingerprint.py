@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.report.place import from_root
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
+    from gpudoctor.diagnostic import Finding, Location
 
-Lines = Callable[[str], Sequence[str]]
+Lines = Callable[["Location"], Sequence[str]]
 
 _DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 
@@ -27,7 +27,7 @@ def fingerprints(findings: Sequence[Finding], lines: Lines, root: str = "") -> l
     seen: Counter[tuple[str, ...]] = Counter()
     found = []
     for finding in findings:
-        key = _key(finding, lines(finding.location.path), root)
+        key = _key(finding, lines(finding.location), root)
         # Twins are told apart by their order: services drop the second of two that look alike.
         seen[key] += 1
         found.append(sha256("\0".join((*key, str(seen[key]))).encode("utf-8", "replace")).hexdigest()[:32])

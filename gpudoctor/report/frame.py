@@ -11,8 +11,8 @@ from gpudoctor.report.text import Style, cells, folded, unindented
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
-Lines = Callable[[str], Sequence[str]]
-"""Gives the lines of a file by its shown path, none where it cannot be read."""
+Lines = Callable[["Location"], Sequence[str]]
+"""Gives the lines around a place, of its file or of its notebook's cell; none where they cannot be read."""
 
 _BEFORE, _AFTER, _MOST = 2, 1, 6
 _TAB = "    "
@@ -29,7 +29,7 @@ class Row:
 
 def excerpt(at: Location, lines: Lines, *, alone: bool = False) -> tuple[Row, ...]:
     """The line of `at`, marked, and a few lines around it, without their common margin; empty where it is not there."""
-    source = lines(at.path)
+    source = lines(at)
     if not 1 <= at.line <= len(source):
         return ()
     first, last = (at.line, at.line) if alone else _around(source, at)

@@ -10,7 +10,7 @@ from gpudoctor.report.story import story
 from gpudoctor.report.text import Style, wrap
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Related
+    from gpudoctor.diagnostic import Finding, Location, Related
 
 _INDENT = "  "
 
@@ -50,7 +50,18 @@ def _framed(lines: Iterable[str]) -> Iterator[str]:
 
 def _related(related: Related, finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
     place = related.location
-    where = f"line {place.line}" if place.path == finding.location.path else f"{place.path}:{place.line}"
+    where = _where(place, finding.location)
     yield ""
     yield from wrap(f"{where}: {related.message}", style.width, _INDENT)
     yield from frame(place, lines, style)
+
+
+def _where(place: Location, seen_from: Location) -> str:
+    """As short as it can be told."""
+    if place.path != seen_from.path:
+        return place.start
+    return (
+        f"line {place.line}"
+        if place.text == seen_from.text
+        else f"cell {place.cell and place.cell.number}, line {place.line}"
+    )

@@ -34,13 +34,9 @@ def render(
 def _told_of(finding: Finding) -> str:
     # The runner's log shows no place, so it stands in the text as well.
     message, *more = story(finding)
-    led_there = (f"{_line(related.location)}: {related.message}" for related in finding.related)
+    led_there = (f"{related.location.start}: {related.message}" for related in finding.related)
     told = [f"{finding.location}: {message}", *more, *led_there, f"help: {finding.remedy}" if finding.remedy else ""]
     return "\n".join(part for part in told if part)
-
-
-def _line(at: Location) -> str:
-    return f"{at.path}:{at.line}"
 
 
 def _told(problem: Problem) -> str:
@@ -48,10 +44,10 @@ def _told(problem: Problem) -> str:
 
 
 def _place(at: Location, root: str) -> dict[str, str]:
-    end_line = at.end_line or at.line
-    place = {"file": from_root(at.path, root), "line": str(at.line), "endLine": str(end_line)}
-    # Columns over several lines make GitHub drop the note.
-    if end_line == at.line:
+    line, end_line = at.rows
+    place = {"file": from_root(at.path, root), "line": str(line), "endLine": str(end_line)}
+    # Columns over several lines make GitHub drop the note, and those of a cell are not those of the file.
+    if end_line == line and not at.cell:
         place |= {"col": str(at.column), "endColumn": str(max(at.end_column, at.column))}
     return place
 

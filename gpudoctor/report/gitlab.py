@@ -30,12 +30,16 @@ def render(findings: Sequence[Finding], lines: Lines, root: str = "") -> str:
 
 
 def _issue(finding: Finding, fingerprint: str, root: str) -> dict[str, Any]:
-    at = finding.location
+    begin, end = finding.location.rows
+    # GitLab shows the notebook's file, which says nothing of cells.
+    where = f"cell {finding.location.cell.number}, line {finding.location.line}: " if finding.location.cell else ""
     return {
         # The page of the merge request shows little else than this text.
-        "description": " ".join(f"{finding.code} {finding.name}: {' '.join(story(finding))} {finding.remedy}".split()),
+        "description": " ".join(
+            f"{finding.code} {finding.name}: {where}{' '.join(story(finding))} {finding.remedy}".split()
+        ),
         "check_name": finding.code,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],
-        "location": {"path": from_root(at.path, root), "lines": {"begin": at.line, "end": at.end_line or at.line}},
+        "location": {"path": from_root(finding.location.path, root), "lines": {"begin": begin, "end": end}},
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.report.statistics import counts
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Edit, Finding, Fix, Problem, Related
+    from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related
 
 VERSION = 1
 
@@ -43,6 +43,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "remedy": finding.remedy,
         "path": at.path,
+        "cell": _cell(at),
         "line": at.line,
         "column": at.column,
         "end_line": at.end_line or at.line,
@@ -65,6 +66,7 @@ def _edit(edit: Edit) -> dict[str, Any]:
     at = edit.location
     return {
         "path": at.path,
+        "cell": _cell(at),
         "line": at.line,
         "column": at.column,
         "end_line": at.end_line,
@@ -74,4 +76,10 @@ def _edit(edit: Edit) -> dict[str, Any]:
 
 
 def _related(related: Related) -> dict[str, Any]:
-    return {"message": related.message, "path": related.location.path, "line": related.location.line}
+    at = related.location
+    return {"message": related.message, "path": at.path, "cell": _cell(at), "line": at.line}
+
+
+def _cell(at: Location) -> int | None:
+    """The cell of a notebook that lines and columns count in."""
+    return at.cell.number if at.cell else None

@@ -116,13 +116,14 @@ def _result(finding: Finding, rule: int, fingerprint: str) -> Json:
         "ruleIndex": rule,
         "level": _LEVELS[finding.severity],
         "message": {"text": _told_of(finding)},
-        "locations": [{"physicalLocation": _physical(finding.location)}],
+        "locations": [_location(finding.location)],
         "partialFingerprints": {FINGERPRINT: fingerprint},
         "properties": {"confidence": finding.confidence.value, "seenIn": finding.seen_in.value, "world": finding.world},
     }
     if finding.related:
         result["relatedLocations"] = [_related(number, each) for number, each in enumerate(finding.related, 1)]
-    if finding.fix:
+    # The edits of a notebook count in its cells, and none of the file's own text can be said to be replaced.
+    if finding.fix and not any(edit.location.cell for edit in finding.fix.edits):
         result["fixes"] = [_fix(finding.fix)]
     return result
 
@@ -130,6 +131,8 @@ def _result(finding: Finding, rule: int, fingerprint: str) -> Json:
 def _told_of(finding: Finding) -> str:
     """What happens, what to do, and links to what led there: GitHub shows related places only where they are linked."""
     told = [_plain(part) for part in (*story(finding), finding.remedy) if part]
+    if finding.location.cell:
+        told[0] = f"Cell {finding.location.cell.number}, line {finding.location.line}: {told[0]}"
     links = [f"[{_in_link(related.message)}]({number})" for number, related in enumerate(finding.related, 1)]
     return "\n".join([*told, *(["What led there: " + "; ".join(links) + "."] if links else [])])
 
@@ -147,7 +150,7 @@ def _related(number: int, related: Related) -> Json:
     return {
         "id": number,
         "message": {"text": _plain(related.message)},
-        "physicalLocation": _physical(related.location),
+        **_location(related.location),
     }
 
 
@@ -168,11 +171,17 @@ def _replacement(edit: Edit) -> Json:
     return {"deletedRegion": _region(edit.location), "insertedContent": {"text": edit.text}}
 
 
-def _physical(at: Location) -> Json:
-    return {"artifactLocation": _artifact(at.path), "region": _region(at)}
+def _location(at: Location) -> Json:
+    location: Json = {"physicalLocation": {"artifactLocation": _artifact(at.path), "region": _region(at)}}
+    if at.cell:
+        location["logicalLocations"] = [{"name": f"cell {at.cell.number}", "kind": "module"}]
+    return location
 
 
 def _region(at: Location) -> Json:
+    if at.cell:
+        # The lines of the file that hold it; columns would count in its JSON.
+        return {"startLine": at.cell.row, "endLine": at.cell.end_row}
     region = {"startLine": at.line, "startColumn": at.column}
     if at.end_line:
         region |= {"endLine": at.end_line, "endColumn": at.end_column}

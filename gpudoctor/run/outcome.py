@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.record import dataclass
 from gpudoctor.run.recording import Recording
 
@@ -26,12 +26,12 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class Watched:
-    """All that is known after a run. `lines` gives the lines of a file by its shown path."""
+    """All that is known after a run. `lines` gives the lines around a place."""
 
     recording: Recording
     found: tuple[Finding, ...]
     suspicions: tuple[Suspicion, ...]
-    lines: Callable[[str], Sequence[str]]
+    lines: Callable[[Location], Sequence[str]]
     linted: bool
 
 

@@ -11,7 +11,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU001", name="unreadable-file", severity=Severity.ERROR, family="tool",
         module="gpudoctor_rules.tool.unreadable_file",
-        summary="A file cannot be decoded or parsed, so nothing in it was checked.", size=2156,
+        summary="A file cannot be decoded or parsed, so nothing in it was checked.", size=2232,
     ),
     RuleCard(
         code="GPU002", name="unused-suppression", severity=Severity.INFO, family="tool",
@@ -155,7 +155,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapped_in_loop",
         summary="The same model is wrapped again in each round of a loop.", shows_in_run=True,
-        needs=("Backward", "Wrap"), size=6832,
+        needs=("Backward", "Wrap"), size=6784,
     ),
     RuleCard(
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",

@@ -64,16 +64,6 @@ def test_a_missing_path(write: Write, lint: Lint) -> None:
     assert "gpudoctor: trian.py: there is no such file or folder; did you mean `train.py`?\n" in err
 
 
-def test_a_notebook(write: Write, lint: Lint) -> None:
-    """Its text is valid Python, in which nothing is found."""
-    folder = write(train=MAIN)
-    (folder / "train.ipynb").write_text('{"cells": [{"source": ["import torch"]}]}\n', encoding="utf-8")
-    code, out, err = lint("train.ipynb", "train.py", "--output-format=concise")
-    assert (code, out.count("\n")) == (2, 1)
-    assert "gpudoctor: train.ipynb: this is a notebook, which is not read" in err
-    assert lint(".", "--output-format=concise")[0] == 1
-
-
 def test_json(write: Write, lint: Lint) -> None:
     write(train=MAIN)
     code, out, _ = lint("train.py", "gone.py", "--output-format=json")
@@ -90,6 +80,7 @@ def test_json(write: Write, lint: Lint) -> None:
             "message": "`seed` is called.",
             "remedy": "write nothing",
             "path": "train.py",
+            "cell": None,
             "line": 3,
             "column": 5,
             "end_line": 3,

@@ -277,7 +277,7 @@ def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         ["train.py"],
     )
     assert program["sections"]["Files"] == [
-        {"text": "torch.save, path='m.pt'", "path": "train.py", "line": 14, "who": "rank 0 only"}
+        {"text": "torch.save, path='m.pt'", "path": "train.py", "cell": None, "line": 14, "who": "rank 0 only"}
     ]
 
 
@@ -287,7 +287,7 @@ def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("trian.py", "did you mean `train.py`?"),
         ("broken.py", "broken.py:1:"),
-        ("train.ipynb", "train.ipynb: this is a notebook, which is not read"),
+        ("train.ipynb", "train.ipynb:1:1: this is no notebook"),
         (".", "gpudoctor: .: this is a folder; name the file with which training is started"),
     ],
 )

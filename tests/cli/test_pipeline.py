@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
 from gpudoctor.lint import check
 from gpudoctor.lint.task import Outcome, Request
@@ -159,7 +160,7 @@ def test_standard_input(write: Write, lint: Callable[..., Outcome]) -> None:
     text = b"import torch\nimport helper\nseed()\n"
     outcome = lint("-", stdin=text, stdin_name="train.py")
     assert places(outcome) == ["helper.py:2 GPU950", "train.py:3 GPU950"]
-    assert outcome.lines("train.py")[2] == "seed()"
+    assert outcome.lines(Location("train.py", 3))[2] == "seed()"
     assert places(lint("-", stdin=b"import torch\nseed()\n")) == ["<stdin>:2 GPU950"]
     assert places(lint("-", stdin=b"import torch\n(")) == ["<stdin>:2 GPU001"]
 

@@ -67,8 +67,8 @@ train.py:5:14: error: GPU301 missing-distributed-sampler
 """
 
 
-def lines(path: str) -> list[str]:
-    return SOURCE.get(path, [])
+def lines(at: Location) -> list[str]:
+    return SOURCE.get(at.path, [])
 
 
 def show(finding: Finding, style: Style | None = None) -> str:

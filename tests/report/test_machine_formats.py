@@ -25,9 +25,9 @@ def test_json_has_the_keys_of_the_contract() -> None:
     assert one["fix"] == {
         "safety": "unsafe",
         "title": "Tell the sampler the epoch",
-        "edits": [{"path": "a.py", "line": 3, "column": 5, "end_line": 3, "end_column": 9, "text": "x"}],
+        "edits": [{"path": "a.py", "cell": None, "line": 3, "column": 5, "end_line": 3, "end_column": 9, "text": "x"}],
     }
-    assert one["related"] == [{"message": "made here", "path": "b.py", "line": 7}]
+    assert one["related"] == [{"message": "made here", "path": "b.py", "cell": None, "line": 7}]
     assert other["fix"] is None
     assert (other["end_line"], other["end_column"]) == (3, 5)
 

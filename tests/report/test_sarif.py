@@ -32,8 +32,8 @@ FINDING = Finding(
 )
 
 
-def lines(path: str) -> list[str]:
-    return SOURCE.get(path, [])
+def lines(at: Location) -> list[str]:
+    return SOURCE.get(at.path, [])
 
 
 def log(*findings: Finding, **execution: Any) -> dict[str, Any]:

@@ -29,11 +29,12 @@ def clash(edits: Sequence[Edit]) -> bool:
     return any(second[0] < first[1] or second[0] == first[0] for first, second in pairs)
 
 
-def _points(edit: Edit) -> tuple[tuple[int, int], tuple[int, int]]:
+def _points(edit: Edit) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     at = edit.location
-    return (at.line, at.column), (at.end_line, at.end_column)
+    cell = at.cell.number if at.cell else 0
+    return (cell, at.line, at.column), (cell, at.end_line, at.end_column)
 
 
 def _span(edit: Edit, starts: Sequence[int]) -> tuple[int, int, str]:
-    (line, column), (end_line, end_column) = _points(edit)
+    (_, line, column), (_, end_line, end_column) = _points(edit)
     return starts[line - 1] + column - 1, starts[end_line - 1] + end_column - 1, edit.text

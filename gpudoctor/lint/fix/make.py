@@ -73,6 +73,9 @@ class Fixes:
             own = [edit for edit in edits if edit.location.path == path]
             if clash(own):
                 raise NoFix("its steps are in each other's way")
+            cells = self.syntax(path).source.cells
+            if cells is not None and not all(cells.keeps(edit.location) for edit in own):
+                raise NoFix("a line of a notebook's cell that is no Python, or more than one cell")
             try:
                 ast.parse(apply(self.syntax(path).text, own))
             except (SyntaxError, ValueError) as error:

@@ -29,6 +29,7 @@ from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
 from gpudoctor.lint.models.index import load_models
+from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf
 from gpudoctor.lint.values.event import Event, RankTextUsed, SettingRead
@@ -37,12 +38,14 @@ from gpudoctor.lint.values.rank import Rank, Size
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import World
-    from gpudoctor.lint.source.project import ModuleFile, Package, Project
+    from gpudoctor.lint.source.project import Package, Project
     from gpudoctor.lint.values.data import Loader
     from gpudoctor.lint.values.tensor import Tensor
 
 _LOOK_EVERY = 255
 """One less than a power of two: after so many expressions it is asked whether time is over."""
+IN_NOTEBOOKS = {"display": "IPython.display.display", "get_ipython": "IPython.get_ipython"}
+"""What a notebook's kernel adds to Python's own names."""
 BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
 
 
@@ -167,6 +170,8 @@ class Interpreter(Machine):
                 return self.library_name(f"{origin}.{name}", node)
         if name in BUILTINS:
             return _builtin(name)
+        if name in IN_NOTEBOOKS and self.frame.file.source.cells is not None:
+            return self.library_name(IN_NOTEBOOKS[name], node)
         # A star import of what was not read is the likeliest source.
         if origins:
             return self.library_name(f"{origins[-1]}.{name}", node)
@@ -444,8 +449,9 @@ class Interpreter(Machine):
 
     @property
     def under_main_guard(self) -> bool:
-        """A test of `__name__` keeps child processes from coming here."""
-        return self.main_guards > 0
+        """A test of `__name__` keeps child processes from coming here; no child executes a notebook."""
+        main = self.packages.get(self.main_scope)
+        return self.main_guards > 0 or (isinstance(main, ModuleFile) and main.source.cells is not None)
 
     @property
     def in_loop(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -32,9 +32,6 @@ from gpudoctor.lint.values.event import (
 )
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
 
 NOWHERE: frozenset[Location] = frozenset()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
@@ -65,7 +62,7 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: fro
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
-    if not _is_distributed(program):
+    if not _is_distributed(program) or (entry.source.cells is not None and program.world is World.TORCHRUN):
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=World.SINGLE)]
@@ -151,6 +148,8 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     if not whole:
         m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
         m.project.parses_late = True
+    for gap in entry.source.cells.gaps if entry.source.cells else ():
+        _note(m, entry, gap)
     try:
         with m.budget:
             m.run_module(scope, entry)
@@ -168,11 +167,15 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
 
 
 def _is_only_imported(entry: ModuleFile) -> bool:
+    if entry.source.cells is not None:
+        return False
     return entry.is_package or (is_package(str(entry.source.path.parent)) and only_registers(entry.source.tree))
 
 
 def _note(m: Interpreter, entry: ModuleFile, why: str) -> None:
-    place = entry.source.location(entry.source.tree.body[0])
+    place = (
+        entry.source.location(entry.source.tree.body[0]) if entry.source.tree.body else Location(entry.source.shown, 1)
+    )
     m.log.append(Lost(way=Way(place, when=ALWAYS), order=len(m.log), why=why, limit=True))
 
 

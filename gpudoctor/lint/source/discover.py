@@ -1,4 +1,4 @@
-"""Which files a command is about: those named, and the Python files in the folders named."""
+"""Which files a command is about: those named, and the Python files and notebooks in the folders named."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 from gpudoctor.lint.source.looks import real_path
 
+_SUFFIXES = (".py", ".ipynb")
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 # Names of build output that a real package may have as well; that one has an `__init__.py`.
 _UNLESS_PACKAGE = frozenset({"build", "dist"})
@@ -36,8 +37,9 @@ _FRAMEWORKS = (
 def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Path], list[str]]:
     """The files to read, each once, and a message for each path that leads nowhere.
 
-    A file that is named is taken whatever it is called. Folders are searched for `*.py`, in sorted order, without
-    following links to folders or out of the project, and without hidden, installed, generated and excluded ones.
+    A file that is named is taken whatever it is called. Folders are searched for programs and notebooks, in sorted
+    order, without following links to folders or out of the project, and without hidden, installed, generated and
+    excluded ones.
     Globs in `exclude` are relative to the working directory; one without a slash matches a file or folder of that
     name anywhere.
     """
@@ -96,7 +98,7 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
             if entry.is_dir(follow_symlinks=False):
                 if not _is_skipped(entry) and not excluded(entry.path):
                     folders.append(entry.path)
-            elif entry.name.endswith(".py") and _is_ours(entry, project) and not excluded(entry.path):
+            elif entry.name.endswith(_SUFFIXES) and _is_ours(entry, project) and not excluded(entry.path):
                 yield entry.path
         # Taken from the end, so that a folder's own folders come before its neighbours.
         pending += reversed(folders)

@@ -8,15 +8,19 @@ import os
 import stat
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.source.cells import Cells
 from gpudoctor.lint.source.encoding import UndecodableError, decode
-from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.looks import digest_of
-from gpudoctor.lint.source.syntax import explain
+from gpudoctor.lint.source.syntax import UNPARSABLE, explain
 from gpudoctor.record import dataclass, replace
+
+NOTEBOOK = ".ipynb"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,10 @@ class SourceFile:
     tree: ast.Module
     digest: str = ""
     """Of its bytes, as they were when it was read."""
+    cells: Cells | None = None
+    """Those of a notebook, of which `text` is the program that they are together."""
+    flaws: tuple[Unreadable, ...] = ()
+    """Cells that cannot be read, and are no part of the program."""
 
     def forget_tree(self) -> None:
         """Free the tree, which takes twenty times the memory of the text. It is made anew where it is asked for."""
@@ -47,7 +55,7 @@ class SourceFile:
         """The file, parsed; or why it cannot be, where it was read late."""
         try:
             self.__dict__["tree"] = self.tree
-        except _UNPARSABLE as error:
+        except UNPARSABLE as error:
             return replace(_unparsable(error, self.text, self.path, self.shown), digest=self.digest)
         return self
 
@@ -80,6 +88,18 @@ class SourceFile:
             self._column(end_line, end_offset),
         )
 
+    def placed(self, at: Location) -> Location:
+        """A place in the text, as users find it: in a notebook, in its cell."""
+        return at if self.cells is None else self.cells.place(at)
+
+    def line_of(self, at: Location) -> int:
+        """The line of the text at which a place begins that users found."""
+        return at.line if self.cells is None else self.cells.line_of(at)
+
+    def lines_around(self, at: Location) -> Sequence[str]:
+        """The lines that users see around a place that they found: those of the file, or of a notebook's cell."""
+        return self.lines if self.cells is None else self.cells.lines(at)
+
     def _column(self, line: int, offset: int) -> int:
         if line > len(self.lines):
             return offset + 1
@@ -94,7 +114,7 @@ class Unreadable:
     """A file that cannot be read, and the place and reason.
 
     `needs_python` is the version that could read it. `by_limit` says that the file may be fine and is too large for us,
-    `opened` that it could at least be looked into.
+    `opened` that it could at least be looked into, `in_cell` that it is only a cell of a notebook.
     """
 
     path: Path
@@ -105,6 +125,7 @@ class Unreadable:
     needs_python: str = ""
     by_limit: bool = False
     opened: bool = True
+    in_cell: bool = False
     digest: str = ""
     """Of its bytes; empty where they could not be read."""
 
@@ -115,6 +136,10 @@ class Unreadable:
     @property
     def remedy(self) -> str:
         """What to do about it."""
+        if self.in_cell:
+            return "write there what Python expects, or make it a raw cell; only the other cells were checked"
+        if self.path.suffix == NOTEBOOK and self.opened and not self.by_limit:
+            return "save it as a notebook once more, or leave it out with `--exclude`; nothing in it was checked"
         if not self.opened:
             return "make it a file that you may read, or leave it out with `--exclude`; nothing in it was checked"
         if self.by_limit:
@@ -138,8 +163,9 @@ def read_source(path: Path, *, late: bool = False) -> SourceFile | Unreadable:
         return Unreadable(resolved, shown, 1, 1, _why_unread(error, path), opened=False)
     if isinstance(data, str):
         return Unreadable(resolved, shown, 1, 1, data, opened=False)
-    if len(data) > MAX_FILE_BYTES:
-        message = f"the file is larger than {MAX_FILE_BYTES // 1024**2} MiB; so much text is data, not a program"
+    most = most_bytes(str(path))
+    if len(data) > most:
+        message = f"the file is larger than {most // 1024**2} MiB; so much text is data, not a program"
         return Unreadable(resolved, shown, 1, 1, message, by_limit=True)
     source = _decoded(data, resolved, shown)
     return source if late or isinstance(source, Unreadable) else source.checked()
@@ -152,28 +178,43 @@ def parse_text(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
 
 
 def _decoded(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
-    if path.suffix == ".ipynb":
-        return Unreadable(
-            path,
-            shown,
-            1,
-            1,
-            "this is a notebook; `jupyter nbconvert --to script` makes a program of it",
-            digest=digest_of(data),
-        )
     digest = digest_of(data)
     try:
         text = decode(data)
     except UndecodableError as error:
         return Unreadable(path, shown, error.line, error.column, error.message, digest=digest)
+    if path.suffix == NOTEBOOK:
+        return _notebook(text, path, shown, digest)
     source = SourceFile(path, shown, text, _NOT_YET, digest)
     source.forget_tree()
     return source
 
 
+def _notebook(text: str, path: Path, shown: str, digest: str) -> SourceFile | Unreadable:
+    # Imported late: most projects have no notebooks.
+    from gpudoctor.lint.source.joining import cells_of
+    from gpudoctor.lint.source.notebook import NotANotebook
+
+    try:
+        cells = cells_of(text)
+    except NotANotebook as error:
+        return Unreadable(path, shown, error.line, error.column, error.message, digest=digest)
+    source = SourceFile(path, shown, cells.text, _NOT_YET, digest, cells, tuple(_flaws(cells, path, shown)))
+    source.forget_tree()
+    return source
+
+
+def _flaws(cells: Cells, path: Path, shown: str) -> Iterator[Unreadable]:
+    """The cells that cannot be read; of those that take another Python only the first, for they are mostly all."""
+    told = set[str]()
+    for flaw in cells.flaws:
+        found = _unparsable(flaw.error, "\n".join(flaw.lines), path, shown)
+        if not found.needs_python or found.needs_python not in told:
+            told.add(found.needs_python)
+            yield replace(found, line=found.line + flaw.first - 1, in_cell=True)
+
+
 _NOT_YET = ast.Module([], [])
-# Deep nesting ends the parser in one of three, depending on the version of Python.
-_UNPARSABLE = (SyntaxError, RecursionError, MemoryError, SystemError, ValueError, OverflowError)
 
 
 def _unparsable(error: BaseException, text: str, path: Path, shown: str) -> Unreadable:
@@ -209,6 +250,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _read(path: Path) -> bytes | str:
     """The bytes up to just over the limit, or why none are taken."""
+    most = most_bytes(str(path))
     # Opening a pipe or a device could wait for ever, so look first.
     if reason := _not_regular(os.stat(path).st_mode):
         return reason
@@ -217,7 +259,7 @@ def _read(path: Path) -> bytes | str:
         # Asked again of what was opened: the path may name something else by now.
         if reason := _not_regular(os.fstat(descriptor).st_mode):
             return reason
-        return stream.read(MAX_FILE_BYTES + 1)
+        return stream.read(most + 1)
 
 
 def _not_regular(mode: int) -> str:

@@ -3,6 +3,15 @@
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Larger files are data written as Python: parsing one takes tens of seconds and gigabytes."""
 
+MAX_NOTEBOOK_BYTES = 64 * 1024 * 1024
+"""A notebook holds its plots as well."""
+
+
+def most_bytes(path: str) -> int:
+    """How large a file may be."""
+    return MAX_NOTEBOOK_BYTES if path.endswith(".ipynb") else MAX_FILE_BYTES
+
+
 MAX_PROJECT_FILES = 500
 """Files read for one entry. The largest training program among those reviewed needs under 200."""
 

@@ -17,7 +17,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from gpudoctor.lint.source.limits import MAX_FILE_BYTES
+from gpudoctor.lint.source.limits import most_bytes
 
 A = TypeVar("A")
 Asked = dict[tuple[str, str], object]
@@ -116,12 +116,13 @@ def content(path: str) -> str:
     # A pipe would wait for ever.
     if not os.path.isfile(path):
         return ""
+    most = most_bytes(path)
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(most + 1)
     except OSError:
         return ""
-    return digest_of(data) if len(data) <= MAX_FILE_BYTES else ""
+    return digest_of(data) if len(data) <= most else ""
 
 
 CONTENT = content.__name__

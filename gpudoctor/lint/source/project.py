@@ -263,6 +263,7 @@ class Project:
         if isinstance(source, Unreadable):
             self.unreadable.append(source)
             return None
+        self.unreadable += source.flaws
         self._bytes += len(source.text)
         is_package = os.path.basename(path) == "__init__.py"
         name = self._name_of(os.path.dirname(path) if is_package else path.removesuffix(".py"))

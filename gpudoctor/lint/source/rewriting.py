@@ -24,10 +24,34 @@ class NotWritten(GpudoctorError):
 
 
 def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """A file's bytes after edits, which count in its text as it is read: with its encoding, byte order mark and line
-    ends. None of the edits may overlap; the same one counts once."""
-    encoding = encoding_of(data)
+    """A file's bytes after edits, which count in its text as it is read, or in the cells of a notebook: with its
+    encoding, byte order mark and line ends. None of the edits may overlap; the same one counts once."""
+    edits, encoding = list(edits), encoding_of(data)
     text = data.decode(encoding)
+    changed = _with_cells_edited(text, edits) if any(edit.location.cell for edit in edits) else _edited(text, edits)
+    return changed.encode(encoding)
+
+
+def _with_cells_edited(notebook: str, edits: Iterable[Edit]) -> str:
+    # Imported late: most projects have no notebooks.
+    from gpudoctor.lint.source.cell_writing import with_sources
+    from gpudoctor.lint.source.notebook import code_cells
+
+    of_cell: dict[int, list[Edit]] = {}
+    for edit in edits:
+        if edit.location.cell is not None:
+            of_cell.setdefault(edit.location.cell.number, []).append(edit)
+    sources: dict[int, str] = {}
+    for cell in code_cells(notebook):
+        if cell.number in of_cell:
+            newline = _newline(_LINE.findall(cell.source))
+            # The last line of a cell has no line end, and what is put below it stands on a line of its own.
+            changed = _edited(cell.source + newline, of_cell[cell.number])
+            sources[cell.number] = changed.removesuffix(newline)
+    return with_sources(notebook, sources)
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
     lines = _LINE.findall(text)
     newline = _newline(lines)
     starts = [0]
@@ -37,7 +61,7 @@ def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
     for start, end, new in sorted({_span(edit, starts, lines) for edit in edits}):
         parts += [text[done:start], new.replace("\n", newline)]
         done = end
-    return "".join([*parts, text[done:]]).encode(encoding)
+    return "".join([*parts, text[done:]])
 
 
 def _span(edit: Edit, starts: list[int], lines: list[str]) -> tuple[int, int, str]:

@@ -33,7 +33,8 @@ class Ignore:
     """One thing that a comment silences: a code, the beginning of codes, a name, or `ALL`, and where it stands.
 
     `first` and `last` are the lines that it holds for, both 0 for the whole file. `comment` is the place of the whole
-    directive, from its `#`; it stands `alone` where nothing else is on its line.
+    directive, from its `#`; it stands `alone` where nothing else is on its line. `offset` is how many lines of the
+    text stand before its cell, where it is one of a notebook.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Ignore:
     last: int
     is_noqa: bool = False
     alone: bool = False
+    offset: int = 0
 
     @property
     def is_ours(self) -> bool:
@@ -166,6 +168,7 @@ class _Comment(NamedTuple):
     column: int
     first: int
     alone: bool
+    offset: int
 
     def place(self, start: int, end: int) -> Location:
         return Location(self.shown, self.line, self.column + start, self.line, self.column + end)
@@ -180,7 +183,7 @@ class _Comment(NamedTuple):
         self, found: re.Match[str], text: str, span: tuple[int, int], *, is_noqa: bool = False, whole_file: bool = False
     ) -> Ignore:
         first, last = (0, 0) if whole_file else (self.first, self.line)
-        return Ignore(text, self.place(*span), self.place(*found.span()), first, last, is_noqa, self.alone)
+        return Ignore(text, self.place(*span), self.place(*found.span()), first, last, is_noqa, self.alone, self.offset)
 
 
 def _comments(source: SourceFile) -> Iterator[_Comment]:
@@ -212,7 +215,8 @@ def _placed(source: SourceFile, comment: tokenize.TokenInfo, first: int) -> _Com
     """The comment with its lines: from `first`, where it ends a statement that began there, else only its own."""
     line, column = comment.start
     alone = not source.lines[line - 1][:column].strip()
-    return _Comment(source.shown, comment.string, line, column + 1, first or line, alone)
+    offset = source.cells.offset(line) if source.cells is not None else 0
+    return _Comment(source.shown, comment.string, line, column + 1, first or line, alone, offset)
 
 
 def _noqa(comment: _Comment) -> Iterator[Ignore]:
@@ -255,7 +259,7 @@ def _unused(ignore: Ignore) -> Remark:
     if not ignore.last:
         where = "in this file"
     elif ignore.first < ignore.last:
-        where = f"on lines {ignore.first} to {ignore.last}"
+        where = f"on lines {ignore.first - ignore.offset} to {ignore.last - ignore.offset}"
     else:
         where = "on this line"
     what = f"`{ignore.text}` finds nothing" if ignore.text else "no rule finds anything"

@@ -6,6 +6,8 @@ import re
 import sys
 from typing import NamedTuple
 
+UNPARSABLE = (SyntaxError, RecursionError, MemoryError, SystemError, ValueError, OverflowError)
+"""How Python's parser ends with what is no program: deep nesting in one of three ways, which its version decides."""
 PYTHON_2 = "2.7"
 _BEFORE_ASYNC = "3.6"
 # Some patterns take time that grows with the square of the line, and data on one line can be megabytes.

@@ -7,6 +7,8 @@ another Python. The message says on which line reading stopped, and which Python
 newer one (gpudoctor reads with the Python that it is installed in, and you may train with another), Python 2, or none,
 as with a merge conflict, a command of a notebook, a line that was lost in copying or a wrong encoding.
 
+Of a notebook it is one cell that is left out, and the others are checked.
+
 A training program that imports such a file is read without it. What is then unknown is not guessed: other rules stay
 silent rather than wrong, so this finding may hide others.
 

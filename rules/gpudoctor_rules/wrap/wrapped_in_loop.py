@@ -93,8 +93,7 @@ class WrappedInLoop(Rule):
             assert isinstance(kind, WrapperKind)
             yield self.found(
                 wrap.location,
-                f"{name_of(wrap.inner)} is wrapped again in each round of the loop in line {found.location.line}: "
-                + _harm(wrap, kind),
+                f"{name_of(wrap.inner)} is wrapped again in each round of a loop: " + _harm(wrap, kind),
                 remedy="Wrap it once, before the loop.",
                 because=[("this loop goes round", found.location)],
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.source import file as file_module
+from gpudoctor.lint.source import limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 
 
@@ -188,7 +188,7 @@ def test_no_permission(tmp_path: Path) -> None:
 
 def test_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "big.py"
-    monkeypatch.setattr(file_module, "MAX_FILE_BYTES", 3 * 1024**2)
+    monkeypatch.setattr(limits, "MAX_FILE_BYTES", 3 * 1024**2)
     line = b"# %s\n" % (b"x" * 1021)
     path.write_bytes(line * (3 * 1024 + 1))
     assert "larger than 3 MiB" in message(path)
@@ -203,12 +203,6 @@ def test_five_megabytes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "five.py"
     path.write_bytes(b"'" + b"x" * 5_000_000 + b"'\n")
     assert isinstance(read_source(path), SourceFile)
-
-
-def test_notebook(tmp_path: Path) -> None:
-    path = tmp_path / "train.ipynb"
-    path.write_text('{"cells": []}')
-    assert "this is a notebook" in message(path)
 
 
 def test_links_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

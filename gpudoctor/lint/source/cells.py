@@ -1,0 +1,97 @@
+"""The way from the lines of a program back to the cells of the notebook that it was joined of."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpudoctor.diagnostic import Cell, Location
+from gpudoctor.record import dataclass, replace
+
+
+@dataclass(frozen=True)
+class CodeCell:
+    """A cell of code: its number among all cells, from 1, and its source.
+
+    What stands for the source in the notebook's text goes from `start` to `end`, and `rows` are the lines of the text
+    that hold its lines.
+    """
+
+    number: int
+    source: str
+    start: int
+    end: int
+    rows: tuple[int, ...]
+
+
+class Flaw(NamedTuple):
+    """A cell that cannot be read: its lines in the program, and why."""
+
+    first: int
+    lines: tuple[str, ...]
+    error: BaseException
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A notebook's cells of code, joined to a program.
+
+    Above each stands a line that is in no cell: what is put at the end of a cell's last line and what is put before
+    the first of the next are different places. `first` are the lines of the program with which the cells begin,
+    `replaced` those that are not as the user has written them. `gaps` are reasons why the program is not all that
+    happens.
+    """
+
+    cells: tuple[CodeCell, ...]
+    text: str
+    first: tuple[int, ...]
+    replaced: frozenset[int]
+    flaws: tuple[Flaw, ...]
+    gaps: tuple[str, ...]
+
+    def place(self, at: Location) -> Location:
+        """A place of the program, in its cell."""
+        index = self._index(at.line)
+        if index is None:
+            return at
+        offset, rows, number = self.offset(at.line), self.cells[index].rows, self.cells[index].number
+        line, end_line = max(at.line - offset, 1), max(at.end_line - offset, 1) if at.end_line else 0
+        row, end_row = (rows[min(max(each, 1), len(rows)) - 1] for each in (line, end_line or line))
+        return replace(at, line=line, end_line=end_line, cell=Cell(number, row, end_row))
+
+    def offset(self, line: int) -> int:
+        """How many lines of the program stand before the cell of a line."""
+        index = self._index(line)
+        return 0 if index is None else self.first[index] - 1
+
+    def line_of(self, at: Location) -> int:
+        """The line of the program at which a place in a cell begins."""
+        index = self._numbered(at)
+        return at.line if index is None else at.line + self.first[index] - 1
+
+    def lines(self, at: Location) -> Sequence[str]:
+        """The lines of a place's cell, as the user has written them."""
+        index = self._numbered(at)
+        return () if index is None else lines_of(self.cells[index].source)
+
+    def keeps(self, at: Location) -> bool:
+        """All that a place covers is in one cell and as the user has written it, so that it can be changed."""
+        if self._index(at.line) != self._index(at.end_line):
+            return False
+        # What is only put in somewhere takes nothing away.
+        empty = (at.line, at.column) == (at.end_line, at.end_column)
+        return empty or self.replaced.isdisjoint(range(at.line, at.end_line + (at.end_column > 1)))
+
+    def _index(self, line: int) -> int | None:
+        """The cell of a line; that of the line above a cell is the one before, at whose end it is."""
+        return max(bisect_right(self.first, line) - 1, 0) if self.first else None
+
+    def _numbered(self, at: Location) -> int | None:
+        found = (index for index, cell in enumerate(self.cells) if at.cell and cell.number == at.cell.number)
+        return next(found, None)
+
+
+def lines_of(source: str) -> list[str]:
+    """The lines of a cell as the parser counts them."""
+    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")

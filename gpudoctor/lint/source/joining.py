@@ -1,0 +1,43 @@
+"""The cells of a notebook as one program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpudoctor.lint.source.cells import Cells, Flaw, lines_of
+from gpudoctor.lint.source.magics import IN_BLOCK, Plain, plain
+from gpudoctor.lint.source.notebook import code_cells
+from gpudoctor.lint.source.syntax import UNPARSABLE
+
+
+def cells_of(notebook: str) -> Cells:
+    """The cells of a notebook; raises `NotANotebook` where the text is none."""
+    cells = tuple(code_cells(notebook))
+    parts: list[str] = []
+    first: list[int] = []
+    replaced: set[int] = set()
+    flaws: list[Flaw] = []
+    gaps: list[str] = []
+    line = 1
+    for cell in cells:
+        lines = lines_of(cell.source)
+        try:
+            found = plain("\n".join(lines))
+        except UNPARSABLE as error:
+            found = Plain("\n" * (len(lines) - 1))
+            flaws.append(Flaw(line + 1, tuple(lines), error))
+            gaps.append("a cell cannot be read")
+        parts += [IN_BLOCK if found.indented else "", found.text]
+        first.append(line + 1)
+        replaced.update(number + line for number in found.replaced)
+        gaps += [found.gap] if found.gap else []
+        line += 1 + len(lines)
+    text = "".join(f"{part}\n" for part in parts)
+    return Cells(cells, text, tuple(first), frozenset(replaced), tuple(flaws), tuple(dict.fromkeys(gaps)))
+
+
+def changed_cells(before: str, after: str) -> Iterator[tuple[int, str, str]]:
+    """Of two states of a notebook the cells that differ: their number and their sources."""
+    for old, new in zip(code_cells(before), code_cells(after), strict=True):
+        if old.source != new.source:
+            yield old.number, old.source, new.source

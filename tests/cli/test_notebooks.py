@@ -1,0 +1,275 @@
+"""Notebooks on the command line: what is found in them, how each format says where, and what fixes write."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from notebooks import WRITERS, cell, notebook
+from sarif_schema import LOG
+
+from gpudoctor import cli
+
+Lint = Callable[..., tuple[int, str, str]]
+
+SETUP = """\
+%matplotlib inline
+import torch
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset"""
+DATA = "data = TensorDataset(torch.randn(8, 2))  # größer\nsampler = RandomSampler(data)"
+LOADER = "!nvidia-smi\nloader = DataLoader(data, sampler=sampler, shuffle=True)\nprint(len(loader))"
+CELLS = (cell("# Training", "markdown"), SETUP, DATA, LOADER)
+FIXED = LOADER.replace(", shuffle=True", "")
+
+
+@pytest.fixture
+def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lint:
+    """Lints `train.ipynb` in a folder of its own, or what is named instead."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*options: str, cells: tuple[Any, ...] = CELLS, writer: str = "jupyter") -> tuple[int, str, str]:
+        if cells:
+            Path("train.ipynb").write_text(notebook(*cells, writer=writer), encoding="utf-8")
+        paths = ["train.ipynb"] if all(each.startswith("-") for each in options) else []
+        code = cli.main(["lint", "--no-cache", *options, *paths])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+FULL = """\
+train.ipynb:cell 4:2:10: error: GPU303 shuffle-with-sampler
+  `loader` gets `shuffle=True` and a sampler, which are mutually exclusive:
+  every rank ends with
+  `ValueError: sampler option is mutually exclusive with shuffle`.
+
+    1 | !nvidia-smi
+    2 | loader = DataLoader(data, sampler=sampler, shuffle=True)
+      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    3 | print(len(loader))
+
+  cell 3, line 2: the sampler is made
+    2 | sampler = RandomSampler(data)
+
+  help: Remove `shuffle=True` here.
+
+"""
+
+
+def test_full(lint: Lint) -> None:
+    code, out, err = lint("--select=GPU303")
+    assert (code, out.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", "|")) == (1, FULL)
+    assert err == "Found 1 error in 1 file. Read more: gpudoctor explain GPU303\n"
+
+
+def test_concise(lint: Lint) -> None:
+    _, out, _ = lint("--select=GPU303", "--output-format=concise")
+    assert out.startswith("train.ipynb:cell 4:2:10: GPU303 [shuffle-with-sampler] error: `loader` gets")
+
+
+def test_json(lint: Lint) -> None:
+    (found,) = json.loads(lint("--select=GPU303", "--output-format=json")[1])["findings"]
+    assert [found[key] for key in ("path", "cell", "line", "column", "end_line")] == ["train.ipynb", 4, 2, 10, 2]
+    assert [found["related"][0][key] for key in ("path", "cell", "line")] == ["train.ipynb", 3, 2]
+    (edit,) = found["fix"]["edits"]
+    assert [edit[key] for key in ("path", "cell", "line", "column", "end_column")] == ["train.ipynb", 4, 2, 42, 56]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_services_are_told_lines_of_the_file(lint: Lint, writer: str) -> None:
+    options = ("--select=GPU303", "--output-format")
+    _, out, _ = lint(*options[:1], f"{options[1]}=sarif", writer=writer)
+    log = json.loads(out)
+    jsonschema.Draft7Validator(LOG).validate(log)
+    (result,) = log["runs"][0]["results"]
+    (where,) = result["locations"]
+    lines = Path("train.ipynb").read_text(encoding="utf-8").split("\n")
+    row = where["physicalLocation"]["region"]["startLine"]
+    assert "DataLoader(data" in lines[row - 1]
+    assert where["logicalLocations"] == [{"name": "cell 4", "kind": "module"}]
+    assert result["message"]["text"].startswith("Cell 4, line 2: `loader` gets")
+    assert "fixes" not in result
+    _, out, _ = lint(*options[:1], f"{options[1]}=github", writer=writer)
+    assert f"file=train.ipynb,line={row},endLine={row},title=GPU303" in out
+    assert "train.ipynb:cell 4:2:10: `loader`" in out
+    (issue,) = json.loads(lint(*options[:1], f"{options[1]}=gitlab", writer=writer)[1])
+    assert issue["location"] == {"path": "train.ipynb", "lines": {"begin": row, "end": row}}
+    assert "cell 4, line 2:" in issue["description"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_fix(lint: Lint, writer: str) -> None:
+    code, out, err = lint("--select=GPU303", "--fix", writer=writer)
+    assert (code, out) == (0, "")
+    assert "train.ipynb: 1 fixed: GPU303 shuffle-with-sampler" in err
+    assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(*CELLS[:3], FIXED, writer=writer)
+
+
+DIFF = """\
+--- a/train.ipynb:cell 4
++++ b/train.ipynb:cell 4
+@@ -1,3 +1,3 @@
+ !nvidia-smi
+-loader = DataLoader(data, sampler=sampler, shuffle=True)
++loader = DataLoader(data, sampler=sampler)
+ print(len(loader))
+"""
+
+
+def test_diff_shows_cells(lint: Lint) -> None:
+    code, out, err = lint("--select=GPU303", "--diff")
+    assert (code, out) == (1, DIFF)
+    assert "1 would be fixed" in err
+    assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(*CELLS)
+
+
+SEED = """\
+import torch
+model = torch.nn.Linear(2, 2)"""
+TRAIN = """\
+%%time
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model.cuda()
+total = 0
+for epoch in range(3):
+    for batch in torch.utils.data.DataLoader(torch.randn(64, 2), batch_size=8):
+        loss = model(batch.cuda()).sum()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()"""
+
+
+def test_comments_are_added_and_silence(lint: Lint) -> None:
+    code, _, _ = lint("--add-ignores", cells=(SEED, TRAIN))
+    after = Path("train.ipynb").read_text(encoding="utf-8")
+    assert code == 0
+    assert "# gpudoctor: ignore[" in after
+    json.loads(after)
+    assert lint(cells=())[:2] == (0, "")
+    assert Path("train.ipynb").read_text(encoding="utf-8") == after
+
+
+def test_comments_of_no_use(lint: Lint) -> None:
+    cells = (SEED, "print(\n    model\n)  # gpudoctor: ignore[GPU303]", "x = 1  # gpudoctor: ignore[GPU30]")
+    options = ("--extend-select=GPU002", "--output-format=concise", "--fail-on=never")
+    _, out, _ = lint(*options, cells=cells)
+    assert "train.ipynb:cell 2:3:24: GPU002" in out
+    assert "on lines 1 to 3" in out
+    assert lint("--extend-select=GPU002", "--fix", cells=cells)[0] == 0
+    assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(SEED, "print(\n    model\n)", "x = 1")
+
+
+def test_unknown_codes_in_comments(lint: Lint) -> None:
+    _, out, _ = lint("--output-format=concise", cells=(SEED, "print(1)\nprint(2)  # gpudoctor: ignore[GPU9999]"))
+    assert "train.ipynb:cell 2:2:31: GPU003" in out
+
+
+def test_a_broken_cell_and_the_others(lint: Lint) -> None:
+    code, out, _ = lint("--output-format=concise", cells=(SETUP, DATA, "to do:\n  ask Anna", LOADER))
+    assert code == 1
+    assert [line.split(" [")[0].rsplit(":", 2)[0] for line in out.splitlines()] == [
+        "train.ipynb:cell 3:1",
+        "train.ipynb:cell 4:2",
+    ]
+    assert "This cell cannot be read: " in out
+    _, out, err = lint("--select=GPU303", "--output-format=concise", cells=(SETUP, DATA, "to do:\n  x y", LOADER))
+    assert out.count("\n") == 1
+    assert "gpudoctor: train.ipynb:cell 3: line 1: " in err
+
+
+def test_a_broken_notebook(lint: Lint) -> None:
+    text = notebook(*CELLS).replace('"outputs": [', '"outputs": ', 1)
+    Path("train.ipynb").write_text(text, encoding="utf-8")
+    code, out, _ = lint("--output-format=concise", cells=())
+    assert code == 1
+    assert out.startswith("train.ipynb:")
+    assert "GPU001 [unreadable-file] error: This file cannot be read: the notebook's JSON is broken" in out
+    assert "cell" not in out.split("GPU001")[0]
+
+
+def test_folders_and_checkpoints(lint: Lint) -> None:
+    lint("--select=GPU303")
+    text = Path("train.ipynb").read_text(encoding="utf-8")
+    Path(".ipynb_checkpoints").mkdir()
+    Path(".ipynb_checkpoints/train-checkpoint.ipynb").write_text(text, encoding="utf-8")
+    Path("other.ipynb").write_text(notebook("import torch", metadata={"language_info": {"name": "R"}}), "utf-8")
+    _, out, _ = lint("--select=GPU303", "--output-format=concise", ".")
+    assert [line.split(":")[0] for line in out.splitlines()] == ["train.ipynb"]
+    _, out, _ = lint("--select=GPU303", "--output-format=concise", "--exclude=*.ipynb", ".")
+    assert out == ""
+    named = ".ipynb_checkpoints/train-checkpoint.ipynb"
+    assert cli.main(["lint", "--no-cache", "--select=GPU303", named]) == 1
+
+
+def test_standard_input(lint: Lint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import io
+    import sys
+
+    data = notebook(*CELLS).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert cli.main(["lint", "--select=GPU303", "--output-format=concise", "--stdin-filename=a.ipynb", "-"]) == 1
+    assert capsys.readouterr().out.startswith("a.ipynb:cell 4:2:10: GPU303")
+
+
+def test_helpers_are_read_through_a_notebook_and_on_their_own(lint: Lint) -> None:
+    Path("data.py").write_text(
+        "from torch.utils.data import DataLoader, RandomSampler\n"
+        "def make(data):\n"
+        "    return DataLoader(data, sampler=RandomSampler(data), shuffle=True)\n",
+        encoding="utf-8",
+    )
+    alone, _, _ = lint("--select=GPU303", "data.py", cells=())
+    _, out, _ = lint(
+        "--select=GPU303", "--output-format=concise", ".", cells=("import data\nx = data.make([1])\nprint(x)",)
+    )
+    assert (alone, out.count("\n")) == (1, 1)
+    assert out.startswith("data.py:3:")
+
+
+def test_baseline_outlives_a_cell_above(lint: Lint) -> None:
+    assert lint("--select=GPU303", "--baseline=known.json")[:2] == (0, "")
+    assert lint("--select=GPU303", "--baseline=known.json", cells=("print('new')", *CELLS))[:2] == (0, "")
+    assert lint("--select=GPU303", "--baseline=known.json", cells=(*CELLS, LOADER))[0] == 1
+
+
+def test_cache(lint: Lint, capsys: pytest.CaptureFixture[str]) -> None:
+    lint("--select=GPU303", cells=(*CELLS, "to do"))
+    outs = set()
+    for _ in range(2):
+        assert cli.main(["lint", "--output-format=json", "train.ipynb"]) == 1
+        outs.add(capsys.readouterr().out)
+    (out,) = outs
+    assert {each["cell"] for each in json.loads(out)["findings"]} == {4, 5}
+
+
+def git(*arguments: str) -> None:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
+def test_since_counts_lines_of_the_file(lint: Lint) -> None:
+    git("init", "-q")
+    lint("--select=GPU303")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    assert lint("--select=GPU303", "--since=HEAD")[:2] == (0, "")
+    # Another cell, then a line that led there, then the line itself.
+    assert lint("--select=GPU303", "--since=HEAD", cells=(*CELLS, "print(1)"))[:2] == (0, "")
+    moved = (*CELLS[:2], DATA.replace("RandomSampler(data)", "RandomSampler(data, True)"), LOADER)
+    assert lint("--select=GPU303", "--since=HEAD", cells=moved)[0] == 1
+    assert lint("--select=GPU303", "--since=HEAD", cells=(*CELLS[:3], LOADER.replace("data,", "data, 2,")))[0] == 1
+
+
+def test_plan(lint: Lint, capsys: pytest.CaptureFixture[str]) -> None:
+    lint("--select=GPU303")
+    assert cli.main(["plan", "train.ipynb"]) == 0
+    out = capsys.readouterr().out
+    assert "train.ipynb, when one process sees several GPUs" in out
+    assert "train.ipynb:cell 4:2  loader `loader`" in out
+    assert "get_ipython" not in out
