@@ -80,7 +80,7 @@ def _init(event: events.InitGroup) -> str:
 
 
 def _spawn(event: events.Spawn) -> str:
-    return f"mp.spawn of {shown(event.target)}{listed(args=event.args, nprocs=event.nprocs)}"
+    return f"{event.by} of {shown(event.target)}{listed(args=event.args, nprocs=event.nprocs)}"
 
 
 def _wrap(event: events.Wrap) -> str:

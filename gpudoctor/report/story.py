@@ -6,7 +6,7 @@ from gpudoctor.diagnostic import Confidence, Finding
 
 WORLDS = {
     "torchrun": "torchrun starts one process per GPU",
-    "spawn": "mp.spawn starts one process per GPU",
+    "spawn": "the program itself starts one process per GPU",
     "single": "one process sees several GPUs",
 }
 

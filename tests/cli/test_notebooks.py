@@ -273,3 +273,70 @@ def test_plan(lint: Lint, capsys: pytest.CaptureFixture[str]) -> None:
     assert "train.ipynb, when one process sees several GPUs" in out
     assert "train.ipynb:cell 4:2  loader `loader`" in out
     assert "get_ipython" not in out
+
+
+SPAWNING = (
+    "import torch, torch.distributed as dist, torch.multiprocessing as mp",
+    """\
+def work(rank, n):
+    dist.init_process_group('nccl', init_method='tcp://127.0.0.1:29500', rank=rank, world_size=n)
+    torch.cuda.set_device(rank)
+    dist.destroy_process_group()""",
+)
+
+
+def test_a_new_process_does_not_know_a_function_of_a_cell(lint: Lint) -> None:
+    """Seen with ipykernel 7 and torch 2.13: `Can't get attribute 'work' on <module '__main__' (built-in)>`."""
+    code, out, _ = lint("--output-format=concise", cells=(*SPAWNING, "mp.spawn(work, args=(2,), nprocs=2)"))
+    assert (code, out.count("\n")) == (1, 1)
+    assert out.startswith("train.ipynb:cell 3:1:1: GPU404 [spawn-arguments] error: The function stands in a cell")
+    Path("workers.py").write_text(SPAWNING[0] + "\n" + SPAWNING[1] + "\n", encoding="utf-8")
+    moved = ("import torch.multiprocessing as mp\nfrom workers import work", "mp.spawn(work, args=(2,), nprocs=2)")
+    assert lint("--output-format=concise", cells=moved)[:2] == (0, "")
+    forked = (*SPAWNING, "mp.start_processes(work, args=(2,), nprocs=2, start_method='fork')")
+    assert lint("--output-format=concise", cells=forked)[:2] == (0, "")
+
+
+LAUNCHED = (
+    """\
+import os
+import torch, torch.distributed as dist
+from accelerate import notebook_launcher
+model = torch.nn.Linear(2, 2)""",
+    """\
+def train(name):
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    ddp = torch.nn.parallel.DistributedDataParallel(model.cuda(), device_ids=[local_rank])
+    if int(os.environ["RANK"]) == 0:
+        torch.save(ddp.module.state_dict(), name)
+    dist.destroy_process_group()""",
+    "notebook_launcher(train, args=('m.pt',), num_processes=2)",
+)
+
+
+def test_processes_of_a_notebooks_launcher(lint: Lint, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lint("--output-format=concise", cells=LAUNCHED)[:2] == (0, "")
+    assert cli.main(["plan", "train.ipynb"]) == 0
+    plan = " ".join(capsys.readouterr().out.split())
+    assert "notebook_launcher of `train`, args=('m.pt',), nprocs=2" in plan
+    assert "torch.save, path='m.pt' (rank 0 only)" in plan
+    everywhere = LAUNCHED[1].replace('if int(os.environ["RANK"]) == 0:', "if True:")
+    _, out, _ = lint("--output-format=concise", cells=(LAUNCHED[0], everywhere, LAUNCHED[2]))
+    assert out.startswith("train.ipynb:cell 2:7:9: GPU601 ")
+
+
+def test_cuda_before_a_notebooks_launcher(lint: Lint) -> None:
+    _, out, _ = lint(cells=(*LAUNCHED[:2], "model.cuda()", LAUNCHED[2]))
+    assert out.startswith("train.ipynb:cell 3:1:1: error: GPU406 ")
+    assert "cell 4, line 1: the workers are forked here" in out
+    assert "restart the notebook's kernel" in " ".join(out.split())
+    alone = LAUNCHED[2].replace("=2", "=1")
+    assert "GPU406" not in lint(cells=(*LAUNCHED[:2], "model.cuda()", alone))[1]
+
+
+def test_nobody_starts_a_notebook_with_torchrun(lint: Lint) -> None:
+    cells = (SEED, "import torch.distributed as dist\ndist.init_process_group('gloo')\ntorch.save(model, 'm.pt')")
+    assert "GPU601" not in lint("--output-format=concise", cells=cells)[1]
+    assert "GPU601" in lint("--output-format=concise", "--launch=torchrun", cells=cells)[1]

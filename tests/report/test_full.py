@@ -100,7 +100,7 @@ def test_it_keeps_within_the_width(width: int) -> None:
 
 def test_doubt_and_worlds_are_told() -> None:
     text = show(replace(FINDING, confidence=Confidence.LIKELY, world="spawn, single"), Style(width=200))
-    assert "when mp.spawn starts one process per GPU and also when one process sees several GPUs." in text
+    assert "when the program itself starts one process per GPU and also when one process sees several GPUs." in text
     assert "It happens on some of the ways through the program, not on all." in text
     assert "This happens when" not in show(replace(FINDING, world=""))
 

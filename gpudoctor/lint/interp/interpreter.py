@@ -403,12 +403,18 @@ class Interpreter(Machine):
         self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"calculated with in `{self.text(node)}`")
 
     def run_spawned(
-        self, function: Values, args: tuple[Values, ...], node: ast.AST, keywords: dict[str, Values] | None = None
+        self,
+        function: Values,
+        args: tuple[Values, ...],
+        node: ast.AST,
+        keywords: dict[str, Values] | None = None,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        """What a spawned process does, with its own memory of what it changes."""
+        """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
         # A spawned process shares no memory: what it changes is gone for its parent.
         with self.store.layer():
             before = self.path, self.dead
+            prepare()
             self.call(function, args, keywords or {}, node)
             self.path, self.dead = before
 

@@ -7,8 +7,9 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
+from gpudoctor.lint.models.environment import ENVIRON, RANKS, SIZES
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
-from gpudoctor.lint.values.event import SetStartMethod, Spawn
+from gpudoctor.lint.values.event import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.values.function import Bound, Function, Library, Partial
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.record import dataclass
@@ -46,6 +47,7 @@ def _spawn(call: Call) -> Values:
         guarded=call.do.under_main_guard, required=_required(only),
         # Spawned workers are pickled by name: "Can't pickle local object".
         target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),
+        target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
         start_method=call.arg(5, "start_method"),
     )  # fmt: skip
     if target is not None:
@@ -139,24 +141,55 @@ def _other_method(call: Call) -> Values:
     return one(NONE)
 
 
-RANKS = {"global_rank": RankKind.GLOBAL, "local_rank": RankKind.LOCAL, "node": RankKind.NODE}
-SIZES = {"num_tasks": SizeKind.WORLD, "num_nodes": SizeKind.NODES}
+JOB_RANKS = {"global_rank": RankKind.GLOBAL, "local_rank": RankKind.LOCAL, "node": RankKind.NODE}
+JOB_SIZES = {"num_tasks": SizeKind.WORLD, "num_nodes": SizeKind.NODES}
 
 
 @MODELS.attribute(Cluster)
 def _job_attribute(call: Call) -> Values:
-    if call.name in RANKS:
-        return one(Rank(RANKS[call.name], RankSource.FRAMEWORK, place=call.place))
-    if call.name in SIZES:
-        return one(Size(SIZES[call.name], place=call.place))
+    if call.name in JOB_RANKS:
+        return one(Rank(JOB_RANKS[call.name], RankSource.FRAMEWORK, place=call.place))
+    if call.name in JOB_SIZES:
+        return one(Size(JOB_SIZES[call.name], place=call.place))
     if call.name in ("job_id", "hostname", "hostnames", "paths", "cluster", "folder"):
         return one(Unknown((call.name, call.receiver), f"the {call.name} of a job", call.label, config=True))
     return NOT_ANSWERED
 
 
+@MODELS.callable("accelerate.notebook_launcher", "accelerate.launchers.notebook_launcher")
+def _notebook_launcher(call: Call) -> Values:
+    """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
+    function, given, count = call.arg(0, "function"), call.arg(1, "args"), call.arg(2, "num_processes")
+    items = call.do.known_items(given.only) if given is not None and given.only is not None else None
+    result = one(Unknown((call.name, call.identity()), "what the processes return", call.label))
+    if function is None:
+        return result
+    if count is not None and count.only == Const(1):
+        return call.do.call(function, items or (), {}, call.node)
+    call.emit(
+        Spawn, target=function, args=given, nprocs=count, args_node_is_tuple=True, guarded=True,
+        start_method=one(Const("fork")), by="notebook_launcher",
+    )  # fmt: skip
+
+    def prepare() -> None:
+        for name, value in _set_by_launcher(call.place).items():
+            call.emit(EnvironmentWrite, name=name, value=one(value))
+            call.do.set_fact(ENVIRON, name, one(value))
+
+    call.do.run_spawned(function, items or (), call.node, prepare=prepare)
+    return result
+
+
+def _set_by_launcher(place: Location) -> dict[str, Value]:
+    found: dict[str, Value] = {
+        name: Rank(*RANKS[name], as_text=True, place=place) for name in ("RANK", "LOCAL_RANK", "GROUP_RANK")
+    }
+    found |= {name: Size(SIZES[name], as_text=True, place=place) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")}
+    address = ("MASTER_ADDR", "MASTER_PORT")
+    return found | {name: Unknown(("environment", name), "set by the launcher", name, config=True) for name in address}
+
+
 FUNCTION_AND_ARGS = {
-    "accelerate.notebook_launcher": ("function", 1, "args"),
-    "accelerate.launchers.notebook_launcher": ("function", 1, "args"),
     "accelerate.debug_launcher": ("function", 1, "args"),
     "accelerate.launchers.debug_launcher": ("function", 1, "args"),
     "detectron2.engine.launch": ("main_func", 5, "args"),

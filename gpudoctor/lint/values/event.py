@@ -73,7 +73,10 @@ class Spawn(Event):
     required: tuple[int, int | None] | None = None
     """How few and how many positional arguments the target takes, None for many; None where it is not known."""
     target_is_local: bool = False
+    target_in_notebook: bool = False
+    """The target is defined in a cell: only a process that is forked knows it."""
     start_method: Values | None = None
+    by: str = "mp.spawn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

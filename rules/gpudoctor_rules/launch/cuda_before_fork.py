@@ -100,9 +100,16 @@ class CudaBeforeFork(Rule):
             started.location,
             "CUDA is started here, in the process that then forks the workers: their first use of a GPU ends with "
             "`Cannot re-initialize CUDA in forked subprocess`.",
-            remedy='Call `torch.multiprocessing.set_start_method("spawn")` first, or keep CUDA out of this process.',
+            remedy=_remedy(spawn),
             because=[("the workers are forked here", spawn.location), ("and use a GPU here", used.location)],
         )
+
+
+def _remedy(spawn: Spawn) -> str:
+    # It can do nothing but fork.
+    if spawn.by == "notebook_launcher":
+        return "Use GPUs in the function that is launched only, and restart the notebook's kernel first."
+    return 'Call `torch.multiprocessing.set_start_method("spawn")` first, or keep CUDA out of this process.'
 
 
 def _forks(spawn: Spawn) -> bool:

@@ -7,7 +7,8 @@ from 0. So `args` is a tuple (`(n,)`, not `(n)`, which is just `n`), and `fn` ta
 otherwise each process ends with `TypeError: Value after * must be an iterable, not int` or
 `TypeError: run() takes 1 positional argument but 2 were given`. A new process imports the file and looks `fn` up by its
 name, so a lambda or a function inside another function cannot be handed over: `AttributeError: Can't pickle local
-object 'main.<locals>.train'`.
+object 'main.<locals>.train'`. Nor does it run a notebook: for a function of a cell, `mp.spawn` ends with
+`AttributeError: Can't get attribute 'train' on <module '__main__' (built-in)>`.
 
 ## Bad
 
@@ -86,7 +87,7 @@ class SpawnArguments(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(Spawn):
             # In the order in which a run meets them: the arguments are unpacked before the function is called.
-            story = _not_a_tuple(event) or _wrong_count(event) or _cannot_be_sent(event)
+            story = _not_a_tuple(event) or _wrong_count(event) or _cannot_be_sent(event) or _not_in_a_file(event)
             if story is not None:
                 message, remedy = story
                 repair = _make_tuple(event) if _not_a_tuple(event) else None
@@ -165,6 +166,17 @@ def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
         "The function is a lambda or stands inside another function. A new process finds it by its name in the file, "
         "so it cannot be handed over: `Can't pickle local object`.",
         "Move the function to the top level of the file, and hand over in `args` what it took from around it.",
+    )
+
+
+def _not_in_a_file(event: Spawn) -> tuple[str, str] | None:
+    if not event.target_in_notebook or not by_import(event):
+        return None
+    return (
+        "The function stands in a cell of this notebook. A new process runs no notebook, so that it cannot find it: "
+        "`AttributeError: Can't get attribute ... on <module '__main__' (built-in)>`.",
+        "Move the function to a file and import it from there, or fork the processes before anything has used a GPU: "
+        '`mp.start_processes(..., start_method="fork")`.',
     )
 
 
