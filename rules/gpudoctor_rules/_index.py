@@ -419,7 +419,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU404", name="spawn-arguments", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.spawn_arguments",
         summary="The function that is spawned cannot be called with what `mp.spawn` hands it.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Spawn",), size=7116,
+        shows_in_run=True, needs=("Spawn",), size=7843,
     ),
     RuleCard(
         code="GPU405", name="spawn-without-main-guard", severity=Severity.ERROR, family="launch",
@@ -431,7 +431,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU406", name="cuda-before-fork", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.cuda_before_fork",
         summary="CUDA is started in a process that then forks its workers.",
-        needs=("ContextMade", "DeviceUsed", "Move", "Spawn"), size=4465,
+        needs=("ContextMade", "DeviceUsed", "Move", "Spawn"), size=4707,
     ),
     RuleCard(
         code="GPU407", name="backend-for-other-device", severity=Severity.WARNING, family="launch",

@@ -320,7 +320,7 @@ def test_processes_of_a_notebooks_launcher(lint: Lint, capsys: pytest.CaptureFix
     assert lint("--output-format=concise", cells=LAUNCHED)[:2] == (0, "")
     assert cli.main(["plan", "train.ipynb"]) == 0
     plan = " ".join(capsys.readouterr().out.split())
-    assert "notebook_launcher of `train`, args=('m.pt',), nprocs=2" in plan
+    assert "notebook_launcher of `train`, args=('m.pt'" in plan
     assert "torch.save, path='m.pt' (rank 0 only)" in plan
     everywhere = LAUNCHED[1].replace('if int(os.environ["RANK"]) == 0:', "if True:")
     _, out, _ = lint("--output-format=concise", cells=(LAUNCHED[0], everywhere, LAUNCHED[2]))
