@@ -36,10 +36,9 @@ def look(state: State) -> None:
 
 def _hidden() -> Iterator[tuple[nn.Module, str, list[nn.Module]]]:
     """Containers of layers that are trained and belong to no module and no optimizer."""
-    # By type: asking an object for its class may make a lazy one load.
-    objects = [(type(each), each) for each in gc.get_objects()]
-    modules = [each for kind, each in objects if issubclass(kind, nn.Module)]
-    optimizers = [each for kind, each in objects if issubclass(kind, Optimizer)]
+    objects = _instances(nn.Module, Optimizer)
+    modules = [each for each in objects if issubclass(type(each), nn.Module)]
+    optimizers = [each for each in objects if issubclass(type(each), Optimizer)]
     held = {id(one) for each in optimizers for group in each.param_groups for one in group["params"]}
     registered = {id(part) for each in modules for part in vars(each).get("_modules", {}).values()}
     for owner in modules:
@@ -52,6 +51,20 @@ def _hidden() -> Iterator[tuple[nn.Module, str, list[nn.Module]]]:
             # A list of one is how a module is hidden on purpose.
             if len(layers) > 1 and lost:
                 yield owner, attribute, lost
+
+
+def _instances(*kinds: type[Any]) -> list[Any]:
+    """All objects of these classes and of those that inherit from them."""
+    wanted = {id(each) for kind in kinds for each in _family(kind)}
+    # By type: asking an object for its class may make a lazy one load. There are some 300,000 objects: to make
+    # another one for each, or to ask each for its family, takes seconds.
+    return [each for each in gc.get_objects() if id(type(each)) in wanted]
+
+
+def _family(kind: type[Any]) -> Iterator[type[Any]]:
+    yield kind
+    for each in type.__subclasses__(kind):
+        yield from _family(each)
 
 
 def _learns_alone(layer: nn.Module, held: set[int]) -> bool:

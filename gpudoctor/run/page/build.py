@@ -16,6 +16,7 @@ from gpudoctor.run.page.lanes import lanes_of
 from gpudoctor.run.page.memory import memory_chart
 from gpudoctor.run.page.parts import parts_chart
 from gpudoctor.run.page.shared import agreement_chart, overlap_chart
+from gpudoctor.run.reading import shown
 from gpudoctor.run.timing import ON_GPU, PARTS, samples_per_second, times_of
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def page_of(watched: Watched) -> str:
 
 def _heading(recording: Recording) -> str:
     every = (*recording.ranks, *recording.others)
-    return next((each.main for each in every if each.main), "") or "no program that uses PyTorch"
+    main = next((each.main for each in every if each.main), "")
+    return shown(main) if main else "no program that uses PyTorch"
 
 
 def _optimizers(recording: Recording) -> dict[int, str]:
