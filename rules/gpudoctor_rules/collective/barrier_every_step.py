@@ -139,9 +139,8 @@ class BarrierEveryStep(Rule):
                 assert at is not None
                 yield self.found(
                     at,
-                    f"{len(while_training)} barriers in {len(rank.steps)} steps: in each of them all ranks wait for "
-                    "the "
-                    "slowest, which the averaging of gradients does already.",
+                    f"{len(while_training)} barriers in {len(rank.steps)} steps: in each of them "
+                    "all ranks wait for the slowest, which the averaging of gradients does already.",
                     remedy="Leave it out, or call it once for each epoch.",
                 )
 

@@ -90,8 +90,8 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 REMEDY = (
-    "Leave the factor out: `batch_size` is the batch of one GPU, and all ranks together take as many times more as "
-    "there are ranks."
+    "Leave the factor out: `batch_size` is the batch of one GPU, and "
+    "all ranks together take as many times more as there are ranks."
 )
 
 

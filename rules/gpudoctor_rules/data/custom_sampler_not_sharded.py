@@ -144,8 +144,8 @@ class CustomSamplerNotSharded(Rule):
             if each.custom and not each.shared_elsewhere and each.at is not None:
                 yield self.found(
                     each.at,
-                    f"In its first pass every rank drew {each.share}: `{each.training.sampler}` gives all ranks the "
-                    "same.",
+                    f"In its first pass every rank drew {each.share}: "
+                    f"`{each.training.sampler}` gives all ranks the same.",
                     remedy="Let the sampler yield every `world_size`-th place, from `rank` on.",
                 )
 

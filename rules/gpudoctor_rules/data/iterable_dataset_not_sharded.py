@@ -125,8 +125,8 @@ class IterableDatasetNotSharded(Rule):
         if len(prints) == 1 and len(set(passes[0].prints)) >= _ENOUGH and (at := passes[0].made or passes[0].place):
             yield self.found(
                 at,
-                f"The first {len(passes[0].prints)} batches of all ranks were the same: the stream gives each of them "
-                "everything.",
+                f"The first {len(passes[0].prints)} batches of all ranks "
+                "were the same: the stream gives each of them everything.",
                 remedy="Let `__iter__` skip what belongs to others: every `world_size`-th sample, from `rank` on.",
             )
 

@@ -121,9 +121,9 @@ class LoaderStarvesGpu(Rule):
             if each.made is not None:
                 yield self.found(
                     each.made,
-                    f"Rank {rank.rank or 0} waited for its batches in {share:.0%} of the time, because the training "
-                    f"process loads them itself: without that it would be {1 / (1 - min(share, 0.99)):.1f} times as "
-                    "fast.",
+                    f"Rank {rank.rank or 0} waited for its batches in {share:.0%} of "
+                    "the time, because the training process loads them itself: without "
+                    f"that it would be {1 / (1 - min(share, 0.99)):.1f} times as fast.",
                     remedy="Give the loader `num_workers` and `pin_memory=True`.",
                 )
 
@@ -148,8 +148,8 @@ class LoaderStarvesGpu(Rule):
     def _not_pinned(self, move: Move, made: Location) -> Finding:
         return self.found(
             move.location,
-            "`non_blocking=True` needs pinned memory, and these batches are not in it: their copies cannot go on "
-            "beside the GPU's work.",
+            "`non_blocking=True` needs pinned memory, and these batches are "
+            "not in it: their copies cannot go on beside the GPU's work.",
             remedy="Give their `DataLoader` `pin_memory=True`.",
             because=[("the loader is made here", made)],
             repair=Repair("Pin the memory of batches", (SetArgument(made, "pin_memory", ("True",), 7),)),

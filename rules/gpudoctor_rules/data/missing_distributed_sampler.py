@@ -162,9 +162,8 @@ class MissingDistributedSampler(Rule):
             if not each.shared_elsewhere and not each.custom and each.at is not None:
                 yield self.found(
                     each.at,
-                    f"In its first pass every rank drew {each.share}: the ranks train on the same samples, so more "
-                    "GPUs do "
-                    "not shorten the epoch.",
+                    f"In its first pass every rank drew {each.share}: the ranks train "
+                    "on the same samples, so more GPUs do not shorten the epoch.",
                     remedy="Pass `sampler=DistributedSampler(dataset)` instead of `shuffle=True`, and call "
                     "`sampler.set_epoch(epoch)` at the start of each epoch.",
                     because=[("the ranks train on these batches", each.training.place)],

@@ -124,9 +124,8 @@ class MissingSetEpoch(Rule):
             if not second.told and second.place is not None:
                 yield self.found(
                     second.place,
-                    "The second pass over the data had the very order of the first one on every rank: the sampler "
-                    "is never told "
-                    "the epoch.",
+                    "The second pass over the data had the very order of the "
+                    "first one on every rank: the sampler is never told the epoch.",
                     remedy="Call `sampler.set_epoch(epoch)` at the start of each epoch.",
                     because=[("the loader is made here", first.made)],
                 )

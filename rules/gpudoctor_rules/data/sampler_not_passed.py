@@ -122,9 +122,8 @@ class SamplerNotPassed(Rule):
             if each.shared_elsewhere and each.at is not None:
                 yield self.found(
                     each.at,
-                    f"In its first pass every rank drew {each.share}, though a `DistributedSampler` was made for "
-                    "this data: "
-                    "this loader does not use it.",
+                    f"In its first pass every rank drew {each.share}, though a "
+                    "`DistributedSampler` was made for this data: this loader does not use it.",
                     remedy="Pass it: `DataLoader(dataset, sampler=sampler, ...)`, without `shuffle`.",
                     because=[("the sampler is made here", each.shared_elsewhere.place)],
                 )

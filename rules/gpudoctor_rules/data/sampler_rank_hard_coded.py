@@ -133,8 +133,7 @@ class SamplerRankHardCoded(Rule):
             yield self.found(
                 told[0].made,
                 f"The samplers of the ranks shuffle with the seeds {' and '.join(str(each.seed) for each in told)}: "
-                "their "
-                "shares overlap, and other samples are never trained on.",
+                "their shares overlap, and other samples are never trained on.",
                 remedy="Leave `seed` out, or give all ranks the same.",
             )
 

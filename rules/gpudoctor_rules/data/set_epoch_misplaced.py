@@ -123,18 +123,16 @@ class SetEpochMisplaced(Rule):
             if second.told and (at := second.told_at or second.place) is not None:
                 yield self.found(
                     at,
-                    "Two epochs had the same order although `set_epoch` was called: it comes too late, or with the "
-                    "same "
-                    "number.",
+                    "Two epochs had the same order although `set_epoch` was "
+                    "called: it comes too late, or with the same number.",
                     remedy="Call it as the first statement of the loop over the epochs, with the number of the epoch.",
                     because=[("the order is drawn here", second.place)],
                 )
         if at is None and (told := told_differently(recording)) is not None and told.told_at is not None:
             yield self.found(
                 told.told_at,
-                "The samplers of the ranks were told different epochs: the ranks shuffle differently, and their "
-                "shares of "
-                "the data overlap.",
+                "The samplers of the ranks were told different epochs: the ranks "
+                "shuffle differently, and their shares of the data overlap.",
                 remedy="Call it on all ranks, with the same number.",
             )
 

@@ -105,8 +105,8 @@ class SplitDiffersPerRank(Rule):
             why = "its seed is another one" if seed is not None else "no seed is set"
             yield self.found(
                 split.location,
-                f"Each rank splits the data in a way of its own, since {why}: samples that one rank evaluates with are "
-                "trained on by others.",
+                f"Each rank splits the data in a way of its own, since {why}: "
+                "samples that one rank evaluates with are trained on by others.",
                 remedy=REMEDY,
                 because=[
                     *([("each rank sets another seed here", seed.location)] if seed is not None else []),

@@ -94,8 +94,8 @@ class ActivationCrossesDevices(Rule):
             other = f"the weights of {name_of(event.module)}" if event.module is not None else name_of(event.other)
             yield self.found(
                 event.location,
-                f"{name_of(event.tensor, 'a tensor')} is on {here} and meets {other} on {there}: the step ends with an "
-                "error.",
+                f"{name_of(event.tensor, 'a tensor')} is on {here} and "
+                f"meets {other} on {there}: the step ends with an error.",
                 remedy=f'Move it between the two: `x = x.to("{there}")`.',
             )
 

@@ -96,8 +96,8 @@ class GradientsNeverCleared(Rule):
             yield self.found(
                 # The step is where the sum does its harm; the missing line has no place.
                 step.location,
-                f"The gradients of {name} are never cleared in this loop: each step uses the sum over all batches "
-                "so far.",
+                f"The gradients of {name} are never cleared in this "
+                "loop: each step uses the sum over all batches so far.",
                 remedy=f"Call `{optimizer.label}.zero_grad()` after the step.",
                 because=[
                     ("this adds to the gradients of the rounds before", backward.location),
@@ -112,9 +112,8 @@ class GradientsNeverCleared(Rule):
             if len(kept) > 1 and all(kept.values()) and (at := rank.optimizers[0].backward) is not None:
                 yield self.found(
                     at,
-                    f"After {len(kept)} of {len(kept)} steps that were looked at, the gradients of the step before "
-                    "were "
-                    "still there: this backward adds to them.",
+                    f"After {len(kept)} of {len(kept)} steps that were looked at, the gradients "
+                    "of the step before were still there: this backward adds to them.",
                     remedy="Call `optimizer.zero_grad()` once for each step, before `backward`.",
                 )
                 return

@@ -146,8 +146,8 @@ class NoSyncMisplaced(Rule):
             return None
         return self.found(
             opened.location,
-            "`no_sync()` does nothing here: the forward ran outside of it, so this backward averages the gradients "
-            "over all ranks.",
+            "`no_sync()` does nothing here: the forward ran outside of "
+            "it, so this backward averages the gradients over all ranks.",
             remedy=f"Put the forward, `{calls[0].module.label}(...)`, under the same `with`."  # type: ignore[attr-defined]
             if calls[0].way.frames == backward.way.frames
             else "Put the forward under the same `with`.",

@@ -158,8 +158,8 @@ class StepMissing(Rule):
                 continue
             yield self.found(
                 backward.location,
-                f"{name_of(optimizer, 'the optimizer')} never steps: the gradients that are computed here change "
-                "nothing.",
+                f"{name_of(optimizer, 'the optimizer')} never steps: "
+                "the gradients that are computed here change nothing.",
                 remedy=f"Call `{optimizer.label}.step()` after `backward()`.",
                 because=[(f"{name_of(optimizer, 'the optimizer')} is made here", optimizer.place)],
             )

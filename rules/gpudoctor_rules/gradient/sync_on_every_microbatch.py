@@ -122,9 +122,8 @@ class SyncOnEveryMicrobatch(Rule):
             if (at := wrapped[0].backward) is not None:
                 yield self.found(
                     at,
-                    f"Gradients were averaged over the ranks in each of {synced[-1].counts['backwards']} backwards "
-                    "of a "
-                    "step, where once is enough.",
+                    "Gradients were averaged over the ranks in each of "
+                    f"{synced[-1].counts['backwards']} backwards of a step, where once is enough.",
                     remedy="Run all but the last backward of a step, and their forwards, under `with "
                     "model.no_sync():`.",
                 )

@@ -118,8 +118,8 @@ class BackendForOtherDevice(Rule):
     def _fails(self, group: InitGroup, wrap: Wrap, case: Binding[Value]) -> Finding:
         return self.found(
             group.location,
-            f"{_named(wrap)} stays on the CPU where {case.when!r}, and NCCL works on GPUs only: every rank then ends "
-            "with an error.",
+            f"{_named(wrap)} stays on the CPU where {case.when!r}, and "
+            "NCCL works on GPUs only: every rank then ends with an error.",
             remedy='Choose the backend with the device: `"nccl" if device.type == "cuda" else "gloo"`.',
             because=[("the model is wrapped here", wrap.location)],
             confidence=Confidence.LIKELY,

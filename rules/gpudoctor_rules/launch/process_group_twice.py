@@ -82,8 +82,8 @@ class ProcessGroupTwice(Rule):
             seen.add(event.location)
             yield self.found(
                 event.location,
-                "The process group exists already: this ends with `ValueError: trying to initialize the default "
-                "process group twice!`.",
+                "The process group exists already: this ends with `ValueError: "
+                "trying to initialize the default process group twice!`.",
                 remedy="Make the group once, or ask `if not torch.distributed.is_initialized():` before this.",
                 because=[
                     ("it was made here", first.location),

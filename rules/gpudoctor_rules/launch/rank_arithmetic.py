@@ -115,15 +115,15 @@ class RankArithmetic(Rule):
         if isinstance(rank, Size) and isinstance(size, Rank):
             yield self.found(
                 group.location,
-                "The group gets the number of processes as `rank` and the rank as `world_size`: the two arguments are "
-                "swapped.",
+                "The group gets the number of processes as `rank` and "
+                "the rank as `world_size`: the two arguments are swapped.",
                 remedy="Write `rank=rank, world_size=world_size`.",
             )
         elif isinstance(size, Const) and type(size.value) is int and started not in (None, size.value):
             yield self.found(
                 group.location,
-                f"`world_size` is {size.value}, and {started} processes are started: the group waits for the others "
-                "until it times out."
+                f"`world_size` is {size.value}, and {started} processes are "
+                "started: the group waits for the others until it times out."
                 if started is not None and started < size.value
                 else f"`world_size` is {size.value}, and {started} processes are started: some ranks lie beyond it.",
                 remedy="Give `nprocs` and `world_size` the same number.",

@@ -112,8 +112,8 @@ class SeedNotInWorkers(Rule):
             spawn = next(program.events(Spawn))
             yield self.found(
                 seed.location,
-                "This seed is set in the process that starts the workers only: they are new processes, and train "
-                "without any seed.",
+                "This seed is set in the process that starts the workers "
+                "only: they are new processes, and train without any seed.",
                 remedy=REMEDY,
                 because=[("the workers are started here", spawn.location)],
             )

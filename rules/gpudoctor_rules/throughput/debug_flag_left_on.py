@@ -143,9 +143,8 @@ class DebugFlagLeftOn(Rule):
                 if each.debug and each.place is not None:
                     yield self.found(
                         each.place,
-                        f"Training ran with {' and '.join(f'`{name}`' for name in each.debug)} switched on, which "
-                        "is for "
-                        "finding bugs and slows every step down.",
+                        f"Training ran with {' and '.join(f'`{name}`' for name in each.debug)} "
+                        "switched on, which is for finding bugs and slows every step down.",
                         remedy="Switch it off for training, or on by an option of the program.",
                     )
 

@@ -153,8 +153,8 @@ class IdleRanksDuringEvaluation(Rule):
         if first.place is not None:
             yield self.found(
                 first.place,
-                f"Rank {evaluating[0].rank} alone went over {first.batches} batches here without training, and the "
-                "others waited for it.",
+                f"Rank {evaluating[0].rank} alone went over {first.batches} "
+                "batches here without training, and the others waited for it.",
                 remedy="Give each rank a share of the evaluation data, and reduce the results.",
             )
 

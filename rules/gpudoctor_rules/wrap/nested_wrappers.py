@@ -109,8 +109,8 @@ class NestedWrappers(Rule):
             if wrap.place is not None and times < 2:
                 yield self.found(
                     wrap.place,
-                    f"`{wrap.wrapper}` was put around a model that holds a wrapper already: gradients are averaged "
-                    "twice.",
+                    f"`{wrap.wrapper}` was put around a model that holds "
+                    "a wrapper already: gradients are averaged twice.",
                     remedy="Wrap the bare model, once.",
                 )
 

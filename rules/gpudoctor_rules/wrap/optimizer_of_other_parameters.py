@@ -113,9 +113,8 @@ class OptimizerOfOtherParameters(Rule):
                 if alien and len(rank.optimizers) == 1 and each.place is not None:
                     yield self.found(
                         each.place,
-                        f"This {each.type} holds {each.parameters} parameters, and none of those that the wrapped "
-                        "model has: "
-                        "the model stays as it is.",
+                        f"This {each.type} holds {each.parameters} parameters, and none "
+                        "of those that the wrapped model has: the model stays as it is.",
                         remedy="Make the optimizer from the parameters of the model that is trained, once it is final.",
                     )
 

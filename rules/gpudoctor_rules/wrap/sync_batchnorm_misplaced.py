@@ -107,8 +107,8 @@ class SyncBatchnormMisplaced(Rule):
             return None
         return self.found(
             sync.location,
-            f"{name_of(sync.given)} is a single BatchNorm layer: it is not changed, and the layer that is returned "
-            "for it is dropped here.",
+            f"{name_of(sync.given)} is a single BatchNorm layer: it is not "
+            "changed, and the layer that is returned for it is dropped here.",
             remedy="Keep what is returned, or convert the model that holds the layer.",
             repair=Repair("Keep what is returned", (Assign(sync.location, (Source(sync.location, "0"),)),)),
         )
@@ -128,8 +128,8 @@ class SyncBatchnormMisplaced(Rule):
     def _in_one_process(self, sync: SyncNorm, wrap: Wrap) -> Finding:
         return self.found(
             sync.location,
-            "These layers synchronise processes, and `DataParallel` has only one: each GPU still normalises its own "
-            "part of the batch.",
+            "These layers synchronise processes, and `DataParallel` has "
+            "only one: each GPU still normalises its own part of the batch.",
             remedy=FIRST + "and train it with `DistributedDataParallel`, one process for each GPU.",
             because=[("the model is wrapped in `DataParallel` here", wrap.location)],
         )

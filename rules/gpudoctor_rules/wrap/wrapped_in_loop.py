@@ -109,8 +109,8 @@ class WrappedInLoop(Rule):
                 if len(again) > 1 and first.place is not None:
                     yield self.found(
                         first.place,
-                        f"The model was wrapped {len(again)} times here: each wrapper averages the gradients once "
-                        "more.",
+                        f"The model was wrapped {len(again)} times here: "
+                        "each wrapper averages the gradients once more.",
                         remedy="Wrap it once, before the loop.",
                     )
                     return

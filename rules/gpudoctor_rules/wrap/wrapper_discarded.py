@@ -106,8 +106,8 @@ class WrapperDiscarded(Rule):
             )
             yield self.found(
                 event.location,
-                f"`{wrapper.kind.value}` returns a new module, and here it is dropped: {model} itself stays unwrapped, "
-                f"and {harm}.",
+                f"`{wrapper.kind.value}` returns a new module, and here it "
+                f"is dropped: {model} itself stays unwrapped, and {harm}.",
                 remedy="Keep the result under the name that the training loop calls, as in `model = "
                 f"{wrapper.kind.value}(model)`.",
                 because=[("the wrapper is made here", wrapper.place)],
