@@ -61,6 +61,12 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def state_of(pid: int) -> str:
+    """The letter that the kernel gives its state (`R` runs, `S` sleeps, `T` is stopped); empty where it has ended."""
+    letter = _read(PROC / str(pid) / "stat").rpartition(")")[2][1:2]
+    return "" if letter in "ZX" else letter
+
+
 def busy_seconds(pid: int) -> float:
     """For how long `pid` has worked so far, or would have worked had a core been free for its main thread.
 

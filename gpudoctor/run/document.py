@@ -79,13 +79,15 @@ class TimingEntry:
 
 @dataclass(frozen=True)
 class HangEntry:
-    """Where a rank stood when the ranks did not advance; `collective` is what it waited in."""
+    """Where a rank stood when the ranks did not advance; `collective` is what it waited in. `silence` says why it could
+    not tell that itself (`has ended`, `is stopped`, `does not answer`), and is empty where it could."""
 
     rank: int
     path: str | None
     line: int | None
     collective: str | None
     number: int | None
+    silence: str
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Comparison:
 @dataclass(frozen=True)
 class RunReport:
     """What `gpudoctor run` has seen. `status` is the exit code of the command, null where it was ended by gpudoctor.
+    `faults` are errors of gpudoctor beside the ranks.
 
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
@@ -116,6 +119,7 @@ class RunReport:
     samples_per_second: float | None
     comparison: Comparison
     hang: tuple[HangEntry, ...]
+    faults: tuple[str, ...]
 
 
 def report_of(watched: Watched) -> RunReport:
@@ -141,6 +145,7 @@ def report_of(watched: Watched) -> RunReport:
             no_agreement_because=why_no_agreement(recording),
         ),
         hang=tuple(_hang(each) for each in recording.hang),
+        faults=recording.faults,
     )
 
 
@@ -187,4 +192,5 @@ def _hang(each: Waiting) -> HangEntry:
         line=each.place.line if each.place else None,
         collective=each.collective.name if each.collective else None,
         number=each.collective.number if each.collective else None,
+        silence=each.silence,
     )

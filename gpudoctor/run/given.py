@@ -53,6 +53,9 @@ def shared_folder(given: Given) -> Iterator[Path]:
     folder = Path(tempfile.gettempdir()) / f"gpudoctor-run-{os.getuid()}-{os.getppid()}-{_started(os.getppid())}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        # Its name can be guessed, and anybody may write where temporary files are.
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            raise UsageError(f"{folder} belongs to somebody else: remove it, or set TMPDIR")
     except OSError as error:
         raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
     try:

@@ -10,15 +10,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpudoctor.ranks.processes import busy_seconds, state_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.questions import ANSWER, QUESTION
 from gpudoctor.run.reading import collective_of, frames_of, lines_of
 from gpudoctor.run.recording import Collective, Frame, Waiting
+from gpudoctor.run.silent import stack_of
 
 _PATIENCE = 3.0
 """Seconds that a rank may take to answer."""
 _MUCH_LONGER = 4
-"""Times the patience, after which ranks do not advance even if all of them are at the same place."""
+"""Times the patience, after which ranks do not advance even if all of them are at the same place, or one is at work."""
+_AT_WORK = 0.5
+"""Of one core: a rank that takes so much is busy with something that the others wait for, and may come yet."""
+_OLD = 2.0
+"""Seconds after which a collective that has begun and not ended is waited for."""
 _WAITING_IN = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/rendezvous.py",
@@ -38,6 +44,8 @@ class _Rank:
     rank: int
     size: int = 0
     since: float = 0.0
+    worked: float = 0.0
+    """Seconds of the processor that it had taken when its file grew last."""
 
 
 class Watch:
@@ -59,18 +67,17 @@ class Watch:
             return ()
         self._asked_at = now
         found = self._ask()
-        waits = {each.rank for each in found if _waits(each.stack)} & {each.rank for each in still}
+        waits = {each.rank for each in found if each.waits} & {each.rank for each in still}
         # Who has ended, or does not answer, is not where the others are.
-        left = len(found) < len(self._ranks)
-        together = not left and not _apart(found)
+        apart = any(each.silence for each in found) or _apart(found)
         long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
-        return found if waits and (long or not together) else ()
+        return found if waits and (long or (apart and not self._at_work(found, now))) else ()
 
     @property
     def standing_still(self) -> bool:
         """No rank that is left has done anything for as long as is allowed."""
         now = time.monotonic()
-        left = [each for each in self._ranks.values() if _alive(each.pid)]
+        left = [each for each in self._ranks.values() if state_of(each.pid)]
         return bool(left) and all(now - each.since > self._patience for each in left)
 
     def steps(self) -> int:
@@ -85,7 +92,16 @@ class Watch:
             with contextlib.suppress(OSError):
                 size = path.stat().st_size
                 if size != known.size:
-                    known.size, known.since = size, now
+                    known.size, known.since, known.worked = size, now, busy_seconds(known.pid)
+
+    def _at_work(self, found: Sequence[Waiting], now: float) -> bool:
+        """Some rank that waits for nobody has been computing since it was last heard of."""
+        elsewhere = {each.rank for each in found if not each.waits and not each.silence}
+        return any(
+            busy_seconds(each.pid) - each.worked > _AT_WORK * (now - each.since)
+            for each in self._ranks.values()
+            if each.rank in elsewhere
+        )
 
     def _meet(self, path: Path) -> _Rank | None:
         """A process counts as a rank from when it makes a process group."""
@@ -103,16 +119,20 @@ class Watch:
         return self._ranks.setdefault(path, _Rank(path, pid, int(rank)))
 
     def _ask(self) -> tuple[Waiting, ...]:
-        ranks = sorted((each for each in self._ranks.values() if _alive(each.pid)), key=lambda each: each.rank)
-        for each in ranks:
+        ranks = sorted(self._ranks.values(), key=lambda each: each.rank)
+        there = [each for each in ranks if state_of(each.pid)]
+        for each in there:
             with contextlib.suppress(OSError):
                 (self._folder / ANSWER.format(pid=each.pid)).unlink(missing_ok=True)
                 # Where nobody listens any more, opening fails at once instead of waiting.
                 pipe = os.open(self._folder / QUESTION.format(pid=each.pid), os.O_WRONLY | os.O_NONBLOCK)
                 os.write(pipe, b"?")
                 os.close(pipe)
-        answers = self._answers(ranks)
-        return tuple(_waiting(each.rank, answers[each.pid]) for each in ranks if each.pid in answers)
+        answers = self._answers(there)
+        return tuple(
+            _waiting(each.rank, answers[each.pid]) if each.pid in answers else _silent(each, self._folder)
+            for each in ranks
+        )
 
     def _answers(self, ranks: Sequence[_Rank]) -> dict[int, dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
@@ -129,24 +149,29 @@ def _steps_in(path: Path) -> int:
     return max((line["step"] for line in lines_of(path) if line["kind"] == "step"), default=0)
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
-
-
 def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     stack = frames_of(answer["stack"])
+    started = _open_collective(answer["collectives"])
+    # NCCL's collectives are queued, and their rank goes on until it asks for a value: it waits there, in its own code.
+    old = started is not None and answer["at"] - started.began > _OLD
+    inside = _waits(stack)
+    return _standing(rank, stack, started if inside or old else None, waits=inside or old)
+
+
+def _silent(each: _Rank, folder: Path) -> Waiting:
+    """Where a rank is that has not answered, as far as that can be found out."""
+    state = state_of(each.pid)
+    silence = "has ended" if not state else "is stopped" if state in "Tt" else "does not answer"
+    stack = frames_of(stack_of(each.pid, folder)) if state else ()
+    return _standing(each.rank, stack, None, silence=silence)
+
+
+def _standing(
+    rank: int, stack: tuple[Frame, ...], collective: Collective | None, *, waits: bool = False, silence: str = ""
+) -> Waiting:
     own = next((frame for frame in stack if frame.own), None)
-    return Waiting(
-        rank=rank,
-        place=own.location if own else None,
-        function=own.function if own else "",
-        collective=_open_collective(answer["collectives"]) if _waits(stack) else None,
-        stack=stack,
-    )
+    place, function = (own.location, own.function) if own else (None, "")
+    return Waiting(rank, place, function, collective, stack, waits, silence)
 
 
 def _open_collective(entries: Sequence[dict[str, Any]]) -> Collective | None:

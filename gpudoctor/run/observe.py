@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, SeenIn
-from gpudoctor.errors import GpudoctorError, internal_error
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
 from gpudoctor.run.given import Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
 from gpudoctor.run.questions import STARTS
 from gpudoctor.run.reading import read
+from gpudoctor.run.recording import Recording
 from gpudoctor.run.session import recording_folder, run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpudoctor.rule import RuleCard
-    from gpudoctor.run.recording import Recording, Waiting
+    from gpudoctor.run.faults import Faults
+    from gpudoctor.run.recording import Waiting
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,21 @@ class Order:
     """The rank that this process was started as, where a launcher stands before us and not behind."""
 
 
-def observe(order: Order, tell: Callable[[Sequence[Waiting]], None]) -> Recording:
+def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Faults) -> Recording:
     """Run the command of the user and return what was seen; `tell` hears of ranks that do not advance, at once."""
     with recording_folder() if order.given is None else shared_folder(order.given) as folder:
         if order.trace:
             (folder / STARTS).touch()
         follower = _Follower(order, folder, tell)
-        ended = run_command(order.command, folder, follower.look)
+        ended = run_command(
+            order.command, folder, lambda: faults.tried("looking at the ranks", follower.look, otherwise=False)
+        )
         if order.given is not None:
             wait_for_the_others(order.given, folder)
-        recording = read(folder, status=ended.status, seconds=ended.seconds)
+        nothing = Recording((), status=ended.status, seconds=ended.seconds)
+        recording = faults.tried(
+            "reading the recording", lambda: read(folder, status=ended.status, seconds=ended.seconds), nothing
+        )
         return replace(recording, hang=follower.hang)
 
 
@@ -77,15 +83,9 @@ class _Follower:
         return self._order.steps is not None and self._watch.steps() >= self._order.steps
 
 
-def judged(recording: Recording, cards: Iterable[RuleCard]) -> Iterator[Finding]:
+def judged(recording: Recording, cards: Iterable[RuleCard], faults: Faults) -> Iterator[Finding]:
     """What the rules that a run can show have seen in this one."""
     for card in cards:
         if card.shows_in_run:
-            rule = load(card)
-            try:
-                for finding in rule.in_run(recording):
-                    yield replace(finding, seen_in=SeenIn.RUN)
-            except GpudoctorError:
-                raise
-            except Exception as error:
-                raise internal_error(f"{card.code} in a run", error) from error
+            for finding in faults.tried(card.code, lambda card=card: list(load(card).in_run(recording)), []):
+                yield replace(finding, seen_in=SeenIn.RUN)

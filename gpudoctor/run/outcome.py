@@ -53,7 +53,9 @@ def _ending(recording: Recording) -> str:
 
 
 def unexplained(recording: Recording) -> str:
-    """An error that no rule knows: where it came from, and that we have nothing to add to it; empty without one."""
+    """A hang or an error that no rule knows: where, and that we have nothing to add to it; empty without one."""
+    if recording.hang:
+        return " ".join([*map(where, recording.hang), "The ranks did not advance, and no rule knows why."])
     first = next(recording.crashes(), None)
     if first is None or not recording.status:
         return ""
@@ -69,10 +71,13 @@ def where(each: Waiting) -> str:
     inside = f" in `{each.function}`" if each.function not in ("", "<module>") else ""
     if each.collective is not None:
         return f"Rank {each.rank} waits in {each.collective.name} number {each.collective.number}{at}{inside}."
+    if each.silence:
+        last = f"; it is{at}{inside}, in a call that does not let Python go on" if each.place else ""
+        return f"Rank {each.rank} {each.silence}{last}."
     return f"Rank {each.rank} is{at or ' outside of your code'}{inside}."
 
 
 def faults(recording: Recording) -> str:
     """Our own errors while we watched, as a sentence; empty without one."""
-    found = {fault for each in recording.ranks for fault in each.faults}
+    found = {*recording.faults, *(fault for each in recording.ranks for fault in each.faults)}
     return f"Not all could be seen, because of an error in gpudoctor: {'; '.join(sorted(found))}" if found else ""

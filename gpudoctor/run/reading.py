@@ -44,7 +44,8 @@ Line = dict[str, Any]
 
 def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
     """Put together what the processes of a run have left in `folder`."""
-    processes = [each for path in sorted(folder.glob("process-*.jsonl")) if (each := _process(list(lines_of(path))))]
+    files = sorted(folder.glob("process-*.jsonl"), key=_began)
+    processes = [each for path in files if (each := _process(list(lines_of(path))))]
     ranks = _ranks(processes)
     others = [each for each in processes if each not in ranks and _tells(each)]
     return Recording(tuple(ranks), tuple(others), status=status, seconds=seconds)
@@ -95,9 +96,14 @@ def collective_of(given: Line) -> Collective:
     return Collective(given["name"], number, group, given["done"], began, given["elements"], given["wrapper"], place)
 
 
+def _began(path: Path) -> int:
+    """When the file of a process was begun, as its name says."""
+    return int(path.stem.rpartition("-")[2])
+
+
 def _ranks(processes: Iterable[Process]) -> list[Process]:
     """One process for each rank: of a job that was started again, the last."""
-    # Files are read in the order of process numbers and times, so the last one of a rank wins.
+    # Files are read in the order in which they were begun, so the last one of a rank wins.
     trained = {each.rank: each for each in processes if each.rank is not None}
     alone = [each for each in processes if each.rank is None and each.steps]
     if not trained and alone:

@@ -39,8 +39,9 @@ class Crash:
 
     @property
     def summary(self) -> str:
-        """Its type and the first sentence of its text."""
-        sentence = " ".join(self.text.split()).partition(". ")[0]
+        """Its type and the first sentence of its text; of a traceback that was handed on, the error at its end."""
+        text = self.text.strip().rpartition("\n")[2] if "\nTraceback (most recent" in self.text else self.text
+        sentence = " ".join(text.split()).partition(". ")[0]
         return f"{self.type}: {sentence if len(sentence) <= _SENTENCE else sentence[:_SENTENCE] + ' ...'}"
 
     def through(self, file: str) -> bool:
@@ -215,9 +216,9 @@ class Optimizer:
 class Pass:
     """One iteration over a loader.
 
-    `places` are those of the samples in the data set that was split, in the order in which they came; None where
-    samples have none, or where not all were kept. `prints` name the content of the first batches. `steps` were made
-    during the pass, so that a pass without is an evaluation.
+    `places` are those of the first samples in the data set that was split, in the order in which they came, and
+    `samples` how many came in all; None where samples have no place. `digest` names the order of all of them, `prints`
+    the content of the first batches. `steps` were made during the pass, so that a pass without is an evaluation.
     """
 
     number: int
@@ -232,6 +233,7 @@ class Pass:
     training: bool | None
     digest: str
     places: tuple[int, ...] | None
+    samples: int
     prints: tuple[str, ...]
     dataset: int
     iterable: bool
@@ -262,6 +264,11 @@ class Pass:
     began: float = 0.0
     until: float = 0.0
     """When it was heard of last."""
+
+    @property
+    def kept_all(self) -> bool:
+        """Nothing is missing from `places`."""
+        return self.places is not None and len(self.places) == self.samples
 
     @property
     def trains(self) -> bool:
@@ -421,13 +428,17 @@ class Uneven:
 @dataclass(frozen=True)
 class Waiting:
     """Where a rank stood when the ranks did not advance any more. `collective` is what it waits in, None where it is
-    elsewhere; `stack` is innermost first."""
+    elsewhere; `stack` is innermost first. `silence` says why it could not tell: `has ended`, `is stopped`, or `does not
+    answer`."""
 
     rank: int
     place: Location | None
     function: str
     collective: Collective | None
     stack: tuple[Frame, ...]
+    waits: bool = False
+    """It waits for other ranks, also where its collective is not known."""
+    silence: str = ""
 
 
 @dataclass(frozen=True)
@@ -440,9 +451,11 @@ class Recording:
     status: int | None = 0
     hang: tuple[Waiting, ...] = ()
     seconds: float = 0.0
+    faults: tuple[str, ...] = ()
+    """Errors of gpudoctor beside the ranks, for which something may not have been seen."""
     suspected: frozenset[str] = frozenset()
-    """The codes of what lint finds in the program: where a run looks the same for two mistakes, this tells them "
-    "apart."""
+    """The codes of what lint finds in the program. Where a run looks the same for two mistakes, they tell which it
+    is."""
 
     @cached_property
     def distributed(self) -> bool:

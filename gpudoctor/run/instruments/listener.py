@@ -6,10 +6,12 @@ It holds no lock while it waits, and starts with the process group, whose own th
 from __future__ import annotations
 
 import _thread
+import faulthandler
 import json
 import math
 import os
 import pickle
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ import torch
 
 from gpudoctor.run.places import is_own
 from gpudoctor.run.questions import ANSWER, QUESTION
+from gpudoctor.run.silent import SIGNAL, STACK
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
 
 _MOST_ENTRIES = 400
+_OF_WRAPPERS = ("torch/nn/parallel/distributed.py", "torch/autograd/graph.py")
 
 
 def listen(state: State) -> None:
@@ -38,12 +42,21 @@ def listen(state: State) -> None:
     pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     main = _thread.get_ident()
     answer = state.recorder.guarded(_answer)
+    _prepare_for_silence(folder)
 
     def wait() -> None:
         while os.read(pipe, 1):
             answer(folder, main)
 
     _thread.start_new_thread(wait, ())
+
+
+def _prepare_for_silence(folder: str) -> None:
+    """Have the stack written at a signal, for when a call that keeps Python's lock keeps this thread from answering."""
+    path = os.path.join(folder, STACK.format(pid=os.getpid()))
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if signal.getsignal(SIGNAL) is signal.SIG_DFL:
+        faulthandler.register(SIGNAL, file=file, all_threads=False, chain=False)
 
 
 def _answer(folder: str, main: int) -> None:
@@ -75,9 +88,6 @@ def collectives() -> list[dict[str, Any]]:
         return []
     entries = pickle.loads(dump()).get("entries", [])
     return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
-
-
-_OF_WRAPPERS = ("torch/nn/parallel/distributed.py", "torch/autograd/graph.py")
 
 
 def _collective(entry: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,7 @@ class _Loaders:
             made(loader)
             make(loader, *args, **keywords)
 
+        @functools.wraps(start)
         def watched_start(loader: Any) -> Any:
             begin(loader)
             iterator = None
@@ -102,11 +103,13 @@ class _Loaders:
                 end(iterator)
             return iterator
 
+        @functools.wraps(draw)
         def watched_draw(iterator: Any) -> Any:
             index = draw(iterator)
             drawn(iterator, index)
             return index
 
+        @functools.wraps(following)
         def watched_next(iterator: Any) -> Any:
             began = time.perf_counter()
             try:
@@ -177,6 +180,7 @@ class _Pass:
         self._about = about
         self._dataset = weakref.ref(loader.dataset) if _by_place(loader) else lambda: None
         self._places = array("q")
+        self._samples = 0
         self._prints: list[str] = []
         self._noise: list[str] = []
         self._before = ""
@@ -223,6 +227,7 @@ class _Pass:
             training=_training(self._state),
             digest=self._digest.hexdigest(),
             places=_packed(self._places),
+            samples=self._samples,
             prints=self._prints,
             noise=self._noise,
             **self._about,
@@ -238,6 +243,7 @@ class _Pass:
             dataset = dataset.dataset
         kept = array("q", (int(place) for place in places))
         self._digest.update(kept.tobytes())
+        self._samples += len(kept)
         if len(self._places) < _MOST_SAMPLES:
             self._places.extend(kept)
 

@@ -36,7 +36,7 @@ def _sum_of(tensor: torch.Tensor) -> torch.Tensor:
     # Of a sharded parameter only the part that lies here: the rest would take a collective.
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     flat = local.detach().reshape(-1).contiguous()
-    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[flat.element_size()]
+    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(flat.element_size(), torch.uint8)
     return flat.view(whole).sum(dtype=torch.int64).cpu()
 
 

@@ -34,8 +34,11 @@ def stuck(recording: Recording) -> Stuck | None:
     waits = [each for each in recording.hang if each.collective is not None and each.place is not None]
     if not waits:
         return _torn(recording)
-    first = min(waits, key=lambda each: (_ORDER[_kind(each.stack)], each.rank))
+    first = min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
+    # Who is busy with something of its own may only be slow, and come later.
+    if any(each.collective is None and each.silence != _ENDED for each in others) and not _suspected(recording):
+        return None
     here = {each.rank for each in recording.hang}
     gone = [each.rank for each in recording.ranks if each.rank not in here and each.rank is not None]
     assert first.place is not None
@@ -53,7 +56,7 @@ def _torn(recording: Recording) -> Stuck | None:
     """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it."""
     dead = [each for each in recording.ranks if not each.over and each.crash is None]
     lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and _connection(crash)]
-    if not dead or not lost or not recording.suspected & {*_ORDER, *_SUSPECTED_ONLY}:
+    if not dead or not lost or not _suspected(recording):
         return None
     rank, crash = lost[0]
     if crash.place is None:
@@ -67,8 +70,15 @@ def _torn(recording: Recording) -> Stuck | None:
 _SUSPECTED_ONLY = ("GPU508", "GPU512")
 """Mistakes whose wait looks like that of others: a group that some ranks make, and collectives in different orders."""
 _ORDER = {FORWARD: 0, COLLECTIVE: 1, BACKWARD: 2}
+_MAKING = "making"
+"""DDP compares the models of the ranks when it is made: a collective like those of the program."""
 # A wait in the program's own collective is the one that some rank should not have begun, or all should have.
-_WAITS = {FORWARD: "the forward of the wrapper", BACKWARD: "the averaging of gradients"}
+_WAITS = {
+    FORWARD: "the forward of the wrapper",
+    BACKWARD: "the averaging of gradients",
+    _MAKING: "the wrapper's making",
+}
+_ENDED = "has ended"
 
 
 def _connection(crash: Crash) -> bool:
@@ -76,20 +86,29 @@ def _connection(crash: Crash) -> bool:
 
 
 def _code(kind: str, recording: Recording) -> str:
-    suspected = sorted(recording.suspected & {*_ORDER, *_SUSPECTED_ONLY})
+    kind = COLLECTIVE if kind == _MAKING else kind
+    suspected = _suspected(recording)
     return suspected[0] if suspected and kind not in suspected else kind
+
+
+def _suspected(recording: Recording) -> list[str]:
+    """What lint has found of the mistakes that make ranks wait."""
+    return sorted(recording.suspected & {*_ORDER, *_SUSPECTED_ONLY})
 
 
 def _kind(stack: Iterable[Frame]) -> str:
     """What a rank waits in, from its innermost frames."""
+    inside = False
     for frame in stack:
         if frame.own:
             break
         if frame.location.path.endswith("torch/nn/parallel/distributed.py"):
-            return FORWARD
+            inside = True
+            if frame.function == "__init__":
+                return _MAKING
         if frame.location.path.endswith("torch/autograd/graph.py"):
             return BACKWARD
-    return COLLECTIVE
+    return FORWARD if inside else COLLECTIVE
 
 
 def _elsewhere(others: Sequence[Waiting], gone: Sequence[int]) -> str:
@@ -100,6 +119,8 @@ def _elsewhere(others: Sequence[Waiting], gone: Sequence[int]) -> str:
 
 def _where(each: Waiting) -> str:
     line = f" at line {each.place.line}" if each.place else ""
+    if each.silence and each.place is None:
+        return f"rank {each.rank} {each.silence}"
     if each.collective is None:
         return f"rank {each.rank} is elsewhere{line}"
     return f"rank {each.rank} waits in `{each.collective.name}`{line}"

@@ -42,7 +42,8 @@ def whole_on_every_rank(recording: Recording) -> Iterator[Whole]:
     for number in sorted({each.loader for each in recording.ranks[0].training_passes}):
         firsts = [_first(rank, number) for rank in recording.ranks]
         passes = [each for each in firsts if each is not None]
-        if len(passes) == len(recording.ranks) and (share := _share(passes)):
+        suspected = bool(recording.suspected & _NOTHING_SHARED)
+        if len(passes) == len(recording.ranks) and (share := _share(passes) or (suspected and _drawing_from(passes))):
             made = [each for rank in recording.ranks for each in rank.samplers if each.dataset in _data(passes)]
             yield Whole(passes[0], share, made[0] if made else None)
 
@@ -68,6 +69,19 @@ def _share(passes: list[Pass]) -> str:
         return f"{len(drawn[0])} of {size} samples" if common >= _MOST * size and not _drawn_anew(passes) else ""
     alike = len(drawn[0]) > 1 and len(set(drawn)) == 1 and passes[0].places == passes[1].places
     return f"the same {len(drawn[0])} samples in the same order" if alike else ""
+
+
+_NOTHING_SHARED = {"GPU301", "GPU307"}
+
+
+def _drawing_from(passes: list[Pass]) -> str:
+    """All of the data, from which every rank was drawing when the run was over or enough was kept: that no rank had a
+    share of its own is what lint has read in the code."""
+    sizes = {each.size for each in passes}
+    unfinished = all(not each.ended or not each.kept_all for each in passes)
+    shared_out = any(each.replicas is not None or each.sampler != "RandomSampler" for each in passes)
+    size = sizes.pop() if len(sizes) == 1 else None
+    return f"from all {size} samples" if size and unfinished and not shared_out else ""
 
 
 def _drawn_anew(passes: list[Pass]) -> bool:

@@ -140,7 +140,7 @@ class EvaluationOnEveryRank(Rule):
         firsts = [rank.evaluations[0] for rank in recording.ranks if rank.evaluations and rank.steps]
         if not recording.distributed or len(firsts) < len(recording.ranks):
             return
-        drawn = {frozenset(each.places or ()) for each in firsts}
+        drawn = {frozenset(each.places or ()) for each in firsts if each.kept_all}
         if len(drawn) == 1 and firsts[0].size and len(drawn.pop()) == firsts[0].size and firsts[0].made is not None:
             yield self.found(
                 firsts[0].made,

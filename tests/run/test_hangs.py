@@ -1,0 +1,76 @@
+"""Ranks that do not advance: who waits where, and where the others are."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import TRAINING, watch
+
+from gpudoctor.ranks.processes import ON_LINUX
+from gpudoctor.run.silent import SIGNAL, stack_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from watching import Watched
+
+pytest.importorskip("torch")
+
+
+def line_of(program: str, part: str) -> int:
+    """The number of the line that holds `part`."""
+    return next(number for number, text in enumerate(program.splitlines(), 1) if part in text)
+
+
+def hang(folder: Path, program: str) -> Watched:
+    """Watch the program on two ranks until they are seen to stand still."""
+    (folder / "train.py").write_text(program)
+    return watch(folder, "--nproc-per-node", "2", "--hang-after", "8", "--kill-on-hang", "train.py")
+
+
+def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
+    leaves = "        if epoch == 1 and dist.get_rank() == 0:\n            dist.barrier()\n"
+    watched = hang(tmp_path, TRAINING + leaves)
+    line = line_of(TRAINING + leaves, "barrier")
+    assert watched.status == 1
+    assert "Rank 0 waits in barrier number" in watched.err
+    assert {(each["rank"], each["line"], each["collective"]) for each in watched.report["hang"]} == {
+        (0, line, "barrier"),
+        (1, line - 3, "all_reduce"),
+    }
+    assert watched.codes == {"GPU501"}
+
+
+def test_a_rank_in_a_call_that_keeps_the_lock_is_found_all_the_same(tmp_path: Path) -> None:
+    keeps = "        if dist.get_rank() == 1:\n            __import__('ctypes').PyDLL(None).sleep(90)\n"
+    watched = hang(tmp_path, TRAINING + keeps)
+    line = line_of(TRAINING + keeps, "sleep")
+    assert f"Rank 1 does not answer; it is at train.py:{line}" in watched.err
+    first, second = watched.report["hang"]
+    assert (second["rank"], second["line"], second["silence"]) == (1, line, "does not answer")
+    # In the second step DDP may wait in its forward, too, for it deals its buckets out anew.
+    assert first["line"] in (line_of(TRAINING, "model(x)"), line_of(TRAINING, "backward"))
+    # A rank that is busy with something of its own proves no mistake.
+    assert watched.codes == set()
+
+
+def test_a_rank_that_was_stopped_is_named(tmp_path: Path) -> None:
+    stops = "        if dist.get_rank() == 1:\n            os.kill(os.getpid(), 19)\n"
+    watched = hang(tmp_path, TRAINING + stops)
+    assert "Rank 1 is stopped." in watched.err
+    assert watched.codes == set()
+
+
+@pytest.mark.skipif(not ON_LINUX, reason="real-time signals are Linux's")
+def test_a_process_that_does_not_expect_the_signal_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / f"stack-{os.getpid()}.txt"
+    path.touch()
+    assert signal.getsignal(SIGNAL) is signal.SIG_DFL
+    # It would end this process.
+    assert stack_of(os.getpid(), tmp_path) == []
+    with path.open() as held:
+        assert stack_of(os.getpid(), tmp_path) == []
+        assert not held.closed
