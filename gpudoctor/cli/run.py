@@ -19,6 +19,7 @@ from gpudoctor.errors import GpudoctorError, UsageError
 from gpudoctor.lint.check import lint
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
+from gpudoctor.run.faults import Faults
 from gpudoctor.run.given import given_rank
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
@@ -78,13 +79,15 @@ class Run(Command):
         lints = options.lint and job.script and (given is None or given.reports)
         suspicions = _Beside(lambda: _suspicions(job.script)) if lints else None
         order = _order(job, options, given)
-        recording = observe(order, lambda waiting: _tell_hang(waiting, options.color))
+        faults = Faults()
+        recording = observe(order, lambda waiting: _tell_hang(waiting, options.color), faults)
         if given is not None and not given.reports:
             return recording.status or 0
         linted = suspicions.result() if suspicions else None
         suspected = frozenset(finding.code for finding in linted.findings) if linted else frozenset()
         recording = replace(recording, suspected=suspected)
-        watched = compared(recording, tuple(judged(recording, registry.cards)), linted, registry)
+        found = tuple(judged(recording, registry.cards, faults))
+        watched = compared(replace(recording, faults=faults.told), found, linted, registry)
         _hand_over(watched, options)
         # A launcher takes every other exit code for a failure of the training, and ends what is left of it.
         return _exit_code(watched) if given is None else recording.status or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,11 @@ class _Follower:
 
 def judged(recording: Recording, cards: Iterable[RuleCard], faults: Faults) -> Iterator[Finding]:
     """What the rules that a run can show have seen in this one."""
+    nothing: tuple[Finding, ...] = ()
     for card in cards:
         if card.shows_in_run:
-            for finding in faults.tried(card.code, lambda card=card: list(load(card).in_run(recording)), []):
-                yield replace(finding, seen_in=SeenIn.RUN)
+            yield from faults.tried(card.code, functools.partial(_seen_by, card, recording), nothing)
+
+
+def _seen_by(card: RuleCard, recording: Recording) -> tuple[Finding, ...]:
+    return tuple(replace(finding, seen_in=SeenIn.RUN) for finding in load(card).in_run(recording))

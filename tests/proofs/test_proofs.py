@@ -19,6 +19,7 @@ from gpudoctor.diagnostic import Severity
 from gpudoctor.record import replace as changed
 from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
+from gpudoctor.run.faults import Faults
 from gpudoctor.run.observe import judged
 
 from . import claims
@@ -147,7 +148,9 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
     assert recording is not None
     folder = proof.folder or proof.script.parent
     suspected = frozenset(seen.code for seen in lint(proof.script, folder=folder, extend=(code_of(proof),)))
-    found = {finding.code for finding in judged(changed(recording, suspected=suspected), find_rules().cards)}
+    faults = Faults()
+    found = {finding.code for finding in judged(changed(recording, suspected=suspected), find_rules().cards, faults)}
+    assert not faults.told
     assert code_of(proof) in found, verdict_of(proof).explain()
 
 
@@ -156,7 +159,10 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
 def test_a_run_finds_nothing_in_good_programs(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
     recording = verdict_of(proof).run.recording
     assert recording is not None
-    assert not [f for f in judged(recording, find_rules().cards) if f.severity.weight >= Severity.WARNING.weight]
+    faults = Faults()
+    found = judged(recording, find_rules().cards, faults)
+    assert not [f for f in found if f.severity.weight >= Severity.WARNING.weight]
+    assert not faults.told
     assert not [fault for process in recording.ranks for fault in process.faults]
 
 
