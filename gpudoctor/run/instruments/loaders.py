@@ -10,7 +10,7 @@ import weakref
 import zlib
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
@@ -18,9 +18,7 @@ from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run.instruments.prints import print_of
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.state import Span, State
 
 _MOST_PRINTS = 64
 """Batches of a pass whose content is looked at."""
@@ -113,12 +111,10 @@ class _Loaders:
         def watched_next(iterator: Any) -> Any:
             began = time.perf_counter()
             try:
-                batch = following(iterator)
+                with Span(self._state, "wait"):
+                    batch = following(iterator)
             except StopIteration:
                 over(iterator)
-                raise
-            except BaseException as error:
-                self._state.failed(error)
                 raise
             handed(iterator, batch, time.perf_counter() - began)
             return batch
@@ -159,7 +155,6 @@ class _Loaders:
             here.begin_batch()
 
     def _handed_out(self, iterator: Any, batch: Any, waited: float) -> None:
-        self._state.spend("wait", waited)
         here = self._passes.get(iterator)
         if here is not None:
             here.take(batch, waited)

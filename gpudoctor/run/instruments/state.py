@@ -81,9 +81,10 @@ class State:
 
     def _failed(self, error: BaseException) -> None:
         """An error goes through what we watch; somebody may catch it further out."""
-        self._failures += 1
-        if isinstance(error, Exception) and self._failures <= _MOST_FAILURES:
+        # The end of a loader is no failure.
+        if isinstance(error, Exception) and not isinstance(error, StopIteration) and self._failures <= _MOST_FAILURES:
             text, place = str(error)[:500], self.recorder.place()
+            self._failures += 1
             self.write("failed", type=type(error).__name__, text=text, step=self.steps, place=place)
 
     def _tell_group(self) -> None:
