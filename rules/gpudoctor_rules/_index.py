@@ -37,7 +37,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=10162,
+        size=10143,
     ),
     RuleCard(
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
@@ -149,7 +149,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU120", name="optimizer-of-other-parameters", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.optimizer_of_other_parameters",
         summary="The optimizer holds other parameters than those that are trained.", shows_in_run=True,
-        needs=("Backward", "Forward", "MakeOptimizer", "OptimizerStep", "TakeGradient", "Wrap"), size=9788,
+        needs=("Backward", "Forward", "MakeOptimizer", "OptimizerStep", "TakeGradient", "Wrap"), size=9761,
     ),
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
@@ -246,7 +246,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU215", name="activation-crosses-devices", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.activation_crosses_devices",
-        summary="A tensor on one GPU is given to a layer on another one.", needs=("Crossed",), size=3397,
+        summary="A tensor on one GPU is given to a layer on another one.", needs=("Crossed",), size=3398,
     ),
     RuleCard(
         code="GPU216", name="cuda-in-loader-worker", severity=Severity.ERROR, family="device",
@@ -260,7 +260,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=9862,
+        size=9839,
     ),
     RuleCard(
         code="GPU302", name="missing-set-epoch", severity=Severity.WARNING, family="data",
@@ -268,7 +268,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=6814,
+        size=6791,
     ),
     RuleCard(
         code="GPU303", name="shuffle-with-sampler", severity=Severity.ERROR, family="data",
@@ -290,7 +290,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=12484,
+        size=12465,
     ),
     RuleCard(
         code="GPU306", name="set-epoch-misplaced", severity=Severity.WARNING, family="data",
@@ -298,14 +298,14 @@ CARDS: tuple[RuleCard, ...] = (
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=9855,
+        size=9813,
     ),
     RuleCard(
         code="GPU307", name="sampler-not-passed", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.sampler_not_passed",
         summary="A distributed sampler is made and never given to a loader, so every rank trains on the whole data set.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=6138,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=6115,
     ),
     RuleCard(
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
@@ -329,7 +329,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU311", name="custom-sampler-not-sharded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.custom_sampler_not_sharded",
         summary="A sampler that knows nothing of ranks gives each of them all of the data.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=8188,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=8189,
     ),
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
@@ -555,7 +555,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU511", name="barrier-every-step", severity=Severity.PERF, family="collective",
         module="gpudoctor_rules.collective.barrier_every_step",
-        summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8458,
+        summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8435,
     ),
     RuleCard(
         code="GPU512", name="collectives-in-different-order", severity=Severity.ERROR, family="collective",
@@ -641,7 +641,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
-        shows_in_run=True, size=7525,
+        shows_in_run=True, size=7502,
     ),
     RuleCard(
         code="GPU702", name="no-sync-misplaced", severity=Severity.ERROR, family="gradient",
@@ -693,7 +693,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
         shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "Lost", "MakeOptimizer", "OptimizerStep"),
-        size=6109,
+        size=6086,
     ),
     RuleCard(
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
@@ -730,7 +730,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.debug_flag_left_on",
         summary="A switch that is meant for finding a bug is on while the model trains.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8212,
+        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8185,
     ),
     RuleCard(
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
@@ -768,7 +768,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU808", name="evaluation-on-every-rank", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.evaluation_on_every_rank",
         summary="Every rank evaluates the whole validation set, each for itself.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "OptimizerStep", "UseManaged", "Wrap"), size=8296,
+        needs=("Backward", "Forward", "Iterate", "LeaveLoop", "OptimizerStep", "UseManaged", "Wrap"), size=8313,
     ),
     RuleCard(
         code="GPU809", name="rank-lags-behind", severity=Severity.PERF, family="throughput",

@@ -29,8 +29,9 @@ def prover() -> Iterator[Prover]:
 def verdict_of(prover: Prover, request: pytest.FixtureRequest) -> Iterator[Callable[[Proof], Verdict]]:
     """Runs every proof that this session will ask for, several at a time, from the first question on."""
     wanted = [item.callspec.params.get("proof") for item in request.session.items if hasattr(item, "callspec")]
-    # A worker of pytest-xdist sees the items of all workers and does not know its own yet.
-    ahead = [] if "PYTEST_XDIST_WORKER" in os.environ else [proof for proof in wanted if isinstance(proof, Proof)]
+    # A worker of pytest-xdist sees the items of all workers; only by groups are all of these its own.
+    mine = "PYTEST_XDIST_WORKER" not in os.environ or request.config.getoption("loadgroup", default=False)
+    ahead = [proof for proof in wanted if isinstance(proof, Proof)] if mine else []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running: dict[Proof, Future[Verdict]] = {proof: pool.submit(prover.prove, proof) for proof in ahead}
 

@@ -1,0 +1,102 @@
+"""Write the detection matrix of the README: what `gpudoctor run` names when it watches the fixtures on two ranks.
+
+    python tests/tools/make_matrix.py
+
+It stands between `<!-- matrix -->` and `<!-- /matrix -->`. Each proof is run once; that takes minutes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from linting import lint  # noqa: E402
+
+from gpudoctor.diagnostic import Severity  # noqa: E402
+from gpudoctor.record import dataclass, replace  # noqa: E402
+from gpudoctor.registry import RuleCard, find_rules  # noqa: E402
+from gpudoctor.run.faults import Faults  # noqa: E402
+from gpudoctor.run.observe import judged  # noqa: E402
+from tests.proofs.harness import AT_ONCE, Proof, Prover, Verdict  # noqa: E402
+from tests.proofs.test_proofs import PROOFS, code_of, fixture_of  # noqa: E402
+
+README = ROOT / "README.md"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One program that was watched: what was found in it, and the steps that a rank had made at most by then."""
+
+    proof: Proof
+    codes: frozenset[str]
+    alarms: frozenset[str]
+    steps: int
+
+
+def main() -> int:
+    """Run all proofs, and bring the README up to date."""
+    cards = [card for card in find_rules().cards if card.shows_in_run]
+    proofs = [proof for proof in PROOFS if fixture_of(proof).startswith(("bad_", "good_"))]
+    with Prover() as prover, ThreadPoolExecutor(AT_ONCE) as pool:
+        cells = [_cell(verdict, cards) for verdict in pool.map(prover.prove, proofs)]
+    text = README.read_text(encoding="utf-8")
+    part = re.compile(r"(<!-- matrix -->\n).*?(<!-- /matrix -->)", re.DOTALL)
+    README.write_text(part.sub(lambda match: f"{match[1]}{matrix(cells, cards)}\n{match[2]}", text), encoding="utf-8")
+    return 0
+
+
+def _cell(verdict: Verdict, cards: Sequence[RuleCard]) -> Cell:
+    proof, recording = verdict.proof, verdict.run.recording
+    assert recording is not None
+    suspected = lint(proof.script, folder=proof.folder or proof.script.parent, extend=(code_of(proof),))
+    recording = replace(recording, suspected=frozenset(finding.code for finding in suspected))
+    found = list(judged(recording, cards, Faults()))
+    return Cell(
+        proof,
+        frozenset(finding.code for finding in found),
+        frozenset(finding.code for finding in found if finding.severity.weight >= Severity.WARNING.weight),
+        max((len(rank.steps) for rank in recording.ranks), default=0),
+    )
+
+
+def matrix(cells: Sequence[Cell], cards: Sequence[RuleCard]) -> str:
+    """The table, one rule a line, and above it what it comes to."""
+    bad = [cell for cell in cells if fixture_of(cell.proof).startswith("bad_")]
+    good = [cell for cell in cells if fixture_of(cell.proof).startswith("good_")]
+    named = [cell for cell in bad if code_of(cell.proof) in cell.codes]
+    seen = {code_of(cell.proof) for cell in named}
+    proven = {code_of(cell.proof) for cell in bad}
+    alarms = sum(bool(cell.alarms) for cell in good)
+    rows = [_row(card, [cell for cell in bad if code_of(cell.proof) == card.code]) for card in cards]
+    return "\n".join(
+        [
+            f"{len(seen)} of {len(proven)} rules named their mistake in {len(named)} of {len(bad)} bad programs; "
+            f"{alarms} of {len(good)} healthy programs had a finding of severity `error` or `warning`.",
+            "",
+            "<details><summary>Rule by rule</summary>",
+            "",
+            "| code | name | bad programs named | steps that they made |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "</details>",
+        ]
+    )
+
+
+def _row(card: RuleCard, bad: Iterable[Cell]) -> str:
+    cells = list(bad)
+    named = [cell for cell in cells if card.code in cell.codes]
+    steps = sorted({cell.steps for cell in named})
+    told = "-" if not steps else str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+    return f"| {card.code} | {card.name} | {len(named)} of {len(cells)} | {told} |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
