@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,17 +68,37 @@ def _change(shown: str, findings: Sequence[Finding]) -> Change:
     if not isinstance(source, SourceFile):
         raise NotWritten(f"{shown}: it cannot be read any more")
     before = source.path.read_bytes()
-    edits = comments_for(source, [(source.line_of(finding.location), finding.code) for finding in findings])
-    after = edited(before, [replace(edit, location=source.placed(edit.location)) for edit in edits])
-    _refuse_unless_silent(source, after, findings)
+    edits = [
+        replace(edit, location=part.placed(edit.location))
+        for part, own in _parts(source, findings)
+        for edit in comments_for(part, [(part.line_of(finding.location), finding.code) for finding in own])
+    ]
+    after = edited(before, edits)
+    changed = parse_text(after, source.path, shown)
+    if not isinstance(changed, SourceFile):
+        raise NotWritten(f"{shown}: a comment has no place there, so nothing was written")
+    for (part, own), (new, _) in zip(_parts(source, findings), _parts(changed, findings), strict=True):
+        _refuse_unless_silent(part, new, own)
     return Change(str(source.path), shown, before, after, source.digest)
 
 
-def _refuse_unless_silent(source: SourceFile, after: bytes, findings: Sequence[Finding]) -> None:
-    """The file must be the same program, with each finding silenced."""
-    changed = parse_text(after, source.path, source.shown)
-    same = isinstance(changed, SourceFile) and ast.dump(changed.tree) == ast.dump(source.tree)
-    if not isinstance(changed, SourceFile) or not same:
+def _parts(source: SourceFile, findings: Sequence[Finding]) -> Iterator[tuple[SourceFile, list[Finding]]]:
+    """The programs of a file, each with what was found in it: a notebook's own, and those that its cells write."""
+    left = list(findings)
+    for written in source.cells.written if source.cells is not None else ():
+        own = [
+            each for each in left if each.location.cell and each.location.cell.number == written.cells.cells[0].number
+        ]
+        program = parse_text(written.text.encode("utf-8", "replace"), Path(written.name), source.shown)
+        if own and isinstance(program, SourceFile):
+            left = [each for each in left if each not in own]
+            yield replace(program, cells=written.cells), own
+    yield source, left
+
+
+def _refuse_unless_silent(source: SourceFile, changed: SourceFile, findings: Sequence[Finding]) -> None:
+    """The program must be the same, with each finding silenced."""
+    if ast.dump(changed.tree) != ast.dump(source.tree):
         raise NotWritten(f"{source.shown}: a comment has no place there, so nothing was written")
     comments = Suppressions.of(changed)
     for finding in findings:

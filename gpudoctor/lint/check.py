@@ -13,13 +13,14 @@ from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import importers_of
 from gpudoctor.lint.listing import STDIN, Listed, list_files
-from gpudoctor.lint.placing import lines_around, placed, unread
+from gpudoctor.lint.placing import Places
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
 from gpudoctor.lint.source.limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.looks import remembering
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
+from gpudoctor.lint.written_files import written_files
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import BUILT_IN
 
@@ -46,23 +47,29 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     sources = Sources(request.edited)
     cache = Cache(request, sources)
     listed = list_files(request, sources, cache)
+    written = written_files(listed.seen, sources)
+    if written.origins:
+        listed = replace(
+            listed, seen=(*listed.seen, *written.seen), unreadable=(*listed.unreadable, *written.unreadable)
+        )
+        request = replace(request, edited={**request.edited, **written.data})
     examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
     cache.close()
     unreadable = _unreadable(listed, examined)
-    card, source_of = request.card(UNREADABLE), _source_of(sources)
+    card, places = request.card(UNREADABLE), Places(_source_of(sources), written.origins)
     found = merged(finding for each in examined for finding in each.findings)
     found += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
-    kept = wanted(found, request, source_of, commented, _seen_whole(examined, request))
+    kept = wanted(found, request, places.source_of, commented, _seen_whole(examined, request))
     return Outcome(
-        findings=tuple(placed(finding, source_of) for finding in kept),
+        findings=tuple(places.placed(finding) for finding in kept),
         files=listed.count,
         problems=listed.problems,
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
-        unread=() if card else tuple(unread(file, source_of) for file in unreadable),
+        unread=() if card else tuple(places.unread(file) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
-        lines=lambda at: _lines(at, sources),
+        lines=lambda at: _lines(at, places, sources),
     )
 
 
@@ -209,8 +216,8 @@ def _source_of(sources: Sources) -> Callable[[str], SourceFile | None]:
     return source_of
 
 
-def _lines(at: Location, sources: Sources) -> Sequence[str]:
-    lines = lines_around(at, _source_of(sources))
+def _lines(at: Location, places: Places, sources: Sources) -> Sequence[str]:
+    lines = places.lines(at)
     if lines is not None:
         return lines
     source = sources.shown(at.path)

@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
-from gpudoctor.record import replace
+from gpudoctor.lint.written_files import Origin
+from gpudoctor.record import dataclass, replace
 
 SourceOf = Callable[[str], SourceFile | None]
 
 
-def placed(finding: Finding, source_of: SourceOf) -> Finding:
-    """The finding with its places in cells, where they are in a notebook."""
-    locations = [finding.location, *(each.location for each in finding.related)]
-    locations += [each.location for each in finding.fix.edits] if finding.fix else []
-    if not any(each.path.endswith(NOTEBOOK) for each in locations):
-        return finding
+@dataclass(frozen=True)
+class Places:
+    """Where places of programs are for users. `source_of` gives the files that were read, `origins` tell of files that
+    a notebook writes."""
 
-    def place(at: Location) -> Location:
-        source = source_of(at.path)
+    source_of: SourceOf
+    origins: Mapping[str, Origin]
+
+    def of(self, at: Location) -> Location:
+        """The place in its cell, where it is in a notebook."""
+        if at.path in self.origins:
+            return self.origins[at.path].place(at)
+        source = self.source_of(at.path) if at.path.endswith(NOTEBOOK) else None
         return at if source is None else source.placed(at)
 
-    return replace(
-        finding,
-        location=place(finding.location),
-        related=tuple(Related(each.message, place(each.location)) for each in finding.related),
-        fix=finding.fix and _fix(finding.fix, place),
-    )
+    def placed(self, finding: Finding) -> Finding:
+        """The finding with all its places so."""
+        locations = [finding.location, *(each.location for each in finding.related)]
+        locations += [each.location for each in finding.fix.edits] if finding.fix else []
+        if not any(each.path.endswith(NOTEBOOK) or each.path in self.origins for each in locations):
+            return finding
+        return replace(
+            finding,
+            location=self.of(finding.location),
+            related=tuple(Related(each.message, self.of(each.location)) for each in finding.related),
+            fix=finding.fix and self._fix(finding.fix),
+        )
 
+    def _fix(self, fix: Fix) -> Fix:
+        return replace(fix, edits=tuple(Edit(self.of(each.location), each.text) for each in fix.edits))
 
-def _fix(fix: Fix, place: Callable[[Location], Location]) -> Fix:
-    return replace(fix, edits=tuple(Edit(place(each.location), each.text) for each in fix.edits))
+    def unread(self, file: Unreadable) -> Problem:
+        """What could not be read, for those who did not ask for the rule that says so."""
+        at = self.of(file.location)
+        return Problem(at.text, f"line {at.line}: {file.message}" if at.cell else file.message)
 
-
-def unread(file: Unreadable, source_of: SourceOf) -> Problem:
-    """What could not be read, for those who did not ask for the rule that says so."""
-    source = source_of(file.shown)
-    at = file.location if source is None else source.placed(file.location)
-    return Problem(at.text, f"line {at.line}: {file.message}" if at.cell else file.message)
-
-
-def lines_around(at: Location, source_of: SourceOf) -> Sequence[str] | None:
-    """The lines around a place, as the user sees them; None where the file could not be read."""
-    source = source_of(at.path)
-    return None if source is None else source.lines_around(at)
+    def lines(self, at: Location) -> Sequence[str] | None:
+        """The lines around a place, as the user sees them; None where the file could not be read."""
+        source = self.source_of(at.path)
+        return None if source is None else source.lines_around(at)

@@ -340,3 +340,60 @@ def test_nobody_starts_a_notebook_with_torchrun(lint: Lint) -> None:
     cells = (SEED, "import torch.distributed as dist\ndist.init_process_group('gloo')\ntorch.save(model, 'm.pt')")
     assert "GPU601" not in lint("--output-format=concise", cells=cells)[1]
     assert "GPU601" in lint("--output-format=concise", "--launch=torchrun", cells=cells)[1]
+
+
+WRITTEN = """\
+%%writefile train.py
+import os
+import torch, torch.distributed as dist
+from model import Net
+
+def main():
+    dist.init_process_group("nccl")
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.parallel.DistributedDataParallel(Net().cuda(), device_ids=[local_rank])
+    torch.save(model.module.state_dict(), "m.pt")
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    main()"""
+MODEL = "%%writefile model.py\nimport torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x"
+GUARDED = WRITTEN.replace("    torch.save(", "    if dist.get_rank() == 0:\n        torch.save(")
+LAUNCH = "!torchrun --nproc-per-node 2 train.py"
+
+
+def test_programs_that_cells_write(lint: Lint) -> None:
+    cells = (SETUP, WRITTEN, MODEL, LAUNCH)
+    code, out, _ = lint(cells=cells)
+    assert code == 1
+    assert out.startswith("train.ipynb:cell 2:11:5: error: GPU601 ")
+    assert "11 \N{BOX DRAWINGS LIGHT VERTICAL} torch.save(model.module" in out
+    assert "  line 15: called from here" in out
+    assert lint("--fix", "--unsafe-fixes", cells=cells)[:2] == (0, "")
+    assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(SETUP, GUARDED, MODEL, LAUNCH)
+    assert not Path("train.py").exists()
+    # The file that is there is the one that runs.
+    Path("train.py").write_text("import torch", encoding="utf-8")
+    assert lint(cells=cells)[:2] == (0, "")
+
+
+def test_comments_in_programs_that_cells_write(lint: Lint) -> None:
+    assert lint("--add-ignores", cells=(SETUP, WRITTEN, MODEL, LAUNCH))[0] == 0
+    silenced = WRITTEN.replace('"m.pt")', '"m.pt")  # gpudoctor: ignore[GPU601]')
+    assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(SETUP, silenced, MODEL, LAUNCH)
+    assert lint(cells=())[:2] == (0, "")
+
+
+def test_a_broken_program_that_a_cell_writes(lint: Lint) -> None:
+    _, out, _ = lint("--output-format=concise", cells=(SETUP, f"{WRITTEN}\n  (", LAUNCH))
+    assert out.startswith("train.ipynb:cell 2:1")
+    assert "GPU001 [unreadable-file]" in out
+
+
+def test_variables_that_are_set_too_late(lint: Lint) -> None:
+    start, late = "import torch\nmodel = torch.nn.Linear(2, 2).cuda()", "%env CUDA_VISIBLE_DEVICES=1"
+    cells = (start, late, "model(torch.randn(2, 2).cuda())")
+    _, out, _ = lint("--select=GPU210", "--output-format=concise", cells=cells)
+    assert out.startswith("train.ipynb:cell 2:1:1: GPU210 ")
+    assert lint("--select=GPU210", cells=(late, start))[1] == ""

@@ -33,6 +33,14 @@ class Flaw(NamedTuple):
     error: BaseException
 
 
+class Written(NamedTuple):
+    """A program that a cell writes to a file: the file's name, its text, and the cell that it stands in."""
+
+    name: str
+    text: str
+    cells: Cells
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """A notebook's cells of code, joined to a program.
@@ -40,7 +48,7 @@ class Cells:
     Above each stands a line that is in no cell: what is put at the end of a cell's last line and what is put before
     the first of the next are different places. `first` are the lines of the program with which the cells begin,
     `replaced` those that are not as the user has written them. `gaps` are reasons why the program is not all that
-    happens.
+    happens, and `written` are programs of their own.
     """
 
     cells: tuple[CodeCell, ...]
@@ -49,6 +57,7 @@ class Cells:
     replaced: frozenset[int]
     flaws: tuple[Flaw, ...]
     gaps: tuple[str, ...]
+    written: tuple[Written, ...] = ()
 
     def place(self, at: Location) -> Location:
         """A place of the program, in its cell."""
@@ -58,7 +67,12 @@ class Cells:
         offset, rows, number = self.offset(at.line), self.cells[index].rows, self.cells[index].number
         line, end_line = max(at.line - offset, 1), max(at.end_line - offset, 1) if at.end_line else 0
         row, end_row = (rows[min(max(each, 1), len(rows)) - 1] for each in (line, end_line or line))
-        return replace(at, line=line, end_line=end_line, cell=Cell(number, row, end_row))
+        found = replace(at, line=line, end_line=end_line, cell=Cell(number, row, end_row))
+        # What stands in the place of a magic may be longer than that is.
+        return replace(found, end_column=self._end(found)) if at.end_line in self.replaced else found
+
+    def _end(self, at: Location) -> int:
+        return max(min(at.end_column, len(self.lines(at)[at.end_line - 1]) + 1), at.column)
 
     def offset(self, line: int) -> int:
         """How many lines of the program stand before the cell of a line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.source.cells import Cells, Flaw, lines_of
+from gpudoctor.lint.source.cells import Cells, CodeCell, Flaw, Written, lines_of
 from gpudoctor.lint.source.magics import IN_BLOCK, Plain, plain
 from gpudoctor.lint.source.notebook import code_cells
 from gpudoctor.lint.source.syntax import UNPARSABLE
@@ -18,6 +18,7 @@ def cells_of(notebook: str) -> Cells:
     replaced: set[int] = set()
     flaws: list[Flaw] = []
     gaps: list[str] = []
+    written: list[Written] = []
     line = 1
     for cell in cells:
         lines = lines_of(cell.source)
@@ -31,9 +32,16 @@ def cells_of(notebook: str) -> Cells:
         first.append(line + 1)
         replaced.update(number + line for number in found.replaced)
         gaps += [found.gap] if found.gap else []
+        written += [_written(found, cell, lines)] if found.writes else []
         line += 1 + len(lines)
     text = "".join(f"{part}\n" for part in parts)
-    return Cells(cells, text, tuple(first), frozenset(replaced), tuple(flaws), tuple(dict.fromkeys(gaps)))
+    told = tuple(dict.fromkeys(gaps))
+    return Cells(cells, text, tuple(first), frozenset(replaced), tuple(flaws), told, tuple(written))
+
+
+def _written(found: Plain, cell: CodeCell, lines: list[str]) -> Written:
+    text = "".join(f"{line}\n" for line in lines[found.above :])
+    return Written(found.writes, text, Cells((cell,), text, (1 - found.above,), frozenset(), (), ()))
 
 
 def changed_cells(before: str, after: str) -> Iterator[tuple[int, str, str]]:

@@ -9,7 +9,7 @@ import ast
 import re
 import warnings
 
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 # Of these the cell below is Python, which is executed as if they were not there.
 _RUN_BELOW = frozenset("capture debug ipytest memit prun snakeviz time timeit wandb".split())
@@ -25,6 +25,8 @@ _FOREIGN_BELOW = frozenset(
 _FOREIGN_LINE = re.compile(r"%(?:sql|md|md-sandbox|scala|r|sh|fs)\b")
 """With these Databricks begins cells of other languages."""
 _CELL_MAGIC = re.compile(r"%%([\w!.-]*)")
+_WRITE = re.compile(r"%%(?:writefile|file)[ \t]+([\w./-]+\.py)[ \t]*$")
+_SET = re.compile(r"%(?:set_)?env[ \t]+(\w+)(?:=|[ \t]+)(.*\S)")
 _RUN_FILE = re.compile(r"%(?:run|runfile|rerun|px)\b")
 # Not `a != b`, and not `a %= b`.
 _ASSIGNED = re.compile(r"(\s*[A-Za-z_][\w.,\[\]'\" \t*]*?=[ \t]*)[!%](?=[A-Za-z_({$/.~!])")
@@ -42,12 +44,14 @@ _SOMETHING = "get_ipython()"
 class Plain:
     """A cell as Python. `replaced` are the lines, from 1, of which something is not as the user has written it; `gap`
     says what of the cell may have had an effect that is not seen, and is empty where all is. An `indented` cell is to
-    stand in a block."""
+    stand in a block. `writes` is the program to which the cell writes all that stands below line `above`."""
 
     text: str
     replaced: frozenset[int] = frozenset()
     gap: str = ""
     indented: bool = False
+    writes: str = ""
+    above: int = 0
 
 
 def plain(source: str) -> Plain:
@@ -77,8 +81,11 @@ def _without_magics(source: str) -> Plain:
         if magic is None:
             break
         if magic[1] not in _RUN_BELOW:
+            empty = Plain("\n" * (len(lines) - 1))
+            if writes := _WRITE.match(line.strip()):
+                return replace(empty, writes=writes[1], above=index + 1)
             known = magic[1] in _FOREIGN_BELOW
-            return Plain("\n" * (len(lines) - 1), gap="" if known else f"`%%{magic[1]}` decides what its cell does")
+            return empty if known else replace(empty, gap=f"`%%{magic[1]}` decides what its cell does")
         kept[index] = ""
     gaps += _replace(kept)
     text = "\n".join(kept)
@@ -130,6 +137,10 @@ def _stand_in(line: str) -> str | None:
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
     if code.startswith(_LEADS):
+        if setting := _SET.match(code):
+            # What is filled in by IPython is not known.
+            value = _SOMETHING if re.search(r"[${]", setting[2]) else repr(setting[2])
+            return f"{indent}__import__('os').environ[{setting[1]!r}] = {value}"
         behind = _RUN_BEHIND.match(code)
         if behind and not line.rstrip().endswith("\\"):
             return f"{indent}{f'{_NOTHING};':<{behind.end()}}{code[behind.end() :]}"

@@ -59,7 +59,7 @@ class Sources:
     """Files that were read, so that the entries of one command share them. Not for several threads."""
 
     def __init__(self, edited: Mapping[str, bytes] | None = None) -> None:
-        self.edited = edited or {}
+        self.edited: Mapping[str, bytes] = edited or {}
         """The bytes of files that count instead of what is written there."""
         self._read: dict[str, SourceFile | Unreadable] = {}
         self._shown: dict[str, SourceFile | Unreadable] = {}
@@ -238,7 +238,8 @@ class Project:
             init = real_path(os.path.join(path, "__init__.py"))
             # A broken `__init__.py` must not hide the modules beside it.
             return self._module(init) or (self._package(self._name_of(path), [path]) if self._is_ours(init) else None)
-        if parts and is_file(f"{path}.py"):
+        # A file that a notebook writes is there by the time it is imported.
+        if parts and (is_file(f"{path}.py") or f"{path}.py" in self._sources.edited):
             return self._module(real_path(f"{path}.py"))
         if is_folder(path) and self._is_ours(real_path(path)) and holds_python(path):
             return self._package(self._name_of(path), [path])

@@ -1,0 +1,77 @@
+"""Programs that notebooks write to files: `%%writefile train.py`, and in the next cell `!torchrun train.py`.
+
+Each is linted as the file that it becomes, beside the notebook; what is found is told at its place in the cell. Where
+there is such a file already, that one is what runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.glance import Glance, glance
+from gpudoctor.lint.source.cells import Written
+from gpudoctor.lint.source.discover import concerns_training
+from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
+from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.source.project import Sources
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The notebook that writes a file, as it is shown, and the cell that the file is."""
+
+    notebook: str
+    written: Written
+
+    def place(self, at: Location) -> Location:
+        """A place in the file, in the cell."""
+        return replace(self.written.cells.place(at), path=self.notebook)
+
+
+@dataclass(frozen=True)
+class WrittenFiles:
+    """The programs of some notebooks: what is seen of each, its bytes by its path, where it comes from by how it is
+    shown, and which cannot be read."""
+
+    seen: tuple[Glance, ...]
+    unreadable: tuple[Unreadable, ...]
+    data: Mapping[str, bytes]
+    origins: Mapping[str, Origin]
+
+
+def written_files(notebooks: Iterable[Glance], sources: Sources) -> WrittenFiles:
+    """The programs that notebooks write, and that say something about training; `sources` know their text from now."""
+    seen: list[Glance] = []
+    unreadable: list[Unreadable] = []
+    data: dict[str, bytes] = {}
+    origins: dict[str, Origin] = {}
+    for each in notebooks:
+        for path, written in _programs(each, sources) if each.shown.endswith(NOTEBOOK) else ():
+            # The last cell wins, as when all of them are executed.
+            data[path] = written.text.encode("utf-8", "replace")
+            sources.edited = {**sources.edited, path: data[path]}
+            file = sources.read(path)
+            origins[file.shown] = Origin(each.shown, written)
+            if isinstance(file, SourceFile):
+                seen.append(glance(file))
+            else:
+                unreadable.append(file)
+    return WrittenFiles(tuple(seen), tuple(unreadable), data, origins)
+
+
+def _programs(notebook: Glance, sources: Sources) -> Iterable[tuple[str, Written]]:
+    source = sources.read(str(notebook.path))
+    cells = source.cells if isinstance(source, SourceFile) else None
+    found: dict[str, Written] = {}
+    for written in cells.written if cells is not None else ():
+        # `/kaggle/working/train.py` is where the notebook works.
+        name = os.path.basename(written.name) if os.path.isabs(written.name) else written.name
+        path = os.path.realpath(os.path.join(notebook.path.parent, name))
+        if not os.path.lexists(path) and concerns_training(written.text.encode("utf-8", "replace")):
+            found[path] = written
+    return found.items()
