@@ -123,6 +123,13 @@ def _table(times: Sequence[RankTime], recording: Recording, style: Style) -> Ite
         f"watching took {overhead:.1%} of the time",
     ]
     yield from wrap("; ".join(told), style.width, "  ")
+    if told_by_ddp := [each.communication for each in times if each.on_gpu and each.communication is not None]:
+        yield from wrap(
+            f"On the GPU, communication that the backward did not hide took up to {max(told_by_ddp) * 1e3:.2f} ms of a "
+            "step, as DDP clocks it.",
+            style.width,
+            "  ",
+        )
     if any(each.on_gpu for each in times):
         yield from wrap(ON_GPU, style.width, "  ")
 

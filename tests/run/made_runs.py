@@ -46,8 +46,8 @@ def watched(recording: Recording, found: Sequence[Finding] = (), suspicions: Seq
     return Watched(recording, tuple(found), tuple(suspicions), _lines, linted=True)
 
 
-def _lines(path: str) -> Sequence[str]:
-    return SOURCE if path == SCRIPT else ()
+def _lines(at: Location) -> Sequence[str]:
+    return SOURCE if at.path == SCRIPT else ()
 
 
 def healthy() -> Watched:

@@ -9,6 +9,8 @@ import pytest
 from made_runs import EVERY, alone, healthy, hung, sick
 
 from gpudoctor.cli.watched import document
+from gpudoctor.cli.watched import report as reported
+from gpudoctor.report.text import Style
 from tests.tools import make_schema
 
 if TYPE_CHECKING:
@@ -61,6 +63,17 @@ def test_clocks_of_a_gpu_and_of_its_host_are_not_mixed() -> None:
     assert timing["communication_seconds"] is None
     assert timing["exposed_communication_seconds"] == pytest.approx(0.003)
     assert timing["backward_seconds"] == pytest.approx(0.096)
+
+
+def test_the_table_for_people_fits_a_terminal() -> None:
+    for make in EVERY.values():
+        lines = list(reported(make(), Style(width=80)))
+        assert all(len(line) <= 80 for line in lines)
+    text = " ".join(" ".join(reported(sick(), Style(width=80))).split())
+    assert "rank steps ms/step data forward backward communication optimizer other" in text
+    assert "0 5000 115.00 3% 10% 83% - 2% 1%" in text
+    assert "2,226 samples/s over all ranks; at most 21 GiB in a rank; watching took 0.2% of the time" in text
+    assert "communication that the backward did not hide took up to 3.00 ms of a step" in text
 
 
 def test_ranks_that_share_data_and_parameters_that_differ() -> None:

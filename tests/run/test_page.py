@@ -121,7 +121,7 @@ def test_hostile_names_stay_text() -> None:
     waiting = tuple(replace(each, place=place, function=HOSTILE) for each in hung().recording.hang)
     recording = replace(run.recording, ranks=(replace(ranks[0], faults=(HOSTILE,)), *ranks[1:]), hang=waiting)
     page = page_of(
-        Watched(recording, (finding,), (Suspicion(finding, "confirmed"),), lambda path: [HOSTILE] * 20, linted=True)
+        Watched(recording, (finding,), (Suspicion(finding, "confirmed"),), lambda at: [HOSTILE] * 20, linted=True)
     )
     page.encode("utf-8")
     reader = Reader(page)

@@ -63,7 +63,7 @@ def page_of(watched: Watched) -> str:
         unexplained=unexplained(recording),
         faults=faults(recording),
         times=times,
-        parts=PARTS,
+        parts=[name for name in PARTS if any(name in each.parts for each in times)],
         parts_chart=parts_chart(times),
         on_gpu=ON_GPU if any(each.on_gpu for each in times) else "",
         rate=samples_per_second(recording.ranks),
