@@ -374,6 +374,13 @@ OBJECTS = {
         a, b = b, a = 1, 2
         reveal((a, b))  #: (2, 1)
         """,
+    "slices, and one that is an error": """
+        items = [1, 2, 3, 4]
+        reveal(items[1::2])  #: [2, 4]
+        reveal(items[::-1][0])  #: 4
+        nobody = 0
+        reveal(items[nobody::nobody][0])  #: 1 | 2 | 3 | 4
+        """,
     "attributes by name": """
         class Config:
             lr = 1
