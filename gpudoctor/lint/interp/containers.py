@@ -232,7 +232,7 @@ def _sliced(m: Interpreter, value: TupleOf | ListOf, part: Slice, node: ast.AST)
     known = known_items(m, value)
     bounds = [Const(None) if each is None else each.only for each in (part.start, part.stop, part.step)]
     numbers = [each.value for each in bounds if isinstance(each, Const) and isinstance(each.value, (int, type(None)))]
-    # `files[rank::world_size]`: bounds that are no numbers. A step of 0 is an error, and an empty world has such a size.
+    # `files[rank::world_size]`: bounds that are no numbers. Slicing with a step of 0 is an error.
     if known is None or len(numbers) < len(bounds) or numbers[2] == 0:
         return new_list(m, [_item_of(m, value, node)], node, exact=False)
     start, stop, step = numbers
