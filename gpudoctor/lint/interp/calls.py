@@ -108,10 +108,12 @@ def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict
 def _inside(m: Interpreter, values: Values) -> list[Values]:
     """What a container holds whose items are not known one by one; a batch is one itself."""
     only = values.only
-    if isinstance(only, (DictOf, ListOf)):
-        more = m.fact(only, "more")
-        return [more] if more is not None else []
-    return [values]
+    if not isinstance(only, (DictOf, ListOf)):
+        return [values]
+    more, held = m.fact(only, "more"), m.fact(only, "items") if isinstance(only, ListOf) else None
+    # `layers = [first]`, more in a loop, then `nn.Sequential(*layers)`.
+    known = [item for each in held or () if isinstance(each, TupleOf) for item in each.items]
+    return [*known, *([more] if more is not None else [])]
 
 
 def call(

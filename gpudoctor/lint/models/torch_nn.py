@@ -62,7 +62,8 @@ def _layer(call: Call) -> Values:
         source = call.one(0, "data", Tensor)
         device = source.device if source is not None else CPU if not call.args else None
         return one(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
-    children = [v for v in flat(call.do, call.all_values()) if isinstance(v, (Module, Wrapper))]
+    given = [*call.all_values(), *(value for values in call.rest for value in values)]
+    children = [v for v in flat(call.do, given) if isinstance(v, (Module, Wrapper))]
     # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
     children = [] if last.startswith("ModelEma") else children
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
@@ -232,7 +233,10 @@ def _is_ready(do: Interpreter, module: Value) -> None:
     kept = do.fact(module, "containers")
     for entry in kept.only.items if kept is not None and isinstance(kept.only, TupleOf) else ():
         name, container = (values.only for values in getattr(entry.only, "items", ()))
-        layers = _hidden_layers(do, container)
+        # `self.layers = nn.Sequential(*self.layers)` has taken them in under the same name.
+        now = do.fact(module, name.value) if isinstance(name, Const) else None
+        kept_still = now is None or now.any(lambda value: value == container)  # noqa: B023
+        layers = _hidden_layers(do, container) if kept_still else 0
         if layers and isinstance(name, Const) and isinstance(container, (ListOf, DictOf)):
             do.emit(
                 ModuleClassFlaw, at=container.place, flaw="plain-container", cls=module.cls, attribute=str(name.value),

@@ -40,7 +40,7 @@ DDP wants `device_ids=[local_rank]` and the model on that GPU.
 ## Silent when
 
 The ids or the device of the model are not known; DataParallel's model is moved after the wrap and before the first
-call; both are the current device in different words.
+call; both are the current device in different words; a framework starts the processes, which may be a single one.
 
 ## Sources
 
@@ -125,6 +125,9 @@ class DeviceIdsMismatch(Rule):
         )
 
     def _of_parallel(self, program: Program, wrap: Wrap, call: Forward) -> Finding | None:
+        # `accelerate launch --num_processes 1` is how such a program is started.
+        if program.managed_by:
+            return None
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
         wanted = _first_id(wrap) or (Device("cuda", Const(0)) if _left_out(wrap.device_ids) else None)
         actual = _resolved(program, certain(call.device))
