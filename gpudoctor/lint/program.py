@@ -107,11 +107,11 @@ class Program:
         if self.has(InitGroup, Spawn):
             return True
         # One that uses parts of a program for several processes, and makes no group itself, cannot run in several.
-        alone = self.whole and not self.managed_by and not self.cut_short and not self._may_begin_group
+        alone = self.whole and not self.managed_by and not self.cut_short and not self.may_begin_group
         return not alone and any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
 
     @property
-    def _may_begin_group(self) -> bool:
+    def may_begin_group(self) -> bool:
         """A helper of a library may make the process group: `mmcv.runner.init_dist`, `timm.utils.init_distributed…`."""
         return any("dist" in escape.into or "launch" in escape.into for escape in self.events(Escape))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.devices import use
+from gpudoctor.lint.models.torch_distributed import begin_group
 from gpudoctor.lint.models.torch_optim import new_optimizer, owners
-from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
+from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Backward, OptimizerStep
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters, Scaler, Scheduler
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.values.tensor import Tensor
 
 
@@ -68,6 +72,25 @@ def _scaled_step(call: Call) -> Values:
         # A step that waits for more batches comes under a test that only the scaler makes.
         call.emit(OptimizerStep, optimizer=optimizer, through="scaler" if steps else "unknown")
     return one(NONE)
+
+
+@MODELS.callable("timm.utils.init_distributed_device", "timm.utils.distributed.init_distributed_device")
+def _init_distributed(call: Call) -> Values:
+    """It makes the process group where a launcher has started several processes, and writes down who this one is."""
+    do, several = call.do, call.do.several_processes
+    local: Value = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT, place=call.place) if several else Const(0)
+    rank: Value = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place) if several else Const(0)
+    size: Value = Size(SizeKind.WORLD, place=call.place) if several else Const(1)
+    device = one(Device("cuda", local, call.place))
+    if several:
+        begin_group(call, call.name, backend=one(Const("nccl")))
+    use(call, device, "set_device")
+    found = {"distributed": one(TRUE if several else FALSE), "device": device}
+    found |= {"rank": one(rank), "local_rank": one(local), "world_size": one(size)}
+    for args in call.arg(0, "args") or ():
+        for name, values in found.items():
+            do.set_fact(args, name, values)
+    return device
 
 
 @MODELS.callable("timm.utils.accuracy", "timm.utils.metrics.accuracy")

@@ -115,7 +115,7 @@ def _makes_group(program: Program) -> bool:
     """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
     spoken_of = program.world.several_processes and any(word in text for text in program.texts for word in CALLED)
     # In a single process the text proves nothing: it is the branch for several that names the call.
-    return spoken_of or program.has(InitGroup)
+    return spoken_of or program.may_begin_group or program.has(InitGroup)
 
 
 def _without_group(event: Event) -> bool:
