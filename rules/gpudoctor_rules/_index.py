@@ -205,7 +205,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU208", name="device-ids-mismatch", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.device_ids_mismatch",
         summary="The `device_ids` of a wrapper do not go with the GPU that the model is on.", shows_in_run=True,
-        needs=("DeviceUsed", "Forward", "Wrap"), size=7873,
+        needs=("DeviceUsed", "Forward", "Wrap"), size=8071,
     ),
     RuleCard(
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
@@ -401,7 +401,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
-        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6586,
+        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6613,
     ),
     RuleCard(
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",

@@ -236,7 +236,17 @@ def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, plac
     if rank.kind is RankKind.LOCAL and ranks and rank.source is not RankSource.SPAWN_INDEX:
         # Local rank 0 is one process for each node.
         ranks = f"local {ranks}"
-    return Truth(Literal(Atom(("rank", rank.kind, kind, bound), Dependence.RANK, text, place, ranks), True))
+    depends = Dependence.RANK | (Dependence.BATCH_INDEX if _goes_round(bound) else Dependence.NONE)
+    return Truth(Literal(Atom(("rank", rank.kind, kind, bound), depends, text, place, ranks), True))
+
+
+def _goes_round(value: object) -> bool:
+    """`index % world_size`: another rank in each round of a loop."""
+    if not isinstance(value, Unknown):
+        return False
+    key = value.key
+    modulo = isinstance(key, tuple) and len(key) == 3 and key[0] == "Mod" and isinstance(key[2], Size)
+    return modulo or bool(value.depends & Dependence.BATCH_INDEX)
 
 
 def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Value:

@@ -233,21 +233,19 @@ def _is_ready(do: Interpreter, module: Value) -> None:
     kept = do.fact(module, "containers")
     for entry in kept.only.items if kept is not None and isinstance(kept.only, TupleOf) else ():
         name, container = (values.only for values in getattr(entry.only, "items", ()))
+        if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
+            continue
         # `self.layers = nn.Sequential(*self.layers)` has taken them in under the same name.
-        now = do.fact(module, name.value) if isinstance(name, Const) else None
-        kept_still = now is None or now.any(lambda value: value == container)  # noqa: B023
-        layers = _hidden_layers(do, container) if kept_still else 0
-        if layers and isinstance(name, Const) and isinstance(container, (ListOf, DictOf)):
+        now = do.fact(module, str(name.value)) or one(container)
+        if container in list(now) and (layers := _hidden_layers(do, container)):
             do.emit(
                 ModuleClassFlaw, at=container.place, flaw="plain-container", cls=module.cls, attribute=str(name.value),
                 count=layers, keyed=isinstance(container, DictOf),
             )  # fmt: skip
 
 
-def _hidden_layers(do: Interpreter, container: Value | None) -> int:
+def _hidden_layers(do: Interpreter, container: Value) -> int:
     """How many layers with parameters a container holds, 0 where some module has registered one of them."""
-    if container is None:
-        return 0
     more = do.fact(container, "more")
     values = flat(do, [container, *(more or ())])
     layers = [value for value in values if isinstance(value, Module) and _has_parameters(do, value)]

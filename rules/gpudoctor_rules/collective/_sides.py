@@ -23,8 +23,8 @@ def without_partner(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[
     """
     first: dict[Hashable, E] = {}
     for event in events:
-        # What all ranks reach needs no partner.
-        if event.rank_guards:
+        # What all ranks reach, at once or in turns, needs no partner.
+        if any(not _takes_turns(guard) for guard in _leaves(event.rank_guards)):
             # The rounds of a loop repeat each other; how many were followed says nothing.
             first.setdefault((event.location, event.way.frames, frozenset(event.rank_guards)), event)
     # Near partners first, or two helpers with both sides inside would be matched crosswise.
@@ -83,6 +83,11 @@ def _leaves(guards: Iterable[Literal]) -> list[Literal]:
         # `not (a or b)` is `not a and not b`: the answer goes down to the parts.
         found += _leaves(part if guard.holds else part.negated() for part in parts) if parts else [guard]
     return found
+
+
+def _takes_turns(guard: Literal) -> bool:
+    """`index % world_size == rank`: another rank in each round of the loop."""
+    return bool(guard.atom.depends & Dependence.RANK and guard.atom.depends & Dependence.BATCH_INDEX)
 
 
 def _same_test(one: Literal, other: Literal) -> bool:
