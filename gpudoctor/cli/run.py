@@ -86,7 +86,9 @@ class Run(Command):
         linted = suspicions.result() if suspicions else None
         suspected = frozenset(finding.code for finding in linted.findings) if linted else frozenset()
         recording = replace(recording, suspected=suspected)
-        found = tuple(judged(recording, registry.cards, faults))
+        # What is off by default in lint is off here, too, unless lint was told to look for it.
+        cards = [card for card in registry.cards if card.severity is not Severity.INFO or card.code in suspected]
+        found = tuple(judged(recording, cards, faults))
         watched = compared(replace(recording, faults=faults.told), found, linted, registry)
         _hand_over(watched, options)
         # A launcher takes every other exit code for a failure of the training, and ends what is left of it.

@@ -31,8 +31,11 @@ _WAITING_IN = (
     "torch/distributed/utils.py",
     "torch/autograd/graph.py",
     "torch/nn/parallel/distributed.py",
+    "torch/distributed/_functional_collectives.py",
 )
 """Files of torch in which a rank waits for others: a backward waits in the collectives of DDP."""
+_ON_THE_WAY = ("torch/_ops.py", "torch/_library/")
+"""Files through which collectives go that are operators, as those of sharded parameters."""
 
 
 @dataclass
@@ -181,7 +184,9 @@ def _open_collective(entries: Sequence[dict[str, Any]]) -> Collective | None:
 
 def _waits(stack: Sequence[Frame]) -> bool:
     """The rank is inside of torch's code for several processes, and has called nothing from there."""
-    return bool(stack) and any(part in stack[0].location.path.replace(os.sep, "/") for part in _WAITING_IN)
+    paths = (frame.location.path.replace(os.sep, "/") for frame in stack)
+    first = next((path for path in paths if not any(part in path for part in _ON_THE_WAY)), "")
+    return any(part in first for part in _WAITING_IN)
 
 
 def _apart(found: Sequence[Waiting]) -> bool:

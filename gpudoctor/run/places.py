@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 """File and line."""
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""Where we are."""
 _FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
-FOREIGN = (_PACKAGE, *{sysconfig.get_paths()[name] + os.sep for name in _FOLDERS})
+FOREIGN = (PACKAGE, *{sysconfig.get_paths()[name] + os.sep for name in _FOLDERS})
 """Folders that are not the user's: Python's, those of installed packages, and ours."""
 
 

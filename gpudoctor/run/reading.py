@@ -38,6 +38,7 @@ from gpudoctor.run.recording import (
     Wrap,
     Written,
 )
+from gpudoctor.run.recording.calls import Again, Clip, Logger, Loss, Read, Result, Subgroup, Sum
 
 Line = dict[str, Any]
 
@@ -129,11 +130,13 @@ def _process(lines: list[Line]) -> Process | None:
         rank=group.get("rank", _number(launch.get("RANK"))),
         world=group.get("world", _number(launch.get("WORLD_SIZE")) or 1),
         local_rank=_number(launch.get("LOCAL_RANK")),
+        node=_number(launch.get("GROUP_RANK")),
         host=first["host"],
         main=first.get("main") or "",
         torch=first["torch"],
         backend=group.get("backend", ""),
         groups=_each(by_kind, "init_process_group", _group),
+        subgroups=_each(by_kind, "new_group", lambda line: Subgroup(line["step"], place_of(line["place"]))),
         wraps=_each(by_kind, "wrap", _wrap),
         optimizers=_each(by_kind, "optimizer", _optimizer),
         samplers=_each(by_kind, "sampler", lambda line: Shared(line["dataset"], place_of(line["place"]))),
@@ -141,6 +144,13 @@ def _process(lines: list[Line]) -> Process | None:
         steps=_each(by_kind, "step", _step),
         checks=_each(by_kind, "check", _check),
         exposed=_each(by_kind, "communication", lambda line: Exposed(**_without(line))),
+        losses=tuple(_losses(by_kind.get("loss", ()))),
+        clips=_each(by_kind, "clip", lambda line: Clip(line["call"], place_of(line["place"]))),
+        inputs=_each(by_kind, "input", lambda line: line["print"]),
+        loggers=_each(by_kind, "logger", _logger),
+        averaged_again=_each(by_kind, "averaged again", lambda line: Again(line["step"], place_of(line["place"]))),
+        sums=_each(by_kind, "sum", lambda line: Sum(place=place_of(line["place"]), **_without(line, "place"))),
+        reads=tuple(_reads(by_kind.get("read", ()))),
         kept_gradients={line["step"]: line["kept"] for line in by_kind.get("first backward", ())},
         saves=_each(by_kind, "save", _written),
         opens=_each(by_kind, "open", _written),
@@ -235,6 +245,30 @@ def _check(line: Line) -> Check:
     names = line["names"]
     rest = _without(line, "names", "sums", "idle")
     return Check(sums=tuple(line["sums"]), idle=tuple(line["idle"]), names=tuple(names) if names else None, **rest)
+
+
+def _logger(line: Line) -> Logger:
+    return Logger(given=tuple(line["given"]), place=place_of(line["place"]), **_without(line, "given", "place"))
+
+
+def _losses(lines: Iterable[Line]) -> Iterator[Loss]:
+    """The last line of each, which holds what the others do."""
+    for line in {(tuple(line["place"]), line["made_by"]): line for line in lines}.values():
+        yield Loss(line["made_by"], line["count"], tuple(line["scales"]), place_of(line["place"]))
+
+
+def _reads(lines: Iterable[Line]) -> Iterator[Read]:
+    """The last line of each, which holds what the others do."""
+    for line in {tuple(line["place"]): line for line in lines}.values():
+        early, started = line["early"] or ("", None)
+        yield Read(
+            numbers=tuple((step, value) for step, value in line["numbers"]),
+            results=tuple(Result(*each) for each in line["results"]),
+            early=early,
+            started=place_of(started),
+            place=place_of(line["place"]),
+            **_without(line, "numbers", "results", "early", "place"),
+        )
 
 
 def _written(line: Line) -> Written:

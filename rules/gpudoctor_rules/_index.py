@@ -521,13 +521,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU505", name="reduced-value-off-destination", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.reduced_value_off_destination",
         summary="The result of `reduce` is used on ranks that never get it.", shows_in_run=True, needs=("Report",),
-        size=4201,
+        size=5576,
     ),
     RuleCard(
         code="GPU506", name="sum-taken-for-mean", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.sum_taken_for_mean",
         summary="A loss is added up over the ranks and shown as if it were the mean.", shows_in_run=True,
-        needs=("Report",), size=4415,
+        needs=("Report",), size=5754,
     ),
     RuleCard(
         code="GPU507", name="gather-cuts-gradient", severity=Severity.ERROR, family="collective",
@@ -545,7 +545,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU509", name="work-not-waited", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.work_not_waited",
         summary="A collective goes on in the background, and nobody waits for it before its tensor is used.",
-        shows_in_run=True, needs=("HostSync", "ReadTooEarly", "ResultUsed", "StartWork", "WorkDone"), size=6119,
+        shows_in_run=True, needs=("HostSync", "ReadTooEarly", "ResultUsed", "StartWork", "WorkDone"), size=6790,
     ),
     RuleCard(
         code="GPU510", name="cpu-tensor-with-nccl", severity=Severity.ERROR, family="collective",
@@ -567,7 +567,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU513", name="reduced-temporary", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.reduced_temporary",
         summary="The result of a reduction is dropped, and the number of this rank alone is used on.",
-        shows_in_run=True, needs=("Collective", "Discard"), size=4805,
+        shows_in_run=True, needs=("Collective", "Discard"), size=5944,
     ),
     RuleCard(
         code="GPU514", name="collective-arguments", severity=Severity.ERROR, family="collective",
@@ -579,19 +579,19 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU515", name="group-made-in-loop", severity=Severity.PERF, family="collective",
         module="gpudoctor_rules.collective.group_made_in_loop",
         summary="A new process group is made in each round of a loop.", shows_in_run=True, needs=("Collective",),
-        size=4586,
+        size=5697,
     ),
     RuleCard(
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("InitGroup", "Save"), size=5533,
+        needs=("InitGroup", "Save"), size=5218,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_guarded_by_local_rank",
         summary="One rank of each node writes the same file, where one rank of the job should.", shows_in_run=True,
-        needs=("Save",), size=5045,
+        needs=("Save",), size=5792,
     ),
     RuleCard(
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
@@ -611,7 +611,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.sharded_state_on_some_ranks",
         summary="A state that is spread over all ranks is asked for by some of them, which wait for the others without end.",
-        shows_in_run=True, needs=("Save", "ShardedState"), size=5142,
+        shows_in_run=True, needs=("Save", "ShardedState"), size=7002,
     ),
     RuleCard(
         code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
@@ -623,7 +623,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.logger_on_every_rank",
         summary="Every rank opens an experiment logger of its own for what is one experiment.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("InitGroup", "StartLogger"), size=4007,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("InitGroup", "StartLogger"), size=5281,
     ),
     RuleCard(
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
@@ -635,7 +635,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.best_chosen_from_local_metric",
         summary="Which checkpoint is the best is decided by the result of this rank's own share of the validation set.",
-        shows_in_run=True, needs=("Backward", "Save"), size=5927,
+        shows_in_run=True, needs=("Backward", "Save"), size=7636,
     ),
     RuleCard(
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
@@ -667,20 +667,20 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU705", name="clip-misplaced", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.clip_misplaced",
         summary="Gradients are clipped where that does not bound the step: before the backward, after the step, or in parts.",
-        shows_in_run=True, size=6959,
+        shows_in_run=True, size=8456,
     ),
     RuleCard(
         code="GPU706", name="gradient-averaged-twice", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.gradient_averaged_twice",
         summary="Gradients that DistributedDataParallel has averaged are divided or reduced once more.",
-        shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync"), size=7422,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync"), size=9571,
     ),
     RuleCard(
         code="GPU707", name="parameters-used-outside-forward", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.parameters_used_outside_forward",
         summary="A loss is computed with parameters of the wrapped model directly, and no forward of the wrapper leads to it.",
         shows_in_run=True, needs=("Backward", "ClearGradients", "Collective", "Forward", "OptimizerStep", "Wrap"),
-        size=6885,
+        size=8052,
     ),
     RuleCard(
         code="GPU708", name="reentrant-checkpoint", severity=Severity.ERROR, family="gradient",
@@ -699,7 +699,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.loss_keeps_graph",
         summary="A sum or a list keeps the graph of every step alive.", fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Accumulated", "Backward", "Forward", "TakeGradient"), size=5303,
+        needs=("Accumulated", "Backward", "Forward", "TakeGradient"), size=6498,
     ),
     RuleCard(
         code="GPU711", name="step-missing", severity=Severity.ERROR, family="gradient",
@@ -719,12 +719,12 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
         summary="The losses of several batches are summed into one step and never divided by their number.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, size=6174,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, size=7326,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.host_sync_every_step",
-        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=6944,
+        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8481,
     ),
     RuleCard(
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",
@@ -756,7 +756,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",
         module="gpudoctor_rules.throughput.seed_missing",
         summary="No seed reaches the ranks that train, or all draw their batches with the same one.", shows_in_run=True,
-        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "SeedSet", "Wrap"), size=6219,
+        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "SeedSet", "Wrap"), size=8277,
     ),
     RuleCard(
         code="GPU807", name="idle-ranks-during-evaluation", severity=Severity.PERF, family="throughput",

@@ -6,7 +6,18 @@ None of them is called for each module, changes a tensor, or takes part in a col
 
 from __future__ import annotations
 
-from gpudoctor.run.instruments import crashes, files, groups, loaders, options, randomness, training, wrappers
+from gpudoctor.run.instruments import (
+    crashes,
+    exchanges,
+    files,
+    groups,
+    loaders,
+    loggers,
+    options,
+    randomness,
+    training,
+    wrappers,
+)
 from gpudoctor.run.instruments.state import State
 from gpudoctor.run.recorder import Recorder
 
@@ -15,5 +26,6 @@ def install(folder: str) -> None:
     """Put all instruments in place; one that this torch has no seam for is left out, and the recording says so."""
     recorder = Recorder(folder)
     state = State(recorder)
-    for instrument in (crashes, groups, wrappers, loaders, training, files, randomness, options):
+    every = (crashes, groups, exchanges, wrappers, loaders, training, files, loggers, randomness, options)
+    for instrument in every:
         recorder.guarded(instrument.watch)(state)

@@ -83,6 +83,8 @@ def _over(state: State) -> None:
     # Of a process that did nothing worth a line there is nothing to tell.
     if state.recorder.begun:
         tell_searches(state)
+        for write in state.at_end:
+            state.recorder.guarded(write)()
         state.write("collectives", entries=collectives())
         state.write(
             "over", steps=state.steps, backwards=state.backwards, backward=state.backward_at, cost=state.recorder.cost

@@ -52,7 +52,14 @@ def _tell(state: State, obj: Any, file: Any) -> None:
         keys = sorted(_keys(obj, _DEPTH))
         prefixed = bool(keys) and all(key.startswith("module.") for key in keys)
         path = os.path.realpath(os.fspath(target))
-        state.write("save", path=path, step=state.steps, prefixed=prefixed, place=state.recorder.place())
+        state.write(
+            "save",
+            path=path,
+            step=state.steps,
+            prefixed=prefixed,
+            exchanges=state.exchanges,
+            place=state.recorder.place(),
+        )
 
 
 class _Opened:

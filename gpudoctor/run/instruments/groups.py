@@ -16,6 +16,9 @@ from gpudoctor.run.instruments import listener
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
 
+_MOST_GROUPS = 200
+"""Groups of some ranks that are written down, of one process."""
+
 
 def watch(state: State) -> None:
     """Write a line where a process group is made."""
@@ -34,6 +37,31 @@ def watch(state: State) -> None:
 
     for module in (c10d, dist):
         vars(module)["init_process_group"] = watched
+    state.recorder.guarded(_watch_subgroups)(state)
+
+
+def _watch_subgroups(state: State) -> None:
+    make = c10d.new_group
+    tell = state.recorder.guarded(_Subgroups(state).tell)
+
+    @functools.wraps(make)
+    def watched(*args: Any, **keywords: Any) -> Any:
+        tell()
+        return make(*args, **keywords)
+
+    for module in (c10d, dist):
+        vars(module)["new_group"] = watched
+
+
+class _Subgroups:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._made = 0
+
+    def tell(self) -> None:
+        self._made += 1
+        if self._made <= _MOST_GROUPS:
+            self._state.write("new_group", step=self._state.steps, place=self._state.recorder.place())
 
 
 def _tell(state: State, make: Callable[..., Any], args: Any, keywords: Any) -> None:

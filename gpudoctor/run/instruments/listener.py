@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpudoctor.run.places import is_own
+from gpudoctor.run.places import PACKAGE, is_own
 from gpudoctor.run.questions import ANSWER, QUESTION
 from gpudoctor.run.silent import SIGNAL, STACK
 
@@ -74,7 +74,9 @@ def _stack(frame: FrameType | None) -> list[list[Any]]:
     stack = []
     while frame is not None:
         code = frame.f_code
-        stack.append([code.co_filename, frame.f_lineno, code.co_name, is_own(code.co_filename)])
+        # As if the instruments were not there.
+        if not code.co_filename.startswith(PACKAGE):
+            stack.append([code.co_filename, frame.f_lineno, code.co_name, is_own(code.co_filename)])
         frame = frame.f_back
     return stack
 

@@ -184,6 +184,7 @@ class _Pass:
         self._waited = 0.0
         self._steps = state.steps
         self._backwards = state.backwards
+        self._exchanges = state.exchanges
         self.write(ended=False)
 
     def begin_batch(self) -> None:
@@ -218,6 +219,7 @@ class _Pass:
             first_step=self._steps,
             backwards=self._state.backwards - self._backwards,
             ended=ended,
+            exchanges=self._exchanges,
             gradient=torch.is_grad_enabled(),
             training=_training(self._state),
             digest=self._digest.hexdigest(),

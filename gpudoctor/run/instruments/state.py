@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -36,7 +37,15 @@ class State:
         self.used = False
         """Some wrapper was called."""
         self.steps = 0
+        self.forwards = 0
+        """Of wrappers, whose input was looked at."""
         self.backwards = 0
+        self.first_seed = torch.initial_seed()
+        """Of torch, before the program set one."""
+        self.exchanges = 0
+        """Collectives that the program has called."""
+        self.at_end: list[Callable[[], None]] = []
+        """What instruments write when the process ends."""
         self.backward_at: Any = None
         """Where the first backward was called."""
         self.going_back = False

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
+from gpudoctor.run.instruments.clips import Clips
+from gpudoctor.run.instruments.losses import Losses
 from gpudoctor.run.instruments.models import look, tell_searches
 from gpudoctor.run.instruments.options import tell_local_rank
 from gpudoctor.run.instruments.prints import sums_of
@@ -27,8 +29,10 @@ _MOST_BYTES = 2_000_000_000
 
 def watch(state: State) -> None:
     """Write a line for each step of an optimizer, and look at its parameters at the first ones and now and then."""
-    steps = _Steps(state)
+    clips = Clips(state)
+    steps = _Steps(state, clips)
     guarded = state.recorder.guarded
+    guarded(clips.install)()
     optim.register_optimizer_step_pre_hook(guarded(steps.before))
     optim.register_optimizer_step_post_hook(guarded(steps.after))
     before_backward = guarded(steps.before_backward)
@@ -36,7 +40,7 @@ def watch(state: State) -> None:
 
     @functools.wraps(backward)
     def watched(*args: Any, **keywords: Any) -> None:
-        before_backward()
+        before_backward(*args[:1])
         state.going_back = True
         try:
             with Span(state, "backward"):
@@ -48,8 +52,12 @@ def watch(state: State) -> None:
 
 
 class _Steps:
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, clips: Clips) -> None:
         self._state = state
+        self._clips = clips
+        self._losses = Losses(state)
+        # What they cannot read costs no more than that.
+        self._note_loss = state.recorder.guarded(self._losses.note)
         self._running: list[int] = []
         self._began = 0.0
         self._last = time.perf_counter()
@@ -75,9 +83,10 @@ class _Steps:
         state.spend("optimizer", time.perf_counter() - self._began)
         # Counted over all optimizers: a program with two of them makes two steps in each round.
         state.steps += 1
-        spans, counts = state.new_step()
         if id(optimizer) not in self._known:
             self._meet(optimizer)
+        clips = self._clips.counted(optimizer)
+        spans, counts = state.new_step()
         now = time.perf_counter()
         memory, peak = _memory() if state.steps % 8 == 1 else (None, None)
         state.write(
@@ -89,7 +98,7 @@ class _Steps:
             peak=peak,
             cost=round(state.recorder.cost, 6),
             spans={name: round(seconds, 6) for name, seconds in spans.items()},
-            counts=counts,
+            counts={**counts, **clips},
             **state.new_starts(),
         )
         if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
@@ -100,8 +109,9 @@ class _Steps:
             self._tell_communication()
         self._last = time.perf_counter()
 
-    def before_backward(self) -> None:
+    def before_backward(self, tensors: Any = ()) -> None:
         state = self._state
+        self._note_loss(tensors)
         state.count("backwards")
         state.backwards += 1
         if self._backward_at is None:
@@ -159,6 +169,7 @@ class _Steps:
             device=str(first.device) if first is not None else "",
             gpu=_gpu(first.device) if first is not None else "",
             seed=torch.initial_seed(),
+            seeded=torch.initial_seed() != self._state.first_seed,
             debug=debug_switches(),
             place=self._state.recorder.place(),
             backward=self._backward_at,
@@ -182,7 +193,10 @@ class _Steps:
             names=labels[: len(chosen)] if self._state.steps == 1 else None,
             without_gradient=len(idle),
             idle=idle[:_MOST_NAMES],
+            backwards=self._state.backwards,
+            graphs=self._losses.graphs,
         )
+        self._losses.write()
 
 
 _DEBUG = ("CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE")

@@ -12,11 +12,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from gpudoctor.run.instruments.models import moves_alone
-from gpudoctor.run.instruments.prints import tensors_in
+from gpudoctor.run.instruments.prints import print_of, tensors_in
 from gpudoctor.run.instruments.state import Span, State
 
 _FIRST_STEPS = 4
 """Steps in which backwards are followed to the calls that they go through."""
+_LOOKED_AT = 4
+"""Training forwards whose input is looked at."""
 
 
 def watch(state: State) -> None:
@@ -63,9 +65,15 @@ def _tell(state: State, kind: str, wrapper: nn.Module, module: nn.Module, args: 
     )
 
 
+def _note_input(state: State, args: Any, keywords: Any) -> None:
+    state.forwards += 1
+    state.write("input", print=print_of((args, keywords)))
+
+
 def _watch_forward(state: State, kind: type[nn.Module]) -> None:
     forward: Callable[..., Any] = kind.forward
     follow = state.recorder.guarded(_Calls(state).follow)
+    note = state.recorder.guarded(_note_input)
 
     @functools.wraps(forward)
     def watched(self: nn.Module, *args: Any, **keywords: Any) -> Any:
@@ -73,6 +81,8 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
         if torch.compiler.is_compiling():
             return forward(self, *args, **keywords)
         state.used = True
+        if state.forwards < _LOOKED_AT and torch.is_grad_enabled():
+            note(state, args, keywords)
         state.count("forwards" if torch.is_grad_enabled() else "forwards without gradient")
         with Span(state, "forward"):
             output = forward(self, *args, **keywords)

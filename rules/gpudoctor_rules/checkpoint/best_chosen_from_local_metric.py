@@ -69,6 +69,7 @@ ranks with torch 2.13.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,7 @@ from gpudoctor_rules.checkpoint._paths import shown
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Pass, Process, Recording, Written
 
 
 class BestChosenFromLocalMetric(Rule):
@@ -117,6 +119,34 @@ class BestChosenFromLocalMetric(Rule):
                         ("and what it decides is written here", save.location),
                     ],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Whether the number decides, or something else does, is told by the code.
+        if self.code not in recording.suspected or not recording.distributed:
+            return
+        for save in recording.ranks[0].saves:
+            before = _evaluated_before(recording.ranks[0], save)
+            # Any collective in between may have brought the results together.
+            if before is None or save.exchanges != before.exchanges or save.place is None:
+                continue
+            seen = f", {len(before.places)} of {before.size} samples" if before.places and before.size else ""
+            yield self.found(
+                save.place,
+                f"`{os.path.basename(save.path)}` was kept after step {save.step} by what this rank alone had seen of "
+                f"the validation set{seen}: no rank had asked another since.",
+                remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
+                because=[("each rank read its own share here", before.place)],
+            )
+            return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(_evaluated_before(recording.ranks[0], e) for e in recording.ranks[0].saves)
+
+
+def _evaluated_before(rank: Process, save: Written) -> Pass | None:
+    """The evaluation of a share of the data that came between the last step and this save."""
+    shares = (each for each in rank.evaluations if (each.replicas or 1) > 1 and each.first_step == save.step)
+    return next(shares, None)
 
 
 def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | None:

@@ -59,6 +59,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class LoggerOnEveryRank(Rule):
@@ -90,6 +91,27 @@ class LoggerOnEveryRank(Rule):
                 because=[("called from here", call) for call in start.way.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        opened: dict[tuple[object, ...], list[int]] = {}
+        for rank in recording.ranks if recording.distributed else ():
+            for each in rank.loggers:
+                if not each.mute and not each.meant and each.place is not None:
+                    ranks = opened.setdefault((each.place, each.call, each.given), [])
+                    ranks += [rank.rank or 0] * ((rank.rank or 0) not in ranks)
+        told: set[object] = set()
+        for (at, call, _), ranks in opened.items():
+            # Ranks that were given different folders or names are meant to have their own.
+            if len(ranks) == len(recording.ranks) and isinstance(at, Location) and at not in told:
+                told.add(at)
+                yield self.found(
+                    at,
+                    f"Each of {len(ranks)} ranks called `{call}` here: one experiment has as many runs.",
+                    remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and guard what is logged alike.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.loggers for rank in recording.ranks)
 
 
 def _mute(program: Program, start: StartLogger) -> Repair:

@@ -61,13 +61,14 @@ from gpudoctor.lint.values.base import Const, Text, Unknown, Value
 from gpudoctor.lint.values.event import Save
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
+from gpudoctor_rules.checkpoint._written import OF_ONE_NODE, written_by_several
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 LOCAL_ZERO = "local rank 0"
-OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
 VARIABLES = ("TMP", "SCRATCH", "LOCAL")
 """Words in names of environment variables that hold a folder of the node."""
 
@@ -101,6 +102,19 @@ class SaveGuardedByLocalRank(Rule):
                 remedy="Test the rank of the whole job instead: `if dist.get_rank() == 0:`.",
                 because=[("the local rank is tested here", _place(guards[0]))],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for each in written_by_several(recording):
+            if each.by_node:
+                yield self.found(
+                    each.at,
+                    f"{recording.named(each.ranks)}, the first of each node, wrote `{each.path}` after step "
+                    f"{each.step}: with one disk the file may end up corrupted.",
+                    remedy="Test the rank of the whole job instead: `if dist.get_rank() == 0:`.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return len({rank.node for rank in recording.ranks}) > 1 and any(rank.saves for rank in recording.ranks)
 
 
 def _asks_the_local_rank(guard: Literal) -> bool:

@@ -63,10 +63,11 @@ from gpudoctor.lint.values.repair import Repair, Under
 from gpudoctor.lint.values.spelling import is_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
+from gpudoctor_rules.checkpoint._written import written_by_several
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording, Written
+    from gpudoctor.run.recording import Recording
 
 
 class SaveOnEveryRank(Rule):
@@ -106,19 +107,12 @@ class SaveOnEveryRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        writers: dict[tuple[str, int], list[tuple[int, Written]]] = {}
-        for rank in recording.ranks:
-            for save in rank.saves:
-                writers.setdefault((save.path, save.step), []).append((rank.rank or 0, save))
-        told = set()
-        for (path, step), saves in writers.items():
-            ranks = sorted({rank for rank, _ in saves})
-            at = saves[0][1].place
-            if len(ranks) > 1 and at is not None and at not in told:
-                told.add(at)
+        for each in written_by_several(recording):
+            if not each.by_node:
                 yield self.found(
-                    at,
-                    f"{recording.named(ranks)} wrote `{path}` after step {step}: the file may end up corrupted.",
+                    each.at,
+                    f"{recording.named(each.ranks)} wrote `{each.path}` after step {each.step}: the file may end up "
+                    "corrupted.",
                     remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
                 )
 

@@ -64,10 +64,12 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import who
 from gpudoctor.lint.values.event import Save, ShardedState
 from gpudoctor.rule import Rule
+from gpudoctor.run.recording import asks_for_state, lost_connection
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 WRITERS = (".save_checkpoint", "torch.distributed.checkpoint.")
 """Ways of saving that all ranks must call; Accelerate's own lets one rank write."""
@@ -106,6 +108,37 @@ class ShardedStateOnSomeRanks(Rule):
                     *(("called from here", call) for call in event.way.calls[-2:]),
                 ],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank, at in _asking(recording):
+            others = [each for each in recording.hang if each.rank != rank]
+            # Who is busy with something of its own may only be slow, and come later.
+            if any(each.collective is None for each in others) and self.code not in recording.suspected:
+                return
+            yield self.found(
+                at,
+                f"Rank {rank} waits here for the parts of a sharded state that the others hold, and "
+                f"{'they are elsewhere' if others else 'they have ended'}.",
+                remedy="Call it on all ranks, and keep only the writing of the file inside of the test.",
+                because=[(f"rank {each.rank} is here", each.place) for each in others],
+            )
+            return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
+
+
+def _asking(recording: Recording) -> Iterator[tuple[int | None, Location]]:
+    """The ranks that ask for a state, and where, while others do not or have gone."""
+    asking = [each for each in recording.hang if asks_for_state(each.stack)]
+    if len(asking) < len(recording.ranks):
+        yield from ((each.rank, each.place) for each in asking if each.place is not None)
+    crashes = list(recording.crashes())
+    # With gloo a rank notices that the others have ended, which with NCCL it does not.
+    if all(lost_connection(crash) for _, crash in crashes) and len(crashes) < len(recording.ranks):
+        for rank, crash in crashes:
+            if crash.place is not None and asks_for_state(reversed(crash.frames)):
+                yield rank.rank, crash.place
 
 
 def _takes_all_ranks(event: ShardedState | Save) -> bool:

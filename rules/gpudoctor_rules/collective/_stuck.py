@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
-from gpudoctor.run.recording import LOST_PEER
+from gpudoctor.run.recording import asks_for_state, lost_connection
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Crash, Frame, Process, Recording, Waiting
+    from gpudoctor.run.recording import Frame, Process, Recording, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -32,6 +32,9 @@ def stuck(recording: Recording) -> Stuck | None:
     if recording.uneven is not None:
         return None
     waits = [each for each in recording.hang if each.collective is not None and each.place is not None]
+    # Who waits for parts of a sharded state is told by GPU605.
+    if any(asks_for_state(each.stack) for each in waits):
+        return None
     if not waits:
         return _torn(recording)
     first = min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
@@ -53,18 +56,21 @@ def stuck(recording: Recording) -> Stuck | None:
 
 
 def _torn(recording: Recording) -> Stuck | None:
-    """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it."""
-    dead = [each for each in recording.ranks if not each.over and each.crash is None]
-    lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and _connection(crash)]
-    if not dead or not lost or not _suspected(recording):
+    """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it, as they
+    do to one that has come to its end."""
+    gone = [each for each in recording.ranks if each.crash is None]
+    lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and lost_connection(crash)]
+    # Who raised something else than that is missed by the others for it.
+    if not gone or not lost or any(not lost_connection(crash) for _, crash in recording.crashes()):
         return None
     rank, crash = lost[0]
-    if crash.place is None:
+    if crash.place is None or asks_for_state(reversed(crash.frames)) or not _suspected(recording):
         return None
     kind = _kind(tuple(reversed(crash.frames)))
     what = _WAITS.get(kind, "a collective")
-    message = f"Rank {rank.rank} waited in {what} when {_names(dead)} met another one, and was ended for it."
-    return Stuck(_code(kind, recording), crash.place, message, ())
+    dead = [each for each in gone if not each.over]
+    why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
+    return Stuck(_code(kind, recording), crash.place, f"Rank {rank.rank} waited in {what} when {why}.", ())
 
 
 _SUSPECTED_ONLY = ("GPU508", "GPU512")
@@ -79,10 +85,6 @@ _WAITS = {
     _MAKING: "the wrapper's making",
 }
 _ENDED = "has ended"
-
-
-def _connection(crash: Crash) -> bool:
-    return any(text in crash.text for text in LOST_PEER)
 
 
 def _code(kind: str, recording: Recording) -> str:

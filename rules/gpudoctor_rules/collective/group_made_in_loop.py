@@ -78,6 +78,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class GroupMadeInLoop(Rule):
@@ -108,6 +109,27 @@ class GroupMadeInLoop(Rule):
                     # The call may stand in a helper, far from the loop.
                     because=[("each round of this loop makes one", loop.location)],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for at in sorted({each.place for each in rank.subgroups if each.place is not None}):
+                made = [each.step for each in rank.subgroups if each.place == at]
+                # Groups for all parts of the job are made in one go.
+                if len(set(made)) >= _ENOUGH and recording.distributed:
+                    yield self.found(
+                        at,
+                        f"{len(made)} process groups were made here by step {made[-1]}: all ranks meet to connect, and "
+                        "every group stays, with its memory.",
+                        remedy="Make it once, before the loop, and use it again; the group of all ranks is there "
+                        "already.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and len(recording.ranks[0].steps) >= _ENOUGH
+
+
+_ENOUGH = 3
+"""Steps between which the same line has made groups."""
 
 
 def _working_loop(program: Program, event: Collective) -> Loop | None:

@@ -67,10 +67,12 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.event import Collective, Discard
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._numbers import added_up, answers, told
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
 
 COPIED = "writes its result into a copy that was made for this call and is gone: all go on with their own number."
 RETURNED = "leaves its argument as it is and returns the result, which is dropped: all go on with their own number."
@@ -103,6 +105,25 @@ class ReducedTemporary(Rule):
                 continue
             told.add(event.location)
             yield self.found(at=event.location, message=f"`{event.call}` {message}", remedy=remedy)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for line in added_up(recording):
+            read = answers(recording, line)
+            own = [each for each in read if each.result.relation in ("own", "part")]
+            # The result was gone at once, and the number from before is what is used.
+            if not own or len(own) < len(read) or not any(each.sum.dropped for each in own):
+                continue
+            at = own[0].read.place
+            yield self.found(
+                line,
+                f"`{own[0].sum.call}` made {own[0].sum.after:.4g} here, in a copy that nobody keeps. "
+                f"What is used after step {own[0].result.step} is each rank's own number: {told(own)}.",
+                remedy="Give the copy a name first, reduce it, and go on with it.",
+                because=[("and used here", at)],
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(answers(recording, line) for line in added_up(recording))
 
 
 def _writes_into_copy(event: Collective) -> bool:

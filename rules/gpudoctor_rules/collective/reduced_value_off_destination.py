@@ -62,9 +62,11 @@ from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.event import Report
 from gpudoctor.lint.values.tensor import Mark, MarkKind
 from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._numbers import Answer, added_up, answers, of_one_round, told
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class ReducedValueOffDestination(Rule):
@@ -97,6 +99,29 @@ class ReducedValueOffDestination(Rule):
                 # The reduction may stand in a helper, far from where the number is shown.
                 because=[("it is reduced here", mark.place)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # A rank that says whose number it shows may show its own.
+        if self.code not in recording.suspected:
+            return
+        for line in added_up(recording):
+            shown = of_one_round([each for each in answers(recording, line) if _is_on_one(each)], len(recording.ranks))
+            at = shown[0].read.place if shown else None
+            if at is not None and len({each.result.value for each in shown}) > 1:
+                yield self.found(
+                    at,
+                    f"After step {shown[0].result.step} this was {told(shown)}: `reduce` gave the sum to rank "
+                    f"{shown[0].sum.dst} alone.",
+                    remedy="Show it on that rank only, or let `dist.all_reduce` give the sum to all ranks.",
+                    because=[("it is reduced here", line)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(_is_on_one(each) for line in added_up(recording) for each in answers(recording, line))
+
+
+def _is_on_one(answer: Answer) -> bool:
+    return answer.sum.call == "reduce" and answer.sum.dst is not None and answer.result.relation in ("result", "mean")
 
 
 def _on_one_rank(report: Report) -> Mark | None:

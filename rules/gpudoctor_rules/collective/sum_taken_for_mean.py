@@ -78,9 +78,11 @@ from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Report
 from gpudoctor.lint.values.tensor import Mark, MarkKind
 from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._numbers import added_up, answers
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SumTakenForMean(Rule):
@@ -110,6 +112,27 @@ class SumTakenForMean(Rule):
                     remedy="Divide by `dist.get_world_size()` afterwards, or reduce with `op=dist.ReduceOp.AVG`.",
                     because=[("it is shown here", report.location)],
                 )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # That the number was a mean, and not a count, is told by the code.
+        if self.code not in recording.suspected:
+            return
+        for line in added_up(recording):
+            shown = [each for each in answers(recording, line) if each.sum.op == "SUM"]
+            whole = [each for each in shown if each.result.relation == "result"]
+            # Divided anywhere, the sum itself is only on its way.
+            if whole and not any(each.result.relation == "mean" for each in shown):
+                first = whole[0]
+                yield self.found(
+                    line,
+                    f"Rank {first.rank.rank} had {first.sum.before:.4g} here after step {first.sum.step}, and what it "
+                    f"shows is the sum over {len(recording.ranks)} ranks, {first.result.value:.4g}.",
+                    remedy="Divide by `dist.get_world_size()` afterwards, or reduce with `op=dist.ReduceOp.AVG`.",
+                    because=[("it is shown here", first.read.place)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(answers(recording, line) for line in added_up(recording))
 
 
 def _sums(report: Report) -> list[Mark]:

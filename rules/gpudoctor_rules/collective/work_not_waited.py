@@ -63,6 +63,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 SYNCHRONIZE = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
 
@@ -115,6 +116,18 @@ class WorkNotWaited(Rule):
                 # Where nothing uses the tensor any more, no harm is done.
                 confidence=Confidence.LIKELY,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            for read in rank.reads:
+                if read.early and read.place is not None:
+                    yield self.found(
+                        read.place,
+                        f"Rank {rank.rank} read this while `{read.early}` was still writing it: nobody had waited.",
+                        remedy="Call `.wait()` on the handle first, or leave out `async_op=True`.",
+                        because=[("the collective is started here", read.started)],
+                    )
+                    return
 
 
 def _managed(program: Program, work: Work) -> bool:

@@ -75,6 +75,7 @@ from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class AccumulatedLossNotScaled(Rule):
@@ -107,6 +108,26 @@ class AccumulatedLossNotScaled(Rule):
                 because=[("the loss is a mean over its batch", loss.place), ("the step", step.location)],
                 repair=_divide(backward, step),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Who divides the gradients, or the learning rate, does the same at another place.
+        if self.code not in recording.suspected:
+            return
+        for rank in recording.ranks[:1]:
+            counts = [step.counts.get("backwards", 0) for step in rank.steps]
+            several = [count for count in counts if count > 1]
+            for loss in rank.losses:
+                if loss.scales == (1.0,) and len(several) * 2 > len(counts) and loss.place is not None:
+                    yield self.found(
+                        loss.place,
+                        f"A step sums {several[0]} backwards, and of {loss.count} losses that were looked at, none was "
+                        "divided: the gradient is as many times too large.",
+                        remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
+                    )
+                    return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.losses for rank in recording.ranks)
 
 
 def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:

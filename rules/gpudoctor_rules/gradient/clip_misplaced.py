@@ -71,6 +71,10 @@ from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds, is_followe
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
+    from gpudoctor.run.recording import Recording
+
+_ENOUGH = 3
+"""Steps of a run that are enough to tell a habit."""
 
 
 class ClipMisplaced(Rule):
@@ -92,6 +96,30 @@ class ClipMisplaced(Rule):
             if found is not None:
                 told.add(optimizer)
                 yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            clipped = [step.counts for step in rank.steps if step.counts.get("clips")]
+            at = next((clip.place for clip in rank.clips if clip.place is not None), None)
+            if len(clipped) < _ENOUGH or at is None:
+                continue
+            if not any(counts["clips"] > counts.get("early clips", 0) for counts in clipped):
+                yield self.found(
+                    at,
+                    f"In all of {len(clipped)} steps that were looked at, gradients were cut before the first backward "
+                    "or after the step: those that the step used never were.",
+                    remedy="Put it between `backward()` and `step()`.",
+                )
+            elif all(counts["clips"] == counts.get("backwards", 0) > 1 for counts in clipped):
+                yield self.found(
+                    at,
+                    f"Each of {clipped[-1]['backwards']} backwards of a step was followed by a cut: of sums that are "
+                    "not complete, so that early batches count for less.",
+                    remedy="Clip right before the step, under the same test.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.steps) > _ENOUGH for rank in recording.ranks)
 
     def _beside(
         self, program: Program, step: OptimizerStep, optimizer: Optimizer, clips: list[ClipGradients]

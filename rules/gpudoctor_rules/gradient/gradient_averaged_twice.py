@@ -86,8 +86,11 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.module import Wrapper
+    from gpudoctor.run.recording import Recording
 
 GATHERS = ("all_gather", "all_gather_into_tensor", "gather", "all_to_all", "broadcast")
+
+_NEARLY = 1e-6
 
 
 class GradientAveragedTwice(Rule):
@@ -111,6 +114,45 @@ class GradientAveragedTwice(Rule):
                 if found is not None:
                     told.add(backward.location)
                     yield found
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if not recording.distributed:
+            return
+        again = recording.ranks[0].averaged_again
+        at = again[0].place if again else None
+        if at is not None:
+            first = [each for each in again if each.step == again[0].step]
+            yield self.found(
+                at,
+                f"In step {first[0].step + 1}, {len(first)} gradients were sent around here that the wrapper had "
+                "averaged over the ranks in `backward()`.",
+                remedy="Remove the loop over the gradients.",
+                because=[("the model is wrapped here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
+            )
+            return
+        yield from self._divided_in_run(recording)
+
+    def _divided_in_run(self, recording: Recording) -> Iterator[Finding]:
+        # A run does not tell the number of ranks from another one that is as large.
+        if self.code not in recording.suspected:
+            return
+        rank, world = recording.ranks[0], len(recording.ranks)
+        averaged = [step for step in rank.steps if step.counts.get("synced backwards") == 1]
+        once = len(averaged) * 2 > len(rank.steps)
+        for loss in rank.losses:
+            divided = all(abs(scale * world - 1) < _NEARLY for scale in loss.scales)
+            if divided and rank.wraps and once and loss.place is not None:
+                yield self.found(
+                    loss.place,
+                    f"The loss was divided by {world} before it went backward, and the wrapper divided the sum of the "
+                    "gradients over the ranks by it as well: they are as many times too small.",
+                    remedy="Leave the division out of the loss that goes backward.",
+                    because=[("the model is wrapped here", wrap.place) for wrap in rank.wraps[:1]],
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.losses for rank in recording.ranks)
 
     def _divided(self, program: Program, backward: Backward, wrapper: Wrapper) -> Finding | None:
         """The loss is divided by the number of processes."""

@@ -59,6 +59,7 @@ https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtim
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
@@ -68,6 +69,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class LossKeepsGraph(Rule):
@@ -94,6 +96,30 @@ class LossKeepsGraph(Rule):
                 because=[("the graph is made here, in each step", program.forwards[kept[1]].location)],
                 repair=_detach(event.location),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for before, after in pairwise(rank.checks):
+                made, kept = after.backwards - before.backwards, after.graphs - before.graphs
+                at = rank.backward or rank.optimizers[0].backward
+                # Not one of them was let go.
+                if kept >= max(_ENOUGH, made) and at is not None:
+                    yield self.found(
+                        at,
+                        f"After step {after.step}, the graphs of {after.graphs} losses that had gone backward were "
+                        "still kept by something: memory grows with each step.",
+                        remedy="Find where the loss is added up or put into a list, and add `.detach()` there.",
+                    )
+                    return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.steps) >= _LONG for rank in recording.ranks)
+
+
+_ENOUGH = 8
+"""Graphs that came and stayed between two looks."""
+_LONG = 16
+"""Steps in which there are looks enough."""
 
 
 def _detach(at: Location) -> Repair:

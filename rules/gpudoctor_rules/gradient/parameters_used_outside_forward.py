@@ -92,6 +92,7 @@ from gpudoctor_rules.gradient._steps import reaches
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class ParametersUsedOutsideForward(Rule):
@@ -124,6 +125,25 @@ class ParametersUsedOutsideForward(Rule):
                 remedy="Do this computation in the `forward` of the model, and call the wrapper.",
                 because=[("the loss is computed here", loss.place), ("the model is wrapped here", wrap.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        # A forward that goes past the wrapper looks the same; in a forward through it, gradients are averaged.
+        if drift is None or self.code not in recording.suspected or recording.averages_by_hand:
+            return
+        if any(step.counts.get("forwards") for rank in recording.ranks for step in rank.steps):
+            return
+        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+            yield self.found(
+                at,
+                f"After step {drift.step} the ranks held different values in parameter {drift.name}, and no training "
+                "forward had gone through the wrapper: gradients stay on their rank.",
+                remedy="Do this computation in the `forward` of the model, and call the wrapper.",
+                because=[("the model is wrapped here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.trained
 
 
 def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrap | None:

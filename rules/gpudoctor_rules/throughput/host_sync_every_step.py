@@ -61,6 +61,7 @@ https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnec
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 MOST_SHOWN = 3
 """Places besides the first one: who mends these finds the others."""
@@ -109,6 +111,35 @@ class HostSyncEveryStep(Rule):
                 remedy=_remedy(first),
                 because=[(f"{_named(other)} waits, too", other.location) for other in others[:MOST_SHOWN]],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            steps = len(rank.steps)
+            middle = statistics.median(step.took for step in rank.steps) if steps else 0.0
+            # On a CPU nothing is waited for, and only the code tells that this is meant for a GPU.
+            waits = [each for each in rank.reads if each.device != "cpu" or self.code in recording.suspected]
+            often = [each for each in waits if each.steps >= max(_ENOUGH, _OFTEN * steps)]
+            at = often[0].place if often else None
+            if at is not None and middle < _SLOW:
+                yield self.found(
+                    at,
+                    f"The program asked for a number here after each of {often[0].steps} steps, of "
+                    f"{middle * 1000:.0f} ms: the GPU idles while the next step is prepared.",
+                    remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after "
+                    "the loop.",
+                    because=[("waits, too", each.place) for each in often[1 : 1 + MOST_SHOWN]],
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(len(rank.steps) > _ENOUGH and rank.reads for rank in recording.ranks)
+
+
+_ENOUGH = 10
+"""Steps of a run that are enough to tell a habit."""
+_OFTEN = 0.9
+_SLOW = 0.5
+"""Seconds: beside such a step the wait is nothing."""
 
 
 def _before_clocks(program: Program) -> frozenset[int]:

@@ -87,6 +87,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 # They start several processes, and leave the seeds to the program.
 LAUNCHERS = frozenset({"deepspeed", "horovod"})
@@ -136,6 +137,39 @@ class SeedMissing(Rule):
             remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
             because=[("drawn here, alike on all ranks", drawn)],
         )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        first = [rank.optimizers[0] for rank in recording.ranks if rank.optimizers]
+        if not recording.distributed or len(first) < len(recording.ranks):
+            return
+        seeds = [each.seed for each in first]
+        at = recording.ranks[0].groups[0].place if recording.ranks[0].groups else first[0].place
+        # Other libraries draw random numbers as well, and may have been given a seed.
+        if self.code in recording.suspected and not any(each.seeded for each in first) and at is not None:
+            yield self.found(
+                at,
+                f"Nobody had set a seed: rank 0 trained with {seeds[0]} and rank 1 with {seeds[1]}, which torch had "
+                "chosen by chance. No two runs are alike.",
+                remedy="Call `torch.manual_seed(seed + rank)` at the start of each process.",
+            )
+        set_at = recording.ranks[0].seeds[-1].place if recording.ranks[0].seeds else None
+        if all(each.seeded for each in first) and len(set(seeds)) == 1 and set_at and _the_same_inputs(recording):
+            yield self.found(
+                set_at,
+                f"All ranks set the seed {seeds[0]}, and the batches that they drew then were the same on all of them, "
+                f"in each of {len(recording.ranks[0].inputs)} steps that were looked at.",
+                remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.trained and all(rank.optimizers for rank in recording.ranks)
+
+
+def _the_same_inputs(recording: Recording) -> bool:
+    """Drawn by the ranks themselves, other ones in each step, and alike on all ranks."""
+    inputs = [rank.inputs for rank in recording.ranks]
+    varied = all(inputs[0]) and len(set(inputs[0])) == len(inputs[0]) > 1
+    return varied and len(set(inputs)) == 1 and not any(rank.training_passes for rank in recording.ranks)
 
 
 def _drawn(program: Program) -> Location | None:

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
+from gpudoctor.run import instruments
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+_INSTRUMENTS = os.path.dirname(instruments.__file__) + os.sep
 
 
 class Journal:
@@ -41,8 +45,11 @@ class Journal:
         os.write(self._file, line.encode())
 
     def called_by_program(self) -> bool:
-        """The user's own code called the observer's function, with nothing in between."""
-        return sys._getframe(2).f_code.co_filename.startswith(self._program)
+        """The user's own code called the observer's function, with nothing in between but the instruments of a run."""
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSTRUMENTS):
+            frame = frame.f_back
+        return frame.f_code.co_filename.startswith(self._program)
 
     def within_program(self) -> bool:
         """The user's own code is somewhere above the caller."""

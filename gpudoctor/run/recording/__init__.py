@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
+from gpudoctor.run.recording.calls import Again, Clip, Logger, Loss, Read, Subgroup, Sum
 
 _SENTENCE = 200
 _METRIC = 64
@@ -23,6 +25,21 @@ class Frame:
     location: Location
     function: str
     own: bool
+
+
+_STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils.py", "zero_redundancy_optimizer.py")
+"""Files, or folders, of torch through which parts of a state are asked for."""
+
+
+def asks_for_state(frames: Iterable[Frame]) -> bool:
+    """The program has called what puts a sharded state together; `frames` are innermost first."""
+    inner = itertools.takewhile(lambda frame: not frame.own, frames)
+    return any(part in frame.location.path for frame in inner for part in _STATES)
+
+
+def lost_connection(crash: Crash) -> bool:
+    """Another rank had gone: gloo notices that, where NCCL waits."""
+    return any(text in crash.text for text in LOST_PEER)
 
 
 @dataclass(frozen=True)
@@ -210,6 +227,8 @@ class Optimizer:
     """Where it stepped first."""
     backward: Location | None
     """Where the first backward was called."""
+    seeded: bool = False
+    """The program has set the seed."""
 
 
 @dataclass(frozen=True)
@@ -264,6 +283,8 @@ class Pass:
     began: float = 0.0
     until: float = 0.0
     """When it was heard of last."""
+    exchanges: int = 0
+    """Collectives that the program had called by then."""
 
     @property
     def kept_all(self) -> bool:
@@ -322,11 +343,16 @@ class Check:
     names: tuple[str, ...] | None
     without_gradient: int
     idle: tuple[str, ...]
+    backwards: int = 0
+    """Made up to here."""
+    graphs: int = 0
+    """Of losses that have gone backward, kept alive by something."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A file was saved by `torch.save`, or opened for writing by the user's own code (`mode`)."""
+    """A file was saved by `torch.save`, or opened for writing by the user's own code (`mode`). `exchanges` counts the
+    collectives that the program had called until then."""
 
     path: str
     step: int
@@ -334,6 +360,7 @@ class Written:
     prefixed: bool = False
     mode: str = ""
     at: float = 0.0
+    exchanges: int = 0
 
 
 @dataclass(frozen=True)
@@ -364,8 +391,11 @@ class Process:
     host: str
     main: str
     torch: str
+    node: int | None = None
+    """Which of several nodes it is on, as torch's launcher counts them."""
     backend: str = ""
     groups: tuple[Group, ...] = ()
+    subgroups: tuple[Subgroup, ...] = ()
     wraps: tuple[Wrap, ...] = ()
     optimizers: tuple[Optimizer, ...] = ()
     samplers: tuple[Shared, ...] = ()
@@ -373,6 +403,14 @@ class Process:
     steps: tuple[Step, ...] = ()
     checks: tuple[Check, ...] = ()
     exposed: tuple[Exposed, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    clips: tuple[Clip, ...] = ()
+    averaged_again: tuple[Again, ...] = ()
+    inputs: tuple[str, ...] = ()
+    """Names of the content of what the first training forwards of wrappers were given."""
+    loggers: tuple[Logger, ...] = ()
+    sums: tuple[Sum, ...] = ()
+    reads: tuple[Read, ...] = ()
     kept_gradients: Mapping[int, bool] = field(default_factory=dict)
     """After a step, whether its gradients were still there when the next backward began."""
     saves: tuple[Written, ...] = ()

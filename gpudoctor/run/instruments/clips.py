@@ -1,0 +1,94 @@
+"""Where gradients are cut: before the backwards of a step, between them, or after."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.utils import clip_grad
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_MOST_PLACES = 20
+_MOST_STEPS = 200
+"""With calls in them: what these do, all do."""
+_MOST_CALLS = 64
+"""Between two steps."""
+
+
+class Clips:
+    """Calls of the functions that cut gradients, from one step to the next."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._steps = 0
+        self._now: list[tuple[int, int]] = []
+        self._told: set[tuple[Any, ...]] = set()
+
+    def install(self) -> None:
+        """Watch these functions."""
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            watched = self._watched(getattr(clip_grad, name))
+            for module in (clip_grad, torch.nn.utils):
+                setattr(module, name, watched)
+
+    def counted(self, optimizer: Any) -> dict[str, int]:
+        """Those of an optimizer that has stepped: all, those before any backward of this step, and those after all."""
+        backwards = self._state.counts.get("backwards", 0)
+        self._steps += bool(self._now)
+        if not self._now or not backwards or self._steps > _MOST_STEPS:
+            self._now.clear()
+            return {}
+        held = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        before = [number for first, number in self._now if first in held]
+        self._now.clear()
+        counts = {"clips": len(before), "early clips": before.count(0), "late clips": before.count(backwards)}
+        return {name: count for name, count in counts.items() if count}
+
+    def _watched(self, clip: Callable[..., Any]) -> Callable[..., Any]:
+        note = self._state.recorder.guarded(self._note)
+
+        @functools.wraps(clip)
+        def watched(parameters: Any, *args: Any, **keywords: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return clip(parameters, *args, **keywords)
+            first: list[int] = []
+            cut = clip(_peeked(parameters, first), *args, **keywords)
+            note(clip.__name__, first)
+            return cut
+
+        return watched
+
+    def _note(self, call: str, first: Sequence[int]) -> None:
+        if first and self._steps < _MOST_STEPS and len(self._now) < _MOST_CALLS:
+            # Which parameters, and how many backwards had been made since the last step.
+            self._now.append((first[0], self._state.counts.get("backwards", 0)))
+            if len(self._told) < _MOST_PLACES:
+                self._tell(call)
+
+    def _tell(self, call: str) -> None:
+        place = self._state.recorder.place()
+        if place and tuple(place) not in self._told:
+            self._told.add(tuple(place))
+            self._state.write("clip", call=call, place=place)
+
+
+def _peeked(parameters: Any, first: list[int]) -> Any:
+    """The same, with the first of them noted; a generator can be looked at but once."""
+    if isinstance(parameters, types.GeneratorType):
+        return _noted(parameters, first)
+    if isinstance(parameters, torch.Tensor):
+        first.append(id(parameters))
+    elif isinstance(parameters, Sequence) and parameters:
+        first.append(id(parameters[0]))
+    return parameters
+
+
+def _noted(parameters: Iterator[Any], first: list[int]) -> Iterator[Any]:
+    for each in parameters:
+        first[:] = first or [id(each)]
+        yield each

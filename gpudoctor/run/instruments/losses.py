@@ -1,0 +1,93 @@
+"""What goes backward: how each loss was scaled before, and how many graphs stay alive after."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_MOST_LOSSES = 256
+"""Backwards whose loss is looked at."""
+_MOST_PLACES = 20
+_MOST_SCALES = 6
+"""Operations in a row that scale a loss."""
+_MOST_GRAPHS = 10_000
+
+
+class Losses:
+    """The losses of this process, by where they go backward."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen = self._written = 0
+        self._places: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._graphs: weakref.WeakSet[_Mark] = weakref.WeakSet()
+
+    def note(self, tensors: Any) -> None:
+        """Look at what goes backward now."""
+        losses = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+        node = losses[0].grad_fn if losses else None
+        if node is None:
+            return
+        if len(self._graphs) < _MOST_GRAPHS:
+            # It lives exactly as long as the graph does, whoever keeps that.
+            node.metadata["gpudoctor"] = mark = _Mark()
+            self._graphs.add(mark)
+        if self._seen < _MOST_LOSSES:
+            self._seen += 1
+            self._look(node)
+
+    @property
+    def graphs(self) -> int:
+        """How many that have gone backward are still there."""
+        return len(self._graphs)
+
+    def write(self) -> None:
+        """Write down what is new about them."""
+        if self._seen > self._written:
+            self._written = self._seen
+            for each in self._places.values():
+                self._state.write("loss", **each)
+
+    def _look(self, node: Any) -> None:
+        place = self._state.recorder.place()
+        scale, made_by = _scale(node)
+        key = (*place, made_by) if place else ()
+        if key and (key in self._places or len(self._places) < _MOST_PLACES):
+            known = self._places.setdefault(key, {"place": place, "made_by": made_by, "count": 0, "scales": []})
+            known["count"] += 1
+            if scale not in known["scales"] and len(known["scales"]) < _MOST_SCALES:
+                known["scales"].append(scale)
+
+
+class _Mark:
+    """Lies in a graph."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _scale(node: Any) -> tuple[float, str]:
+    """By which plain numbers a loss was multiplied, and the operation that made it before that."""
+    scale = 1.0
+    for _ in range(_MOST_SCALES):
+        name = node.name()
+        number = _number(node) if name in ("DivBackward0", "MulBackward0") else None
+        following = [each for each, _ in node.next_functions if each is not None]
+        # A tensor on the GPU is not asked for its value; that of a `GradScaler` is undone before the step.
+        if len(following) != 1 or (number is None and name != "MulBackward0") or number == 0:
+            break
+        if number is not None:
+            scale = scale / number if name == "DivBackward0" else scale * number
+        node = following[0]
+    return round(scale, 9), node.name()
+
+
+def _number(node: Any) -> float | None:
+    other = node._saved_other
+    if isinstance(other, torch.Tensor):
+        return float(other) if other.device.type == "cpu" and other.dim() == 0 else None
+    return None if other is None else float(other)

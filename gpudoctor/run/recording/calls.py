@@ -1,0 +1,98 @@
+"""What was seen of the calls that a program makes beside its steps: what it adds up, reads, cuts, keeps and opens."""
+
+from __future__ import annotations
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """`new_group` was called, after so many steps."""
+
+    step: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Again:
+    """A gradient that a wrapper had averaged over the ranks was given to `all_reduce`, after so many steps."""
+
+    step: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What goes backward at a place: the operation that made it, how often it was looked at, and by which plain numbers
+    it had been multiplied."""
+
+    made_by: str
+    count: int
+    scales: tuple[float, ...]
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A function that cuts gradients was called here."""
+
+    call: str
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A single number that the program had the ranks add up, by `all_reduce` or `reduce`; `dst` has the result of the
+    latter. `before` and `after` are what this rank had in its tensor."""
+
+    number: int
+    call: str
+    op: str
+    dst: int | None
+    step: int
+    before: float
+    after: float
+    dropped: bool
+    """The result went into a tensor that was gone at once."""
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A number that the program read after `step`, and how it comes from a `Sum`: `result`, `mean` (divided by the
+    number of ranks), `own` (what this rank had before) or `part` (of which the mean consists)."""
+
+    step: int
+    value: float
+    sum: int
+    relation: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """A line that asks tensors for their numbers: how often, after how many steps, and the first answers.
+
+    `early` is a collective that was still writing the tensor, and that nobody had waited for."""
+
+    device: str
+    count: int
+    steps: int
+    numbers: tuple[tuple[int, float], ...]
+    results: tuple[Result, ...]
+    early: str
+    started: Location | None
+    """Where that collective was started."""
+    place: Location | None
+
+
+@dataclass(frozen=True)
+class Logger:
+    """An experiment logger that the program opened. `mute` where it logs nothing, `meant` where what it was given says
+    that there are to be several."""
+
+    call: str
+    given: tuple[str, ...]
+    mute: bool
+    meant: bool
+    place: Location | None

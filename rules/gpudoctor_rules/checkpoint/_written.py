@@ -1,0 +1,54 @@
+"""What a run shows of files that several ranks write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Process, Recording, Written
+
+BY_LOCAL_RANK = "GPU602"
+OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
+"""Folders that each node has for itself."""
+
+
+@dataclass(frozen=True)
+class Twice:
+    """One file that several ranks wrote after the same step: the first process of each node where `by_node`."""
+
+    path: str
+    step: int
+    ranks: tuple[int, ...]
+    at: Location
+    by_node: bool
+
+
+def written_by_several(recording: Recording) -> Iterator[Twice]:
+    """The first such file of each line that saves."""
+    writers: dict[tuple[str, int], list[tuple[Process, Written]]] = {}
+    for rank in recording.ranks:
+        for save in rank.saves:
+            writers.setdefault((save.path, save.step), []).append((rank, save))
+    told = set()
+    for (path, step), saves in writers.items():
+        by = list({rank.rank or 0: rank for rank, _ in saves}.values())
+        at = saves[0][1].place
+        if len(by) > 1 and at is not None and at not in told and not _on_own_disks(path, by):
+            told.add(at)
+            ranks = tuple(sorted(rank.rank or 0 for rank in by))
+            yield Twice(path, step, ranks, at, _one_of_each_node(by, recording))
+
+
+def _on_own_disks(path: str, by: list[Process]) -> bool:
+    return path.startswith(OF_ONE_NODE) and len({rank.host for rank in by}) == len(by)
+
+
+def _one_of_each_node(by: list[Process], recording: Recording) -> bool:
+    if any(rank.local_rank != 0 for rank in by) or len({rank.node for rank in by}) < len(by):
+        return False
+    # With one process on each node, that is every rank, and only the code tells why.
+    return BY_LOCAL_RANK in recording.suspected or any(rank.local_rank for rank in recording.ranks)

@@ -1,0 +1,65 @@
+"""What a run shows of single numbers that the ranks add up, and of what the program reads then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
+from gpudoctor.run.recording import Process
+from gpudoctor.run.recording.calls import Read, Result, Sum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.run.recording import Recording
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A number that a rank has read, and that comes from a sum over the ranks in some way."""
+
+    rank: Process
+    sum: Sum
+    read: Read
+    result: Result
+
+
+def added_up(recording: Recording) -> tuple[Location, ...]:
+    """The lines at which the ranks have added up single numbers."""
+    return tuple(sorted({each.place for rank in recording.ranks for each in rank.sums if each.place is not None}))
+
+
+def answers(recording: Recording, line: Location) -> list[Answer]:
+    """What all ranks have read of the sums of this line."""
+    return list(_answers(recording, line))
+
+
+def _answers(recording: Recording, line: Location) -> Iterator[Answer]:
+    for rank in recording.ranks:
+        sums = {each.number: each for each in rank.sums if each.place == line}
+        for read in rank.reads:
+            for result in read.results:
+                if result.sum in sums:
+                    yield Answer(rank, sums[result.sum], read, result)
+
+
+def of_one_round(found: list[Answer], many: int) -> list[Answer]:
+    """One answer of each rank, read at one line after one step; empty where not all of so many ranks have one."""
+    for first in found:
+        same = {each.rank.pid: each for each in found if _alike(each, first)}
+        if len(same) == many:
+            return list(same.values())
+    return []
+
+
+def _alike(one: Answer, other: Answer) -> bool:
+    return one.read.place == other.read.place and one.result.step == other.result.step
+
+
+def told(found: list[Answer]) -> str:
+    """`0.8076 on rank 0, 0.3976 on rank 1`."""
+    return ", ".join(f"{each.result.value:.4g} on rank {each.rank.rank}" for each in found[:_MOST])
+
+
+_MOST = 4
