@@ -401,7 +401,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
-        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6613,
+        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6571,
     ),
     RuleCard(
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",

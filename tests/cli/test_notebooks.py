@@ -397,3 +397,14 @@ def test_variables_that_are_set_too_late(lint: Lint) -> None:
     _, out, _ = lint("--select=GPU210", "--output-format=concise", cells=cells)
     assert out.startswith("train.ipynb:cell 2:1:1: GPU210 ")
     assert lint("--select=GPU210", cells=(late, start))[1] == ""
+
+
+def test_a_helper_of_the_training_that_a_notebook_uses(lint: Lint) -> None:
+    """What it does for several processes stands behind a test of settings, which nobody can read here."""
+    load = (
+        "import torch, torch.distributed as dist\nfrom settings import create\n"
+        "def load(settings):\n    model = torch.nn.Linear(4, 4)\n    if settings.distributed_run:\n"
+        "        for tensor in model.state_dict().values():\n            dist.broadcast(tensor, 0)\n    return model"
+    )
+    cells = (load, "model = load(create()).cuda()", "print(model(torch.zeros(8, 4).cuda()))")
+    assert lint("--output-format=concise", cells=cells)[:2] == (0, "")

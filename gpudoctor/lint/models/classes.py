@@ -14,14 +14,14 @@ from gpudoctor.lint.models.awareness import (
     yields_by_pieces,
 )
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.function import Class, Instance
+from gpudoctor.lint.values.function import Bound, Class, Function, Instance
 from gpudoctor.lint.values.module import Module
 from gpudoctor.lint.values.optim import Optimizer
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.models.api import Interpreter
-    from gpudoctor.lint.values.base import Value
+    from gpudoctor.lint.values.base import Value, Values
 
 DATASETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"})
 SAMPLERS = frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"})
@@ -144,3 +144,15 @@ def is_module_name(name: str) -> bool:
     if name.startswith(LIGHTNING) and not last.endswith("Module"):
         return False
     return not last.endswith(NOT_MODULES) and not last.startswith("DataCollator")
+
+
+def is_sketch(method: Values | None) -> bool:
+    """Its body is `...`: tutorials show the outline of a class so, before they fill it in."""
+    only = method.only if method is not None else None
+    function = only.function if isinstance(only, Bound) else None
+    body = function.node.body if isinstance(function, Function) else None
+    return isinstance(body, list) and all(isinstance(each, ast.Expr) and _is_dots(each.value) for each in body)
+
+
+def _is_dots(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and (value.value is ... or isinstance(value.value, str))

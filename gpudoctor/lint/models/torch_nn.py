@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
-from gpudoctor.lint.models.classes import LOSSES, is_tool
+from gpudoctor.lint.models.classes import LOSSES, is_sketch, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
@@ -218,7 +218,7 @@ def _check_initialised(do: Interpreter, owner: Module, name: str, place: Locatio
     if owner.cls is None or do.fact(owner, "initialised") is not None or do.find_method(owner, "__new__") is not None:
         return
     # A base that was not read may call `super().__init__` itself.
-    if owner.exact:
+    if owner.exact and not is_sketch(do.find_method(owner, "__init__")):
         do.emit(ModuleClassFlaw, at=place, flaw="super-init-missing", cls=owner.cls, attribute=name)
 
 

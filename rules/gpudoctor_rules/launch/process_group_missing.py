@@ -132,8 +132,8 @@ def _without_group(event: Event) -> bool:
 
 
 def _certain(program: Program, event: Event) -> bool:
-    """In a single process, a place behind an open switch may be meant for several: it is left alone."""
-    return program.world.several_processes or not any(literal.atom.switch for literal in event.when)
+    """In a single process, a place behind an open test may be meant for several: it is left alone."""
+    return program.world.several_processes or not event.when
 
 
 def _what(event: Event) -> str:
