@@ -16,9 +16,19 @@ MODULE_API = frozenset(
     """.split()
 )
 """What every module has, and a wrapper with it."""
+_PRIVATE = frozenset(
+    """
+    _apply _backward_hooks _backward_pre_hooks _buffers _call_impl _forward_hooks _forward_pre_hooks _get_name
+    _is_full_backward_hook _load_from_state_dict _load_state_dict_post_hooks _load_state_dict_pre_hooks _modules
+    _named_members _non_persistent_buffers_set _parameters _register_load_state_dict_pre_hook
+    _register_state_dict_hook _replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks
+    _state_dict_pre_hooks _version _wrapped_call_impl
+    """.split()
+)
+"""The same, where nobody should look."""
 _DDP = frozenset(
     """
-    _set_static_graph _sync_params allreduce_params broadcast_buffers bucket_bytes_cap ddp_uneven_inputs_config
+    _get_ddp_logging_data _set_static_graph _sync_buffers _sync_params allreduce_params broadcast_buffers bucket_bytes_cap ddp_uneven_inputs_config
     delay_allreduce device device_ids device_mesh device_type dim find_unused_parameters gather
     gradient_as_bucket_view is_multi_device_module join join_device join_hook logger logging_level
     mixed_precision module modules_buffers modules_params needs_allreduce no_sync output_device
@@ -48,4 +58,4 @@ def wrapper_has(wrapper: Wrapper, name: str) -> bool | None:
     own = OWN.get(wrapper.kind)
     if own is None:
         return True if name == "module" and wrapper.kind is not WrapperKind.COMPILED else None
-    return name in MODULE_API or name in own or name.startswith("__")
+    return name in MODULE_API or name in own or name in _PRIVATE or name.startswith("__")
