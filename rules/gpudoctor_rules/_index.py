@@ -485,7 +485,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU415", name="rank-arithmetic", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.rank_arithmetic",
         summary="The rank and the number of ranks are computed from numbers that do not fit together.",
-        shows_in_run=True, needs=("InitGroup", "Spawn"), size=10185,
+        shows_in_run=True, needs=("EnvironmentWrite", "InitGroup", "Spawn"), size=10586,
     ),
     RuleCard(
         code="GPU416", name="launch-hard-coded", severity=Severity.INFO, family="launch",

@@ -7,7 +7,7 @@ from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, flat, one
 from gpudoctor.lint.models.tensors import report
 from gpudoctor.lint.models.torch_distributed import DISTRIBUTED
 from gpudoctor.lint.models.wrapping import bare
-from gpudoctor.lint.values.base import NONE, TRUE, Truth, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, TRUE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.device import Device
@@ -137,10 +137,20 @@ def _take_charge(call: Call) -> Values:
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
         if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
             call.do.set_fact(managed, "wraps otherwise", one(TRUE))
+        if framework == "lightning" and _one_process(call):
+            call.do.set_fact(managed, "alone", one(TRUE))
         return one(managed)
     if last == "initialize" and framework == "deepspeed":
         return one(_deepspeed(call))
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _one_process(call: Call) -> bool:
+    """`Trainer(devices=1)` on one node."""
+    devices, nodes = call.keywords.get("devices"), call.keywords.get("num_nodes")
+    items = call.do.known_items(devices.only) if devices is not None and devices.only is not None else None
+    single = devices is not None and (devices.only in (Const(1), Const("1")) or (items is not None and len(items) == 1))
+    return single and not call.open_ended and (nodes is None or nodes.only == Const(1))
 
 
 def _may_share_data(call: Call) -> bool:
@@ -219,10 +229,20 @@ SPECIAL = {
 }
 
 
+WHO: dict[str, Value] = {
+    **dict.fromkeys(("process_index", "global_rank", "local_process_index", "local_rank"), Const(0)),
+    **dict.fromkeys(("num_processes", "world_size"), Const(1)),
+    **dict.fromkeys(("is_main_process", "is_global_zero", "is_local_main_process"), TRUE),
+}
+"""What a framework says where it is told to start one process."""
+
+
 @MODELS.attribute(Managed)
 def _attribute(call: Call) -> Values:
     managed, name = call.receiver, call.name
     assert isinstance(managed, Managed)
+    if name in WHO and call.do.fact(managed, "alone") is not None:
+        return one(WHO[name])
     if name in ("process_index", "global_rank"):
         return one(Rank(RankKind.GLOBAL, RankSource.FRAMEWORK, place=call.place))
     if name in ("local_process_index", "local_rank"):

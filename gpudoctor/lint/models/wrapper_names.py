@@ -28,7 +28,8 @@ _PRIVATE = frozenset(
 """The same, where nobody should look."""
 _DDP = frozenset(
     """
-    _get_ddp_logging_data _set_static_graph _sync_buffers _sync_params allreduce_params broadcast_buffers bucket_bytes_cap ddp_uneven_inputs_config
+    _get_ddp_logging_data _set_static_graph _sync_buffers _sync_params allreduce_params broadcast_buffers
+    bucket_bytes_cap ddp_uneven_inputs_config
     delay_allreduce device device_ids device_mesh device_type dim find_unused_parameters gather
     gradient_as_bucket_view is_multi_device_module join join_device join_hook logger logging_level
     mixed_precision module modules_buffers modules_params needs_allreduce no_sync output_device

@@ -44,7 +44,8 @@ is `node * gpus + index`, and the world size `nodes * gpus`. No automatic fix.
 ## Silent when
 
 The numbers come from the user or the launcher as they are; the world size of a single machine is the count of its GPUs;
-a node's number is multiplied and the world size is the launcher's, which counts all processes. A run is silent where a
+a node's number is multiplied and the world size is the launcher's, which counts all processes; the program names its
+own machine as the one to meet on. A run is silent where a
 process failed before it came to the group, or the ranks meet on another machine.
 
 ## Sources
@@ -60,7 +61,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import World
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.event import InitGroup, Spawn
+from gpudoctor.lint.values.event import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.rule import Rule
 
@@ -202,9 +203,16 @@ def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> b
         # `nodes * gpus`: who multiplies means several nodes.
         several = isinstance(size, Unknown) and isinstance(size.times, Size) and size.config
         return several or (isinstance(size, Size) and size.product)
+    # Other nodes would look for the first one on themselves.
+    if any(write.name == "MASTER_ADDR" and write.value.all(_is_here) for write in program.events(EnvironmentWrite)):
+        return False
     # What an option says may be numbered over all nodes by whoever passes it.
     launched = program.world is World.TORCHRUN and rank.source in (RankSource.ENVIRONMENT, RankSource.SLURM)
     return launched and (size is None or (isinstance(size, Size) and size.kind is SizeKind.WORLD))
+
+
+def _is_here(address: Value) -> bool:
+    return isinstance(address, Const) and address.value in ("localhost", "127.0.0.1")
 
 
 def _remedy(program: Program) -> str:
