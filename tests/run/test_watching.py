@@ -130,3 +130,18 @@ def test_the_document_is_json_with_the_keys_of_lint(tmp_path: Path) -> None:
     watched = watch(tmp_path, "train.py")
     assert {"version", "findings", "ranks", "steps", "timing", "suspicions", "hang"} <= set(watched.report)
     assert json.dumps(watched.report)
+
+
+def test_a_group_that_is_never_complete_is_a_standstill(tmp_path: Path) -> None:
+    lines = (
+        "import torch.distributed as dist, torch.multiprocessing as mp",
+        "def work(rank):",
+        "    dist.init_process_group('gloo', 'tcp://127.0.0.1:29637', rank=rank, world_size=3)",
+        "if __name__ == '__main__':",
+        "    mp.spawn(work, nprocs=2)",
+    )
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    watched = watch(tmp_path, "--hang-after", "2", "--kill-on-hang", "train.py")
+    assert watched.status == 1
+    assert {(each["line"], each["collective"]) for each in watched.report["hang"]} == {(3, None)}
+    assert watched.codes == {"GPU415"}

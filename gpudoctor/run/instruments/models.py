@@ -26,31 +26,50 @@ _OF_MODULES = frozenset(vars(nn.Module()))
 def look(state: State) -> None:
     """After a step, at a few of the first ones."""
     if state.steps == 2:
-        for owner, attribute, layers in _hidden():
+        for owner, attribute, layers in _hidden(list(state.wrappers)):
             place = _assigned(type(owner), attribute)
             if place is not None:
                 state.write("hidden", model=type(owner).__name__, attribute=attribute, layers=len(layers), place=place)
     if state.steps <= 2:
         _tell_norms(state)
+    tell_searches(state)
 
 
-def _hidden() -> Iterator[tuple[nn.Module, str, list[nn.Module]]]:
-    """Containers of layers that are trained and belong to no module and no optimizer."""
+def _hidden(wrappers: list[nn.Module]) -> Iterator[tuple[nn.Module, str, list[nn.Module]]]:
+    """Containers of layers in models that are trained, while the layers belong to no module and no optimizer."""
+    # To search all objects of a large program takes a tenth of a second, and a wrapper says where to look first.
+    if wrappers and not any(_may_be_lost(layers) for each in wrappers for _, _, layers in _containers(each)):
+        return
     objects = _instances(nn.Module, Optimizer)
     modules = [each for each in objects if issubclass(type(each), nn.Module)]
     optimizers = [each for each in objects if issubclass(type(each), Optimizer)]
     held = {id(one) for each in optimizers for group in each.param_groups for one in group["params"]}
-    registered = {id(part) for each in modules for part in vars(each).get("_modules", {}).values()}
-    for owner in modules:
+    registered = {id(part) for each in modules for part in each.children()}
+    for root in modules:
+        # A loss that calls a network which nobody trains may hide its parts on purpose.
+        if id(root) in registered or not any(id(one) in held for one in root.parameters()):
+            continue
+        for owner, attribute, layers in _containers(root):
+            lost = [each for each in layers if id(each) not in registered and _learns_alone(each, held)]
+            if lost:
+                yield owner, attribute, lost
+
+
+def _containers(root: nn.Module) -> Iterator[tuple[nn.Module, str, list[nn.Module]]]:
+    """Lists and dicts of layers that no module of this model has registered; of one is how it is hidden on purpose."""
+    known = {id(each) for each in root.modules()}
+    for owner in root.modules():
         for attribute, value in list(vars(owner).items()):
             if attribute in _OF_MODULES or type(value) not in (list, tuple, dict):
                 continue
             inside = list(value.values()) if isinstance(value, dict) else list(value)
             layers = [each for each in inside if issubclass(type(each), nn.Module)]
-            lost = [each for each in layers if id(each) not in registered and _learns_alone(each, held)]
-            # A list of one is how a module is hidden on purpose.
-            if len(layers) > 1 and lost:
-                yield owner, attribute, lost
+            if len(layers) > 1 and any(id(each) not in known for each in layers):
+                yield owner, attribute, layers
+
+
+def _may_be_lost(layers: list[nn.Module]) -> bool:
+    return any(_learns_alone(each, set()) for each in layers)
 
 
 def _instances(*kinds: type[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from torch.optim import optimizer as optim
 
 from gpudoctor.run.instruments.clips import Clips
 from gpudoctor.run.instruments.losses import Losses
-from gpudoctor.run.instruments.models import look, tell_searches
+from gpudoctor.run.instruments.models import look
 from gpudoctor.run.instruments.options import tell_local_rank
 from gpudoctor.run.instruments.prints import sums_of
 from gpudoctor.run.instruments.state import Span, State
@@ -63,6 +63,7 @@ class _Steps:
         self._last = time.perf_counter()
         self._known: dict[int, int] = {}
         self._clocked: dict[int, int] = {}
+        self._look = state.recorder.guarded(look)
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
@@ -103,8 +104,7 @@ class _Steps:
         )
         if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
             self._check(optimizer)
-            look(state)
-            tell_searches(state)
+            self._look(state)
         if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
             self._tell_communication()
         self._last = time.perf_counter()
