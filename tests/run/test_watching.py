@@ -69,6 +69,7 @@ def test_an_error_of_a_process_that_never_trained_is_named(tmp_path: Path) -> No
         "from torch.optim.optimizer import register_optimizer_step_post_hook as hook; hook(lambda *_: None)",
         # As on a disk that is full: what is written later is refused.
         "import resource; size = 1500; resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))",
+        "print(list(DataLoader([1.0, 2.0], sampler=[1, 0])))",
     ],
 )
 def test_the_report_survives_what_programs_do(tmp_path: Path, harm: str) -> None:

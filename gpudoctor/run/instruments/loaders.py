@@ -10,6 +10,7 @@ import weakref
 import zlib
 from array import array
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -131,7 +132,7 @@ class _Loaders:
         self._begun += 1
         number = self._numbers.setdefault(loader, len(self._numbers))
         # Workers ask for their first batches while the iterator is made, so the pass exists before it.
-        told, where = self._told.get(loader.sampler, (0, None))
+        told, where = self._told.get(loader.sampler, (0, None)) if _can_be_watched(loader.sampler) else (0, None)
         about = {
             **_about(loader),
             "loader": number,
@@ -143,8 +144,8 @@ class _Loaders:
         self._beginning.append(_Pass(self._begun, about, loader, self._state))
 
     def _end_of_beginning(self, iterator: Any) -> None:
-        made = self._beginning.pop()
-        if iterator is not None:
+        made = self._beginning.pop() if self._beginning else None
+        if iterator is not None and made is not None:
             self._passes[iterator] = made
 
     def _drawn(self, iterator: Any, index: Any) -> None:
@@ -173,7 +174,7 @@ class _Pass:
         self._state = state
         self._number = number
         self._about = about
-        self._dataset = weakref.ref(loader.dataset) if _by_place(loader) else lambda: None
+        self._dataset = _reference(loader.dataset) if _by_place(loader) else lambda: None
         self._places = array("q")
         self._samples = 0
         self._prints: list[str] = []
@@ -243,6 +244,16 @@ class _Pass:
         self._samples += len(kept)
         if len(self._places) < _MOST_SAMPLES:
             self._places.extend(kept)
+
+
+def _can_be_watched(given: Any) -> bool:
+    """Lists and tuples, which do for a data set or a sampler, know nobody who looks at them."""
+    return getattr(type(given), "__weakrefoffset__", 0) != 0
+
+
+def _reference(dataset: Any) -> Callable[[], Any]:
+    # The loader holds it as long as the pass goes on.
+    return weakref.ref(dataset) if _can_be_watched(dataset) else lambda: dataset
 
 
 def _training(state: State) -> bool | None:

@@ -32,7 +32,6 @@ def look(state: State) -> None:
                 state.write("hidden", model=type(owner).__name__, attribute=attribute, layers=len(layers), place=place)
     if state.steps <= 2:
         _tell_norms(state)
-    tell_searches(state)
 
 
 def _hidden(wrappers: list[nn.Module]) -> Iterator[tuple[nn.Module, str, list[nn.Module]]]:

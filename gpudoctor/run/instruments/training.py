@@ -14,13 +14,15 @@ from torch.optim import optimizer as optim
 
 from gpudoctor.run.instruments.clips import Clips
 from gpudoctor.run.instruments.losses import Losses
-from gpudoctor.run.instruments.models import look
+from gpudoctor.run.instruments.models import look, tell_searches
 from gpudoctor.run.instruments.options import tell_local_rank
 from gpudoctor.run.instruments.prints import sums_of
 from gpudoctor.run.instruments.state import Span, State
 
 _MOST_NAMES = 5
 _CHECK_EVERY = 50
+_SEARCHED = 12
+"""Steps after each of which wrappers are asked what they searched for: PyTorch keeps that of the first ones."""
 _CLOCKED, _CLOCKED_AGAIN = 12, 100
 """DDP clocks its first ten backwards and each hundredth; it tells of one when the next begins."""
 _MOST_BYTES = 2_000_000_000
@@ -64,6 +66,7 @@ class _Steps:
         self._known: dict[int, int] = {}
         self._clocked: dict[int, int] = {}
         self._look = state.recorder.guarded(look)
+        self._search = state.recorder.guarded(tell_searches)
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
@@ -105,6 +108,9 @@ class _Steps:
         if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
             self._check(optimizer)
             self._look(state)
+            self._search(state)
+        elif state.steps < _SEARCHED:
+            self._search(state)
         if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
             self._tell_communication()
         self._last = time.perf_counter()

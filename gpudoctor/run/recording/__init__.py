@@ -578,8 +578,7 @@ class Recording:
 
 
 def _goes_on(rank: Process, here: Pass, over: Pass) -> bool:
-    """The rank has, or had, more batches than those of `over`."""
-    if here.ended:
-        return here.batches > over.batches
+    """The rank has more batches than those of `over`, and did not come to the end of them."""
     # What a pass has done is written down now and then; steps are written at once.
-    return here.number == rank.passes[-1].number and len(rank.steps) - here.first_step >= over.steps
+    made = len(rank.steps) - here.first_step
+    return not here.ended and here.number == rank.passes[-1].number and made >= over.steps

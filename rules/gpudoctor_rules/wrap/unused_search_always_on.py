@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Wrap as Wrapped
 
 REMEDY = "Leave `find_unused_parameters=True` out, unless the second step then ends with an error."
-ENOUGH = 3
+ENOUGH = 5
 """Iterations that must have been looked at."""
 
 
