@@ -34,6 +34,15 @@ def own_place(depth: int = 2) -> Place | None:
     return None
 
 
+def called_by_own(depth: int = 2) -> bool:
+    """The user's code has called the caller, with nothing but torch.distributed in between."""
+    for frame in _above(sys._getframe(depth)):
+        path = frame.f_code.co_filename
+        if not path.startswith(PACKAGE) and f"torch{os.sep}distributed{os.sep}" not in path:
+            return is_own(path)
+    return False
+
+
 def _above(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame

@@ -137,7 +137,11 @@ class Exchanges:
             self._look_for_gradients(tensor)
         if type(tensor) is not torch.Tensor or tensor.numel() != 1 or not _can_be_copied(tensor):
             return None
-        if given.get("async_op") or not tensor.is_floating_point():
+        if (
+            given.get("async_op")
+            or not tensor.is_floating_point()
+            or given.get("group") not in (None, c10d.group.WORLD)
+        ):
             return None
         place = self._counted()
         if place is None:
@@ -176,6 +180,8 @@ class Exchanges:
             self.sums.append(noted)
         elif isinstance(result, c10d.Work) and isinstance(first, torch.Tensor):
             place = self._state.recorder.place()
+            if len(self.under_way) >= _MOST_UNDER_WAY:
+                self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not None}
             if place is not None and len(self.under_way) < _MOST_UNDER_WAY:
                 self.under_way[_memory(first)] = weakref.ref(result), name, place
 

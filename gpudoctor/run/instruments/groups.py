@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from gpudoctor.run.instruments import listener
+from gpudoctor.run.places import called_by_own
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -60,7 +61,8 @@ class _Subgroups:
 
     def tell(self) -> None:
         self._made += 1
-        if self._made <= _MOST_GROUPS:
+        # A library that makes groups knows why.
+        if self._made <= _MOST_GROUPS and called_by_own():
             self._state.write("new_group", step=self._state.steps, place=self._state.recorder.place())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ _MOST_PLACES = 20
 _MOST_SCALES = 6
 """Operations in a row that scale a loss."""
 _MOST_GRAPHS = 10_000
+_MANY = 8
+_MOST_COLLECTIONS = 4
 
 
 class Losses:
@@ -23,14 +26,15 @@ class Losses:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._seen = self._written = 0
+        self._seen = self._written = self._collected = 0
         self._places: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._graphs: weakref.WeakSet[_Mark] = weakref.WeakSet()
 
     def note(self, tensors: Any) -> None:
         """Look at what goes backward now."""
-        losses = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        node = losses[0].grad_fn if losses else None
+        # An iterator can be walked but once, and an edge of a graph is a tuple, too.
+        first = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+        node = first.grad_fn if isinstance(first, torch.Tensor) else None
         if node is None:
             return
         if len(self._graphs) < _MOST_GRAPHS:
@@ -44,6 +48,10 @@ class Losses:
     @property
     def graphs(self) -> int:
         """How many that have gone backward are still there."""
+        if len(self._graphs) >= _MANY and self._collected < _MOST_COLLECTIONS:
+            # What only refers to itself is gone soon.
+            self._collected += 1
+            gc.collect()
         return len(self._graphs)
 
     def write(self) -> None:
@@ -87,7 +95,11 @@ def _scale(node: Any) -> tuple[float, str]:
 
 
 def _number(node: Any) -> float | None:
-    other = node._saved_other
+    try:
+        other = node._saved_other
+    except RuntimeError:
+        # A backward that frees it has been here already.
+        return None
     if isinstance(other, torch.Tensor):
-        return float(other) if other.device.type == "cpu" and other.dim() == 0 else None
+        return other.item() if other.device.type == "cpu" and other.dim() == 0 else None
     return None if other is None else float(other)

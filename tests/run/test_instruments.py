@@ -1,0 +1,74 @@
+"""Instruments that stand in for functions of torch do what these do, and stay out of the way."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import TRAINING, plain, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("torch")
+
+LOOKED_FOR = """
+import importlib.util, sys
+from gpudoctor.run.imports import when_imported
+told = []
+when_imported("colorsys", lambda: told.append("colorsys"))
+importlib.util.find_spec("colorsys")
+print(told, "colorsys" in sys.modules)
+import colorsys
+print(told)
+when_imported("colorsys", lambda: told.append("again"))
+print(told, len([each for each in sys.meta_path if "gpudoctor" in type(each).__module__]))
+"""
+
+
+def test_a_module_that_is_only_looked_for_is_waited_for(tmp_path: Path) -> None:
+    said = plain(tmp_path, sys.executable, "-c", LOOKED_FOR).stdout.splitlines()
+    assert said == ["[] False", "['colorsys']", "['colorsys', 'again'] 0"]
+
+
+COMPILED = """
+import torch
+torch._dynamo.config.capture_scalar_outputs = True
+
+def scaled(x):
+    return x * x.sum().item() + float(x.sum())
+
+print(torch.compile(scaled, backend="eager", fullgraph=True)(torch.ones(2)).tolist())
+"""
+
+
+def test_what_is_compiled_is_compiled_without_us(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COMPILED)
+    watched = watch(tmp_path, "--no-lint", "train.py")
+    assert (watched.status, watched.out) == (0, "[4.0, 4.0]\n")
+    assert "Dynamo" not in watched.err
+
+
+ODD = """
+    optimizer.zero_grad()
+    weights = list(model.parameters())
+    torch.autograd.backward(loss for loss in [model(x).sum(), model(x).mean()])
+    torch.nn.utils.clip_grad_norm_((each for each in weights), float("inf"))
+    norm = torch.nn.utils.clip_grad_norm_((each for each in weights), 1.0)
+    count = torch.ones(1)
+    waited = dist.all_reduce(count, async_op=True).wait()
+    asks = count.item
+    seen = [f"{norm:.3f} {loss:.3f}", float(loss) == loss, waited, count, torch.Tensor.item(count), asks()]
+    sys.stdout.write(f"{seen}\\n")
+"""
+
+
+def test_calls_in_odd_ways_mean_what_they_mean(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING.replace('"gloo")', '"gloo"); torch.manual_seed(1)') + ODD)
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
+    alone = plain(tmp_path, sys.executable, *ranks)
+    watched = watch(tmp_path, "--no-lint", "--", sys.executable, *ranks)
+    assert (watched.status, alone.returncode) == (0, 0)
+    assert sorted(watched.out.splitlines()) == sorted(alone.stdout.splitlines())
+    assert not [fault for rank in watched.report["ranks"] for fault in rank.get("faults", ())]
