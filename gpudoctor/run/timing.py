@@ -91,7 +91,7 @@ def _time_of(process: Process) -> RankTime:
 
 
 def _parts(steps: Sequence[Step], communication: float | None) -> dict[str, float]:
-    warm = _warm(steps)
+    warm = usual_steps(steps)
     parts = {name: statistics.median(step.spans.get(span, 0.0) for step in warm) for span, name in MEASURED.items()}
     if communication is not None:
         parts["communication"] = min(communication, parts["backward"])
@@ -115,12 +115,15 @@ def _communication(process: Process) -> float | None:
         statistics.median(each.seconds / max(spans.get(each.step, 0.0), each.took) for each in clocked)
         for clocked in wrappers
     ]
-    return min(1.0, sum(shares)) * statistics.median(step.spans.get("backward", 0.0) for step in _warm(process.steps))
+    return min(1.0, sum(shares)) * statistics.median(
+        step.spans.get("backward", 0.0) for step in usual_steps(process.steps)
+    )
 
 
 def _middle_step(steps: Sequence[Step]) -> float:
-    return statistics.median(step.took for step in _warm(steps)) if steps else 0.0
+    return statistics.median(step.took for step in usual_steps(steps)) if steps else 0.0
 
 
-def _warm(steps: Sequence[Step]) -> Sequence[Step]:
+def usual_steps(steps: Sequence[Step]) -> Sequence[Step]:
+    """Without the first ones, where there are more."""
     return steps[_WARM_UP:] if len(steps) > _WARM_UP else steps

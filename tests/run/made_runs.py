@@ -190,6 +190,7 @@ def _pass(places: tuple[int, ...] | None, steps: int) -> Pass:
         training=True,
         digest="",
         places=places,
+        samples=len(places or ()),
         prints=tuple(str(number) for number in range(8)),
         dataset=1,
         iterable=places is None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.html import figures
 from gpudoctor.html.drawing import FAINT, SERIES, Chart, as_svg, canvas
 from gpudoctor.record import dataclass
+from gpudoctor.run.timing import usual_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +23,7 @@ _PITCH = 1.3
 """From the floor of a lane to that of the next one, in heights of a lane."""
 _BINS = 160
 _USUAL = 0.98
-"""The share of steps that fit into a lane: a first step may take a thousand times as long as the others."""
+"""The share of steps that fit into a lane, the first ones left out: they may take a thousand times as long."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ def lanes_of(ranks: Sequence[Process]) -> Lanes | None:
     shown = [each for each in ranks[:MOST_RANKS] if each.steps]
     if not shown:
         return None
-    took = sorted(step.took for each in shown for step in each.steps)
+    took = sorted(step.took for each in shown for step in usual_steps(each.steps))
+    longest = max(step.took for each in shown for step in each.steps)
     usual = took[int(_USUAL * (len(took) - 1))]
     top = 1.15 * max(usual, 1e-9)
     last = max(each.steps[-1].number for each in shown)
@@ -51,7 +53,7 @@ def lanes_of(ranks: Sequence[Process]) -> Lanes | None:
             _lane(axes, -_PITCH * top * number, each, top, width)
         _limits(axes, shown, top, last)
         chart = Chart("Time of each step", as_svg(figure, "steps", told), told)
-    return Lanes(chart, top if took[-1] > top else None, width)
+    return Lanes(chart, top if longest > top else None, width)
 
 
 def _lane(axes: Axes, floor: float, process: Process, top: float, width: int) -> None:
