@@ -71,6 +71,8 @@ def where(each: Waiting) -> str:
     inside = f" in `{each.function}`" if each.function not in ("", "<module>") else ""
     if each.collective is not None:
         return f"Rank {each.rank} waits in {each.collective.name} number {each.collective.number}{at}{inside}."
+    if each.waits:
+        return f"Rank {each.rank} waits for other ranks{at}{inside}."
     if each.silence:
         last = f"; it is{at}{inside}, in a call that does not let Python go on" if each.place else ""
         return f"Rank {each.rank} {each.silence}{last}."

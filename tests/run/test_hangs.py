@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from watching import Watched
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6)
 
 
 def line_of(program: str, part: str) -> int:
@@ -36,11 +37,11 @@ def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     watched = hang(tmp_path, TRAINING + leaves)
     line = line_of(TRAINING + leaves, "barrier")
     assert watched.status == 1
-    assert "Rank 0 waits in barrier number" in watched.err
-    assert {(each["rank"], each["line"], each["collective"]) for each in watched.report["hang"]} == {
-        (0, line, "barrier"),
-        (1, line - 3, "all_reduce"),
-    }
+    assert "Rank 0 waits " in watched.err
+    assert {(each["rank"], each["line"]) for each in watched.report["hang"]} == {(0, line), (1, line - 3)}
+    # Before torch 2.6 the flight recorder had no place for gloo.
+    told = {each["collective"] for each in watched.report["hang"]}
+    assert told == ({None} if OLD else {"barrier", "all_reduce"})
     assert watched.codes == {"GPU501"}
 
 

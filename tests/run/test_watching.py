@@ -67,8 +67,6 @@ def test_an_error_of_a_process_that_never_trained_is_named(tmp_path: Path) -> No
         "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', 29634, 2, rank == 0), rank=rank,"
         " world_size=2)",
         "from torch.optim.optimizer import register_optimizer_step_post_hook as hook; hook(lambda *_: None)",
-        # As on a disk that is full: what is written later is refused.
-        "import resource; size = 1500; resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))",
         "print(list(DataLoader([1.0, 2.0], sampler=[1, 0])))",
     ],
 )
@@ -79,6 +77,19 @@ def test_the_report_survives_what_programs_do(tmp_path: Path, harm: str) -> None
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert watched.status == 0, watched.err
     assert [(rank["steps"], rank["faults"]) for rank in watched.report["ranks"]] == [(8, []), (8, [])]
+
+
+def test_training_goes_on_when_the_disk_of_the_recording_is_full(tmp_path: Path) -> None:
+    # A file that may not grow refuses what a full disk refuses.
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
+    (tmp_path / "train.py").write_text(TRAINING + "print('trained')\n")
+    whole = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    (tmp_path / "train.py").write_text(full + TRAINING + "print('trained')\n")
+    cut = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert (whole.status, cut.status) == (0, 0)
+    assert cut.out.split() == ["trained", "trained"]
+    assert all(rank["steps"] < 8 for rank in cut.report["ranks"])
+    assert cut.report["faults"] == []
 
 
 @pytest.mark.parametrize(

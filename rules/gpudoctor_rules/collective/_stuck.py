@@ -31,7 +31,7 @@ def stuck(recording: Recording) -> Stuck | None:
     """The wait that ended the progress of the ranks, or None where they did not hang, or ran out of batches."""
     if recording.uneven is not None:
         return None
-    waits = [each for each in recording.hang if each.collective is not None and each.place is not None]
+    waits = [each for each in recording.hang if each.waits and each.place is not None]
     # Who waits for parts of a sharded state is told by GPU605.
     if any(asks_for_state(each.stack) for each in waits):
         return None
@@ -40,13 +40,12 @@ def stuck(recording: Recording) -> Stuck | None:
     first = min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
     # Who is busy with something of its own may only be slow, and come later.
-    if any(each.collective is None and each.silence != _ENDED for each in others) and not _suspected(recording):
+    if any(not each.waits and each.silence != _ENDED for each in others) and not _suspected(recording):
         return None
     here = {each.rank for each in recording.hang}
     gone = [each.rank for each in recording.ranks if each.rank not in here and each.rank is not None]
     assert first.place is not None
-    assert first.collective is not None
-    what = _WAITS.get(_kind(first.stack), f"`{first.collective.name}`")
+    what = _WAITS.get(_kind(first.stack), _name(first))
     return Stuck(
         _code(_kind(first.stack), recording),
         first.place,
@@ -123,9 +122,13 @@ def _where(each: Waiting) -> str:
     line = f" at line {each.place.line}" if each.place else ""
     if each.silence and each.place is None:
         return f"rank {each.rank} {each.silence}"
-    if each.collective is None:
+    if not each.waits:
         return f"rank {each.rank} is elsewhere{line}"
-    return f"rank {each.rank} waits in `{each.collective.name}`{line}"
+    return f"rank {each.rank} waits in {_name(each)}{line}"
+
+
+def _name(each: Waiting) -> str:
+    return f"`{each.collective.name}`" if each.collective else "a collective"
 
 
 def _names(ranks: Sequence[Process]) -> str:
