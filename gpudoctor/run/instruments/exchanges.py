@@ -30,6 +30,8 @@ _DONE_BY = ("wait", "synchronize", "get_future", "get_future_result", "block_cur
 _MOST_SUMS = 40
 """Of one place: what is read of the first ones is what is read of the others."""
 _MOST_PLACES = 50
+_MOST_CALLS = 2_000
+"""After so many nobody looks any more where they are made."""
 _KEPT = 8
 """The last ones, which a number that the program reads is compared with."""
 _MOST_UNDER_WAY = 64
@@ -75,7 +77,7 @@ class Exchanges:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._made = self._again = 0
+        self._made = self._again = self._asked = 0
         self._averaged: tuple[int, set[int]] = (0, set())
         """Where the gradients are, after so many backwards."""
         self._at: dict[tuple[Any, ...], int] = {}
@@ -163,6 +165,9 @@ class Exchanges:
 
     def _counted(self) -> list[Any] | None:
         """The line of the program, where it has not been here too often."""
+        self._asked += 1
+        if self._asked > _MOST_CALLS:
+            return None
         place = self._state.recorder.place()
         key = tuple(place or ())
         often = self._at.get(key, 0)

@@ -154,8 +154,10 @@ class _Reads:
     def _keep(self, line: _Line, answer: float) -> bool:
         if len(line.numbers) < _MOST_NUMBERS:
             line.numbers.append((self.state.steps, answer))
+        if len(line.results) >= _MOST_NUMBERS or line.compared >= _MOST_COMPARED or not self.exchanges.sums:
+            return False
         sums = [each for each in self.exchanges.sums if each.about["step"] >= self.state.steps - 1]
-        if not sums or len(line.results) >= _MOST_NUMBERS or line.compared >= _MOST_COMPARED:
+        if not sums:
             return False
         line.compared += 1
         for each in reversed(sums):
