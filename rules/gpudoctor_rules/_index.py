@@ -311,7 +311,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.split_differs_per_rank",
         summary="Each rank splits the data set in a way of its own, so some train on what others evaluate.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("SeedSet", "Split", "Wrap"), size=6457,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("SeedSet", "Split", "Wrap"), size=6455,
     ),
     RuleCard(
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
@@ -357,7 +357,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.same_augmentation_on_all_ranks",
         summary="All ranks set one seed, and draw the same random numbers for their augmentation.", shows_in_run=True,
         needs=("Augments", "Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SeedSet", "UseManaged", "Wrap"),
-        size=7648,
+        size=7635,
     ),
     RuleCard(
         code="GPU316", name="uneven-batches", severity=Severity.ERROR, family="data",
@@ -461,7 +461,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.launch.local_rank_argument",
         summary="The local rank comes from a command line option that `torchrun` does not pass.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"), size=9329,
+        needs=("ArgumentDeclared", "DeviceUsed", "EnvironmentRead", "SettingRead"), size=9317,
     ),
     RuleCard(
         code="GPU412", name="slow-rank-0-before-collective", severity=Severity.INFO, family="launch",

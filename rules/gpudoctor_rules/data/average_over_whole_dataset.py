@@ -140,8 +140,8 @@ class AverageOverWholeDataset(Rule):
         if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
             yield self.found(
                 at,
-                f"Rank 0 went through {drawn_of(shares[0])} here, and the ranks summed nothing up: divided by the "
-                f"number of all samples, the result is {len(recording.ranks)} times too small.",
+                f"Rank 0 went through {drawn_of(shares[0])} here, and the ranks summed nothing up: "
+                f"divided by the number of all samples, the result is {len(recording.ranks)} times too small.",
                 remedy="Divide by `len(sampler)`, or sum over all ranks with `dist.all_reduce` first.",
                 because=[("each rank gets a share of the data from this loader", shares[0].made)],
             )

@@ -113,8 +113,8 @@ class DownloadOnEveryRank(Rule):
             who = recording.named(sorted(each.rank or 0 for each, _ in [(rank, file), *others]))
             yield self.found(
                 file.place,
-                f"{who} downloaded to `{file.path}`, within {_apart([file, *(each for _, each in others)]):.1f} s: one "
-                "may read what the other has half written.",
+                f"{who} downloaded to `{file.path}`, within {_apart([file, *(each for _, each in others)]):.1f} s: "
+                "one may read what the other has half written.",
                 remedy=REMEDY,
             )
 

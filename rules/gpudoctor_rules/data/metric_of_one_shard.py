@@ -126,8 +126,8 @@ class MetricOfOneShard(Rule):
         if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
             yield self.found(
                 at,
-                f"Rank 0 evaluated {drawn_of(shares[0])} here, and the ranks put nothing together afterwards: what is "
-                "shown is the result of one share.",
+                f"Rank 0 evaluated {drawn_of(shares[0])} here, and the ranks put nothing together afterwards: "
+                "what is shown is the result of one share.",
                 remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them.",
                 because=[("each rank reads its own share of this loader", shares[0].made)],
             )

@@ -143,8 +143,8 @@ class SameAugmentationOnAllRanks(Rule):
         if at is not None and len({each.places for each in passes}) == len(passes):
             yield self.found(
                 at,
-                f"All ranks drew the random numbers of their first {count} batches from one and the same state of the "
-                "generator: the n-th sample of each was augmented alike.",
+                f"All ranks drew the random numbers of their first {count} batches from one state of the generator: "
+                "the n-th sample of each was augmented alike.",
                 remedy=REMEDY,
                 because=[("the batches are made here", passes[0].made)],
             )

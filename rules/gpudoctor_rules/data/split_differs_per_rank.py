@@ -125,8 +125,8 @@ class SplitDiffersPerRank(Rule):
                 continue
             yield self.found(
                 at,
-                f"Rank {one.rank} trained on {len(both)} of the {len(other.evaluated)} samples that rank {other.rank} "
-                "evaluated with: each rank has split the data in a way of its own.",
+                f"Of {len(other.evaluated)} samples that rank {other.rank} evaluated with, rank {one.rank} trained on "
+                f"{len(both)}: each rank has split the data in a way of its own.",
                 remedy=REMEDY,
                 because=[("this loader has one of the parts", one.training.made)],
             )

@@ -147,8 +147,8 @@ class LocalRankArgument(Rule):
                 kept = "nothing" if option.value is None else option.value
                 yield self.found(
                     option.place,
-                    f"{recording.named(ranks)} trained with {kept} as the local rank, and the launcher had said "
-                    f"{' and '.join(str(each.local_rank) for each, _ in wrong)}: `torchrun` passes no option.",
+                    f"{recording.named(ranks)} trained with {kept} as the local rank, and the launcher had given "
+                    f"{' and '.join(str(each.local_rank) for each, _ in wrong)} in `LOCAL_RANK`.",
                     remedy=REMEDY,
                 )
 

@@ -122,8 +122,8 @@ class SlowRank0BeforeCollective(Rule):
             end = "were ended when their time was over" if ended else f"waited {waited:.0f} s for it in a collective"
             yield self.found(
                 passed.place,
-                f"Rank {busy.rank} alone went through {passed.batches} batches here, for "
-                f"{passed.until - passed.began:.0f} s, and the others {end}.",
+                f"Rank {busy.rank} alone went through {passed.batches} batches here, "
+                f"for {passed.until - passed.began:.0f} s, and the others {end}.",
                 remedy=REMEDY,
                 because=[("here they were ended", ended.place)] if ended else [],
             )

@@ -153,8 +153,8 @@ class WorkerFailureSwallowed(Rule):
             return
         yield self.found(
             at,
-            f"Rank {rank.rank} met `{failed.type}: {_short(failed.text)}` here after step {failed.step}, and ended as "
-            f"if it had finished: {_told(waiting)}.",
+            f"Rank {rank.rank} met `{failed.type}: {_short(failed.text)}` here after step {failed.step}, "
+            f"and ended as if it had finished: {_told(waiting)}.",
             remedy="End the handler that caught it with `raise`.",
             because=[(f"rank {waiting[0].rank} was here", each.place) for each in waiting[0].failures[-1:]],
         )

@@ -128,8 +128,8 @@ class UnusedSearchAlwaysOn(Rule):
             if looked_at >= ENOUGH and at is not None and not any(any(each.values()) for each in found):
                 yield self.found(
                     at,
-                    "Each step searches the graph for parameters without a gradient. Of the searches, "
-                    f"{looked_at} were looked at on each rank: none has found any.",
+                    "Each step searches the graph for parameters without a gradient. "
+                    f"Of the searches, {looked_at} were looked at on each rank: none has found any.",
                     remedy=REMEDY,
                 )
 
