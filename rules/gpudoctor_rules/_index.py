@@ -585,7 +585,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("InitGroup", "Save"), size=5218,
+        needs=("InitGroup", "Save"), size=5654,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",

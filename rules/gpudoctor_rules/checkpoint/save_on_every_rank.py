@@ -122,4 +122,11 @@ class SaveOnEveryRank(Rule):
 
 def _guard(program: Program, save: Save) -> Repair:
     header = ("if ", is_first(program.events(InitGroup), save, spawned=program.spawned), ":")
-    return Repair("Let one rank write", (Under(save.location, header),))
+    # `shutil.copyfile(filename, "best.pt")`: ranks that write nothing would look for a file that is not there yet.
+    copies = {
+        each.location: each
+        for each in program.events(Save)
+        if each.call.startswith("shutil.") and each.order > save.order and each.way.frames == save.way.frames
+    }
+    places = [save.location, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
+    return Repair("Let one rank write", tuple(Under(place, header) for place in places))
