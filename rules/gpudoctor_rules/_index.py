@@ -597,7 +597,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.wrapper_prefix_in_checkpoint",
         summary="A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load", "LoadState", "Save"), size=7476,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load", "LoadState", "Save"), size=7716,
     ),
     RuleCard(
         code="GPU604", name="load-before-save-finished", severity=Severity.ERROR, family="checkpoint",

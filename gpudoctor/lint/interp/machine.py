@@ -332,7 +332,8 @@ class Machine:
             return
         fresh = {
             literal.atom.key: literal.holds
-            for literal in self.enclosing
+            # Who returned before is another run: `if not args.distributed: train(); return`.
+            for literal in (*self.enclosing, *self.path.literals)
             # A rank test is no switch: all ranks initialise, or none would get on.
             if literal.atom.switch and literal.atom.key not in self.assumed
         }

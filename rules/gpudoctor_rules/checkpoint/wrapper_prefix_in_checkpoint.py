@@ -45,7 +45,8 @@ in loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpe
 
 ## Fix
 
-Save the inner model: `model.module.state_dict()`. Unsafe: checkpoints that were written before keep the old keys.
+Save the inner model: `model.module.state_dict()`. Unsafe: checkpoints that were written before keep the old keys. None
+where the program is launched in several ways, since another of them may need the keys as they are.
 
 ## Silent when
 
@@ -107,7 +108,8 @@ class WrapperPrefixInCheckpoint(Rule):
                     because=[("its state is taken here", state.place), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if _lenient(use) else None,
-                    repair=_unwrap(state),
+                    # Launched in another way, the same line may save what another wrapper loads.
+                    repair=_unwrap(state) if len(program.worlds) < 2 else None,
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
