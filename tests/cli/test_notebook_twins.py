@@ -1,0 +1,67 @@
+"""Programs of the fixtures cut into cells: what is found and fixed in such a notebook is what it is in the program."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notebooks import notebook
+
+from gpudoctor import cli
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
+SAMPLE = 40
+
+
+def programs() -> list[Path]:
+    found = sorted(path for path in FIXTURES.glob("GPU[1-9]*/bad_*.py") if not path.name.endswith(".fixed.py"))
+    return random.Random(1).sample(found, SAMPLE)
+
+
+def cells_of(text: str) -> list[str]:
+    """Each statement of the top level with what stands above it."""
+    lines, starts = text.rstrip("\n").split("\n"), [0]
+    for node in ast.parse(text).body[1:]:
+        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+        if first - 1 > starts[-1]:
+            starts.append(first - 1)
+    cuts = [*starts, len(lines)]
+    return ["\n".join(lines[one:other]) for one, other in pairwise(cuts)]
+
+
+def findings(path: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[Any, ...]]:
+    """Rule, text of the line, column and message, in the order of the program."""
+    options = ("--no-cache", "--launch=torchrun", "--output-format=json", "--fail-on=never", "--ignore=GPU002,GPU003")
+    assert cli.main(["lint", *options, path.name]) == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    return [(each["code"], _line(path, each), each["column"], each["message"]) for each in found]
+
+
+def _line(path: Path, place: dict[str, Any]) -> str:
+    text = path.read_text(encoding="utf-8")
+    if place["cell"] is not None:
+        text = "".join(json.loads(text)["cells"][place["cell"] - 1]["source"])
+    return text.split("\n")[place["line"] - 1]
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for path in programs()])
+def test_twins(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    program, twin = tmp_path / "train.py", tmp_path / "twin.ipynb"
+    program.write_text(text, encoding="utf-8")
+    twin.write_text(notebook(*cells_of(text)), encoding="utf-8")
+    assert findings(twin, capsys) == findings(program, capsys)
+    for each in (program, twin):
+        cli.main(["lint", "--no-cache", "--launch=torchrun", "--fix", "--unsafe-fixes", "--quiet", each.name])
+    cells = ["".join(each["source"]) for each in json.loads(twin.read_text(encoding="utf-8"))["cells"]]
+    assert _filled("\n".join(cells)) == _filled(program.read_text(encoding="utf-8"))
+
+
+def _filled(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.strip()]
