@@ -129,6 +129,9 @@ def _job(options: argparse.Namespace) -> _Job:
     if not os.path.exists(given[0]):
         hint = f"; to run a command, write `gpudoctor run -- {' '.join(given)}`" if not given[0].endswith(".py") else ""
         raise UsageError(f"there is no script `{given[0]}`{hint}")
+    if given[0].endswith(".ipynb"):
+        made = f"`jupyter nbconvert --to script {given[0]}` makes a script of it"
+        raise UsageError(f"{given[0]} is a notebook, which Python cannot start: {made}")
     return _Job(tuple(python_command(given, module=False, ranks=options.nproc_per_node)), given[0])
 
 

@@ -66,7 +66,7 @@ class TimingEntry:
     step_seconds: float
     data_seconds: float
     host_to_device_seconds: float | None
-    forward_seconds: float
+    forward_seconds: float | None
     backward_seconds: float
     communication_seconds: float | None
     optimizer_seconds: float
@@ -163,7 +163,7 @@ def _rank(process: Process) -> RankEntry:
         pid=process.pid,
         backend=process.backend,
         torch=process.torch,
-        steps=len(process.steps),
+        steps=process.made,
         device=next((each.device for each in process.optimizers), ""),
         gpu=next((each.gpu for each in process.optimizers), ""),
         crash=CrashEntry(process.crash.type, process.crash.text) if process.crash else None,
@@ -181,7 +181,7 @@ def _timing(each: RankTime) -> TimingEntry:
         memory_bytes=each.memory,
         peak_bytes=each.peak,
         overhead=round(each.overhead, 4),
-        **{"communication_seconds": None, **parts},  # type: ignore[arg-type]
+        **{"communication_seconds": None, "forward_seconds": None, **parts},  # type: ignore[arg-type]
     )
 
 

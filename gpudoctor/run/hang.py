@@ -45,7 +45,7 @@ class _Rank:
     path: Path
     pid: int
     rank: int
-    size: int = 0
+    changed: int = 0
     since: float = 0.0
     worked: float = 0.0
     """Seconds of the processor that it had taken when its file grew last."""
@@ -93,9 +93,9 @@ class Watch:
             if known is None:
                 continue
             with contextlib.suppress(OSError):
-                size = path.stat().st_size
-                if size != known.size:
-                    known.size, known.since, known.worked = size, now, busy_seconds(known.pid)
+                changed = path.stat().st_mtime_ns
+                if changed != known.changed:
+                    known.changed, known.since, known.worked = size, now, busy_seconds(known.pid)
 
     def _at_work(self, found: Sequence[Waiting], now: float) -> bool:
         """Some rank that waits for nobody has been computing since it was last heard of."""

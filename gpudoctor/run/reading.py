@@ -108,7 +108,7 @@ def _ranks(processes: Iterable[Process]) -> list[Process]:
     trained = {each.rank: each for each in processes if each.rank is not None}
     alone = [each for each in processes if each.rank is None and each.steps]
     if not trained and alone:
-        return [max(alone, key=lambda each: len(each.steps))]
+        return [max(alone, key=lambda each: each.made)]
     return [trained[rank] for rank in sorted(rank for rank in trained if rank is not None)]
 
 

@@ -5,6 +5,7 @@ Nothing here may fail into the user's program, draw a random number, or take par
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -13,11 +14,14 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gpudoctor.run.appending import ByCalls, InMemory, appended
 from gpudoctor.run.places import own_place
 
 MOST_BYTES = 20_000_000
 """Of one process; what comes later is only counted."""
 _MOST_FAULTS = 5
+_SHOW_LIFE_EVERY = 0.5
+"""Seconds. Whoever looks from outside sees by the time of the file that this process goes on."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,9 +32,9 @@ class Recorder:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._pid = 0
-        self._file = -1
         self._path = ""
-        self._node = (0, 0)
+        self._file: InMemory | ByCalls
+        self._shown = 0.0
         self._written = 0
         self._faults = 0
         self.off = False
@@ -38,22 +42,33 @@ class Recorder:
         """Seconds that instruments have taken so far."""
 
     def write(self, kind: str, /, **facts: Any) -> None:
-        """Append one line; it reaches the file at once."""
+        """Append one line; it is in the file at once."""
+        if not self.off:
+            self.append(_encode({"kind": kind, "at": time.time(), **facts}), kind in ("crash", "over", "fault"))
+
+    def append(self, line: str, always: bool = False) -> None:
+        """Append a line that is written as JSON already, if there is room left or it must be there."""
         if self.off:
             return
         if self._pid != os.getpid():
             self._open()
-        line = json.dumps({"kind": kind, "at": time.time(), **facts}, separators=(",", ":"), default=str) + "\n"
-        data = line.encode("utf-8", "backslashreplace")
-        if self._written + len(data) > MOST_BYTES and kind not in ("crash", "over", "fault"):
-            return
+        data = f"{line}\n".encode("utf-8", "backslashreplace")
         try:
-            # One call, so that a line is there or not; the rest of a short write would come too late.
-            os.write(self._still_ours(), data)
+            if always or self._written + len(data) <= MOST_BYTES:
+                self._file.append(data)
+                self._written += len(data)
+            self._show_life()
         except OSError:
             # A full disk: the training goes on without us.
             self.off = True
-        self._written += len(data)
+
+    def _show_life(self) -> None:
+        now = time.monotonic()
+        if now - self._shown > _SHOW_LIFE_EVERY:
+            self._shown = now
+            # A program may have become another user.
+            with contextlib.suppress(PermissionError):
+                os.utime(self._path)
 
     @property
     def begun(self) -> bool:
@@ -97,28 +112,14 @@ class Recorder:
         self._written = 0
         self._path = os.path.join(self.folder, f"process-{self._pid}-{time.time_ns()}.jsonl")
         try:
-            self._file = self._opened()
+            self._file = appended(self._path)
         except OSError:
             self.off = True
             return
         self.write("process", pid=self._pid, parent=os.getppid(), **_identity())
 
-    def _opened(self) -> int:
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        status = os.fstat(file)
-        self._node = status.st_dev, status.st_ino
-        return file
 
-    def _still_ours(self) -> int:
-        """A program that closes what it has not opened may have been given our number for a file of its own."""
-        try:
-            status = os.fstat(self._file)
-        except OSError:
-            status = None
-        if status is None or (status.st_dev, status.st_ino) != self._node:
-            self._file = self._opened()
-        return self._file
-
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 _LAUNCHED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "SLURM_PROCID", "SLURM_NTASKS")
 

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Step
 
 PARTS = ("data", "forward", "backward", "communication", "optimizer", "other")
-"""What a step is made of, as hosts see it. `communication` is what a backward of DDP does not hide; where it is not
-known, it is in `backward`. Copies to a GPU are not told apart: those that block are in `other`."""
+"""What a step is made of, as hosts see it. `forward` is that of wrapped models; that of others is in `other`.
+`communication` is what a backward of DDP does not hide; where it is not known, it is in `backward`. Copies to a GPU are
+not told apart: those that block are in `other`."""
 ON_GPU = (
     "These are times of the hosts, which run ahead of their GPUs: what a GPU takes long for shows in the part in which "
     "its host waits for it."
@@ -42,7 +43,7 @@ class RankTime:
     memory: int | None
     peak: int | None
     overhead: float
-    """Our own share of the time between the first and the last step, between 0 and 1."""
+    """Our own share of the time between the first steps and the last, between 0 and 1."""
     on_gpu: bool = False
     """The times are those of a host that runs ahead of its GPU."""
 
@@ -56,15 +57,28 @@ def samples_per_second(ranks: Sequence[Process]) -> float | None:
     """Samples that all ranks together were handed in a second of training; None where no loader was seen."""
     total = 0.0
     for each in ranks:
-        sizes = {one.batch_size for one in each.training_passes if one.batch_size}
+        passes = each.training_passes
+        samples = [one.samples or one.batches * (one.batch_size or 0) for one in passes]
         middle = _middle_step(each.steps)
-        batches = sum(one.batches for one in each.training_passes)
-        steps = sum(one.steps for one in each.training_passes)
-        # With batches of several sizes, samples and steps cannot be set off against each other.
-        if len(sizes) != 1 or not middle or not steps:
+        steps = _steps_with_data(each)
+        if not all(samples) or not middle or not steps:
             return None
-        total += sizes.pop() * batches / steps / middle
+        total += sum(samples) / steps / middle
     return total or None
+
+
+def _steps_with_data(process: Process) -> int:
+    """How many steps were made on batches of loaders."""
+    steps = end = 0
+    passes = process.passes
+    for one, after in zip(passes, (*passes[1:], None), strict=True):
+        # A framework that reads one batch ahead makes the last steps of a pass after its end.
+        last = max(one.first_step + one.steps, after.first_step if after else process.made)
+        if one.trains:
+            # Passes may go on at the same time, over two loaders.
+            steps += max(0, last - max(end, one.first_step))
+            end = max(end, last)
+    return steps
 
 
 def uses_gpu(process: Process) -> bool:
@@ -74,25 +88,32 @@ def uses_gpu(process: Process) -> bool:
 
 def _time_of(process: Process) -> RankTime:
     steps = process.steps
-    took = steps[-1].at - steps[0].at
     on_gpu = uses_gpu(process)
     communication = _communication(process)
     return RankTime(
         rank=process.rank or 0,
-        steps=len(steps),
+        steps=process.made,
         step=_middle_step(steps),
         parts=_parts(steps, None if on_gpu else communication),
         communication=communication,
         memory=max((step.memory for step in steps if step.memory), default=None),
         peak=max((step.peak for step in steps if step.peak), default=None),
-        overhead=min(1.0, (steps[-1].cost - steps[0].cost) / took) if took > 0 else 0.0,
+        overhead=_overhead(_warm(steps)),
         on_gpu=on_gpu,
     )
+
+
+def _overhead(steps: Sequence[Step]) -> float:
+    took = steps[-1].at - steps[0].at
+    return min(1.0, (steps[-1].cost - steps[0].cost) / took) if took > 0 else 0.0
 
 
 def _parts(steps: Sequence[Step], communication: float | None) -> dict[str, float]:
     warm = usual_steps(steps)
     parts = {name: statistics.median(step.spans.get(span, 0.0) for step in warm) for span, name in MEASURED.items()}
+    # A model without a wrapper has no seam, one that is compiled none that may be touched, and neither has FSDP.
+    if not any("forward" in step.spans for step in warm):
+        del parts["forward"]
     if communication is not None:
         parts["communication"] = min(communication, parts["backward"])
         parts["backward"] -= parts["communication"]

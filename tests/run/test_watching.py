@@ -125,9 +125,11 @@ def test_the_report_for_people_comes_on_standard_error(tmp_path: Path) -> None:
 
 def test_wrong_use_is_told(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
+    (tmp_path / "train.ipynb").touch()
     for arguments, told in (
         ((), "no script to run"),
         (("nothing.py",), "there is no script `nothing.py`"),
+        (("train.ipynb",), "train.ipynb is a notebook, which Python cannot start"),
         (("torchrun", "train.py"), "gpudoctor run -- torchrun train.py"),
         (("--output-format", "json", "train.py"), "add `--output-file FILE`"),
         (("--", "no-such-command"), "there is no command `no-such-command`"),

@@ -25,6 +25,10 @@ _MOST_PRINTS = 64
 """Batches of a pass whose content is looked at."""
 _MOST_NOISE = 8
 """Batches of a pass for which it is looked at whether random numbers were drawn."""
+_MOST_PRINTS_TOO = 16
+"""Where the places of samples tell more."""
+_SETTLE_AFTER = 64
+"""Batches."""
 _MOST_SAMPLES = 100_000
 """Places of samples that are kept of a pass."""
 _MOST_PASSES = 400
@@ -175,6 +179,8 @@ class _Pass:
         self._number = number
         self._about = about
         self._dataset = _reference(loader.dataset) if _by_place(loader) else lambda: None
+        self._most_prints = _MOST_PRINTS_TOO if _by_place(loader) else _MOST_PRINTS
+        self._taken: list[Any] = []
         self._places = array("q")
         self._samples = 0
         self._prints: list[str] = []
@@ -201,14 +207,17 @@ class _Pass:
             self._noise.append(self._before)
         self._before = ""
         if self.drawn:
-            self._keep(self.drawn.popleft())
-        if len(self._prints) < _MOST_PRINTS:
+            self._taken.append(self.drawn.popleft())
+            if len(self._taken) >= _SETTLE_AFTER:
+                self._settle()
+        if len(self._prints) < self._most_prints:
             self._prints.append(print_of(batch))
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
         if self._batches & (self._batches - 1) == 0:
             self.write(ended=False)
 
     def write(self, *, ended: bool) -> None:
+        self._settle()
         if self._number > _MOST_PASSES:
             return
         self._state.write(
@@ -231,15 +240,25 @@ class _Pass:
             **self._about,
         )
 
+    def _settle(self) -> None:
+        """Write down which samples were taken. Not for each batch, because that takes a while."""
+        for index in self._taken:
+            self._keep(index)
+        self._taken.clear()
+
     def _keep(self, index: Any) -> None:
         places = index if isinstance(index, (list, tuple)) else [index]
         dataset = self._dataset()
-        if dataset is None or not all(isinstance(place, int) for place in places):
+        if dataset is None:
             return
         while isinstance(dataset, Subset):
             places = [dataset.indices[place] for place in places]
             dataset = dataset.dataset
-        kept = array("q", (int(place) for place in places))
+        try:
+            kept = array("q", places)
+        except (TypeError, OverflowError):
+            # Keys, not places.
+            return
         self._digest.update(kept.tobytes())
         self._samples += len(kept)
         if len(self._places) < _MOST_SAMPLES:

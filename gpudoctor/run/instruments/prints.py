@@ -29,6 +29,8 @@ def print_of(batch: Any) -> str:
 def sums_of(parameters: Iterable[torch.Tensor]) -> list[int]:
     """A number for each tensor, the sum of its bits read as whole numbers. Waits for the device once."""
     sums = [_sum_of(parameter) for parameter in parameters]
+    if len({each.device for each in sums}) > 1:
+        sums = [each.cpu() for each in sums]
     return [int(each) for each in torch.stack(sums).tolist()] if sums else []
 
 
@@ -37,7 +39,7 @@ def _sum_of(tensor: torch.Tensor) -> torch.Tensor:
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     flat = local.detach().reshape(-1).contiguous()
     whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(flat.element_size(), torch.uint8)
-    return flat.view(whole).sum(dtype=torch.int64).cpu()
+    return flat.view(whole).sum(dtype=torch.int64)
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

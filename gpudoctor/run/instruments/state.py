@@ -15,6 +15,7 @@ from torch.utils.data import get_worker_info
 from gpudoctor.run.questions import STARTS
 
 if TYPE_CHECKING:
+    from gpudoctor.run.instruments.stepped import Stepped
     from gpudoctor.run.recorder import Recorder
 
 
@@ -22,6 +23,8 @@ _MOST_FAILURES = 20
 """Errors of one process that are written down: a program may try again and again."""
 
 
+_TOGETHER = 0.02
+"""Seconds of which steps may be written down together: so much of a process that is killed is not known."""
 _MOST_STARTS = 200
 """Of one step; an evaluation between two steps may have thousands of batches."""
 
@@ -54,6 +57,9 @@ class State:
         """What was parsed of the command line where that tells the local rank, and where."""
         self.failed = recorder.guarded(self._failed)
         self._failures = 0
+        self._told: list[Stepped] = []
+        # A process that is forked must not tell those of its parent.
+        os.register_at_fork(after_in_child=self._told.clear)
         self._group: tuple[int, int] | None = None
         self._starts: list[tuple[str, float, float]] = []
         self._tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
@@ -69,24 +75,41 @@ class State:
     def count(self, what: str, number: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + number
 
-    def new_step(self) -> tuple[dict[str, float], dict[str, int]]:
-        """What was spent and counted since this was asked last."""
-        spans, counts = self.spans, self.counts
-        self.spans, self.counts = {}, {}
-        return spans, counts
+    def new_spans(self) -> dict[str, float]:
+        """What was spent since this was asked last."""
+        spans, self.spans = self.spans, {}
+        return spans
 
-    def new_starts(self) -> dict[str, Any]:
-        """When the parts since the last step began, as a fact of the step; nothing where nobody asked for it."""
-        if not self._tells_starts:
-            return {}
+    def new_counts(self) -> dict[str, int]:
+        """What was counted since this was asked last."""
+        counts, self.counts = self.counts, {}
+        return counts
+
+    def new_starts(self) -> list[tuple[str, float, float]]:
+        """When the parts since the last step began; empty where nobody asked for it."""
         starts, self._starts = self._starts, []
-        return {"starts": starts}
+        return starts
 
     def write(self, kind: str, /, **facts: Any) -> None:
         """Append a line, where this is not a process that only loads data."""
         if get_worker_info() is None:
             self._tell_group()
+            self._write_steps()
             self.recorder.write(kind, **facts)
+
+    def tell_step(self, told: Stepped, at_once: bool) -> None:
+        """Write the line of a step, together with those of the next ones where there is no hurry."""
+        if get_worker_info() is not None:
+            return
+        self._told.append(told)
+        if at_once or told.at - self._told[0].at > _TOGETHER:
+            self._tell_group()
+            self._write_steps()
+
+    def _write_steps(self) -> None:
+        if self._told:
+            self.recorder.append("\n".join([told.line() for told in self._told]))
+            self._told.clear()
 
     def _failed(self, error: BaseException) -> None:
         """An error goes through what we watch; somebody may catch it further out."""

@@ -18,11 +18,20 @@ from gpudoctor.run.instruments.models import look, tell_searches
 from gpudoctor.run.instruments.options import tell_local_rank
 from gpudoctor.run.instruments.prints import sums_of
 from gpudoctor.run.instruments.state import Span, State
+from gpudoctor.run.instruments.stepped import Stepped
 
 _MOST_NAMES = 5
 _CHECK_EVERY = 50
 _SEARCHED = 12
 """Steps after each of which wrappers are asked what they searched for: PyTorch keeps that of the first ones."""
+_EACH_UNTIL, _FEWER = 4096, 5
+"""Each step is told until this one, then each fifth until five times as many, and so on: a long run must not fill the
+disk. An odd number, so that of two optimizers that take turns both are told."""
+_AT_ONCE, _TOGETHER = 256, 0.005
+"""Later steps that take less than so many seconds are written down together: one by one they would cost several times
+as much."""
+_MEMORY_EVERY = 0.2
+"""Seconds: to ask for it takes a while."""
 _CLOCKED, _CLOCKED_AGAIN = 12, 100
 """DDP clocks its first ten backwards and each hundredth; it tells of one when the next begins."""
 _MOST_BYTES = 2_000_000_000
@@ -63,6 +72,10 @@ class _Steps:
         self._running: list[int] = []
         self._began = 0.0
         self._last = time.perf_counter()
+        self._spent = 0.0
+        self._stride = 1
+        self._untold = 0
+        self._looked = -_MEMORY_EVERY
         self._known: dict[int, int] = {}
         self._clocked: dict[int, int] = {}
         self._look = state.recorder.guarded(look)
@@ -74,8 +87,10 @@ class _Steps:
         # A step that has raised was never told to be over.
         if id(optimizer) in self._running:
             self._running.clear()
+        if not self._running:
+            self._spent = sum(self._state.spans.values())
+            self._began = time.perf_counter()
         self._running.append(id(optimizer))
-        self._began = time.perf_counter()
 
     def after(self, optimizer: Any, args: Any, keywords: Any) -> None:
         if self._running:
@@ -84,28 +99,20 @@ class _Steps:
         if self._running:
             return
         state = self._state
-        state.spend("optimizer", time.perf_counter() - self._began)
+        # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
+        within = sum(state.spans.values()) - self._spent
+        state.spend("optimizer", max(0.0, time.perf_counter() - self._began - within))
         # Counted over all optimizers: a program with two of them makes two steps in each round.
         state.steps += 1
+        self._untold += 1
         if id(optimizer) not in self._known:
             self._meet(optimizer)
-        clips = self._clips.counted(optimizer)
-        spans, counts = state.new_step()
-        now = time.perf_counter()
-        memory, peak = _memory() if state.steps % 8 == 1 else (None, None)
-        state.write(
-            "step",
-            step=state.steps,
-            optimizer=self._known[id(optimizer)],
-            took=round(now - self._last, 6),
-            memory=memory,
-            peak=peak,
-            cost=round(state.recorder.cost, 6),
-            spans={name: round(seconds, 6) for name, seconds in spans.items()},
-            counts={**counts, **clips},
-            **state.new_starts(),
-        )
-        if state.steps & (state.steps - 1) == 0 or state.steps % _CHECK_EVERY == 0:
+        if state.steps > _EACH_UNTIL * self._stride:
+            self._stride *= _FEWER
+        counts = {**state.new_counts(), **self._clips.counted(optimizer)}
+        if state.steps % self._stride == 0:
+            self._tell(self._known[id(optimizer)], counts)
+        if state.steps & (state.steps - 1) == 0 or state.steps % (_CHECK_EVERY * self._stride) == 0:
             self._check(optimizer)
             self._look(state)
             self._search(state)
@@ -113,7 +120,22 @@ class _Steps:
             self._search(state)
         if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
             self._tell_communication()
-        self._last = time.perf_counter()
+        if not self._untold:
+            self._last = time.perf_counter()
+
+    def _tell(self, optimizer: int, counts: dict[str, int]) -> None:
+        """Write the line of a step: its times are means of the steps since the line before, its counts its own."""
+        state, many = self._state, self._untold
+        now = time.perf_counter()
+        memory = peak = None
+        if now - self._looked >= _MEMORY_EVERY:
+            self._looked = now
+            memory, peak = _memory()
+        took, cost = now - self._last, state.recorder.cost
+        spans, starts = state.new_spans(), state.new_starts()
+        told = Stepped(time.time(), state.steps, many, optimizer, took, memory, peak, cost, spans, counts, starts)
+        state.tell_step(told, at_once=state.steps <= _AT_ONCE or took > many * _TOGETHER)
+        self._untold = 0
 
     def before_backward(self, tensors: Any = ()) -> None:
         state = self._state

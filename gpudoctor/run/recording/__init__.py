@@ -311,6 +311,8 @@ class Step:
     cost: float
     peak: int | None = None
     """The most that was held at once until then."""
+    of: int = 1
+    """So many steps since the one before that was written down: times are their means, counts those of the last."""
     starts: tuple[tuple[str, float, float], ...] = ()
     """What `spans` sums up: when each began, in seconds since the epoch, and how long it took; for traces only."""
 
@@ -434,6 +436,11 @@ class Process:
     """It came to its end by itself."""
     cost: float = 0.0
     faults: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> int:
+        """How many steps it made; not each step of a long run is in `steps`."""
+        return self.steps[-1].number if self.steps else 0
 
     @property
     def training_passes(self) -> tuple[Pass, ...]:
@@ -580,5 +587,5 @@ class Recording:
 def _goes_on(rank: Process, here: Pass, over: Pass) -> bool:
     """The rank has more batches than those of `over`, and did not come to the end of them."""
     # What a pass has done is written down now and then; steps are written at once.
-    made = len(rank.steps) - here.first_step
+    made = rank.made - here.first_step
     return not here.ended and here.number == rank.passes[-1].number and made >= over.steps

@@ -134,12 +134,12 @@ class BarrierEveryStep(Rule):
             barriers = [each for each in rank.collectives if each.name == "barrier" and each.place is not None]
             first = rank.steps[0].at if rank.steps else 0.0
             while_training = [each for each in barriers if rank.steps and first <= each.began <= rank.steps[-1].at]
-            if len(while_training) >= max(_ENOUGH, _OFTEN * len(rank.steps)):
+            if len(while_training) >= max(_ENOUGH, _OFTEN * rank.made):
                 at = while_training[0].place
                 assert at is not None
                 yield self.found(
                     at,
-                    f"{len(while_training)} barriers in {len(rank.steps)} steps: in each of them "
+                    f"{len(while_training)} barriers in {rank.made} steps: in each of them "
                     "all ranks wait for the slowest, which the averaging of gradients does already.",
                     remedy="Leave it out, or call it once for each epoch.",
                 )

@@ -169,7 +169,7 @@ def _last_word(rank: Process) -> Failure | None:
     if failed is None or not rank.over or rank.crash is not None or any(text in failed.text for text in LOST):
         return None
     cut_off = bool(rank.passes) and not rank.passes[-1].ended
-    return failed if cut_off and rank.wraps and len(rank.steps) == failed.step else None
+    return failed if cut_off and rank.wraps and rank.made == failed.step else None
 
 
 def _lost_it(rank: Process, recording: Recording) -> bool:

@@ -114,7 +114,7 @@ class HostSyncEveryStep(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks:
-            steps = len(rank.steps)
+            steps = rank.made
             middle = statistics.median(step.took for step in rank.steps) if steps else 0.0
             # On a CPU nothing is waited for, and only the code tells that this is meant for a GPU.
             waits = [each for each in rank.reads if each.device != "cpu" or self.code in recording.suspected]

@@ -145,7 +145,7 @@ class WrapperBypassed(Rule):
         if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
             yield self.found(
                 at,
-                f"No training forward went through the wrapper in {len(recording.ranks[0].steps)} steps, "
+                f"No training forward went through the wrapper in {recording.ranks[0].made} steps, "
                 f"and after step {drift.step} the ranks held different values in parameter {drift.name}.",
                 remedy="Call the wrapper itself, and not the model inside of it.",
                 because=[("the wrapper is made here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
