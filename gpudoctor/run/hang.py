@@ -95,7 +95,7 @@ class Watch:
             with contextlib.suppress(OSError):
                 changed = path.stat().st_mtime_ns
                 if changed != known.changed:
-                    known.changed, known.since, known.worked = size, now, busy_seconds(known.pid)
+                    known.changed, known.since, known.worked = changed, now, busy_seconds(known.pid)
 
     def _at_work(self, found: Sequence[Waiting], now: float) -> bool:
         """Some rank that waits for nobody has been computing since it was last heard of."""

@@ -1,0 +1,178 @@
+"""How much longer a training takes while `gpudoctor run` watches it.
+
+    python tests/benchmarks/watching.py [--rounds 15] [--workloads linear cifar10 transformer]
+
+Two ranks (on GPUs as many as there are) train a workload of `probe` by DDP, from a `DataLoader`, as two jobs: one is
+watched, the other is not. Both are there all the time, and take turns with stretches of steps, A B A B, while the other
+one sleeps; a ratio is formed within a round, of the time on the clock and of the processor time of rank 0, which other
+work on the machine disturbs less. No test asserts a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+STEPS = {"linear": (300, 3000), "cifar10": (8, 300), "transformer": (4, 100)}
+"""Of a stretch, on CPUs and on GPUs."""
+SAMPLES = {"linear": (64, 64), "cifar10": (32, 256), "transformer": (2, 8)}
+
+
+class Took(NamedTuple):
+    """Seconds of one stretch."""
+
+    clock: float
+    processor: float
+
+
+class Job:
+    """Ranks that make a stretch of steps whenever they are told to."""
+
+    def __init__(self, folder: Path, workload: str, watched: bool) -> None:
+        self.report = folder / "report.json"
+        asked, told = folder / f"asked-{watched}", folder / f"told-{watched}"
+        for pipe in (asked, told):
+            os.mkfifo(pipe)
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={_ranks()}"]
+        command = [*launcher, __file__, "--pipes", str(asked), str(told), "--workloads", workload]
+        if watched:
+            ours = ["--no-lint", "--output-format", "json", "--output-file", str(self.report), "--"]
+            command = [sys.executable, "-m", "gpudoctor", "run", *ours, *command]
+        self._process = subprocess.Popen(command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        # Opening waits for the other end.
+        self._ask, self._told = asked.open("w"), told.open()
+
+    def stretch(self) -> Took:
+        """What one took."""
+        print("go", file=self._ask, flush=True)
+        return Took(*json.loads(self._told.readline()))
+
+    def end(self) -> None:
+        """Wait until it is over."""
+        self._ask.close()
+        if self._process.wait():
+            raise SystemExit(f"a job ended with {self._process.returncode}")
+
+
+def main() -> None:
+    """Measure, and print one table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--workloads", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--pipes", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.pipes:
+        return _rank(options.workloads[0], *options.pipes)
+    where = torch.cuda.get_device_name() if _gpus() else f"{os.cpu_count()} CPUs"
+    print(f"{options.rounds} rounds; {_ranks()} ranks on {where}; torch {torch.__version__}\n")
+    print("| workload | ms a step, unwatched | watched / not: min, median, max | of processor time | own account |")
+    print("|---|---|---|---|---|")
+    for name in options.workloads:
+        print(_row(name, options.rounds), flush=True)
+    print(f"\nload average {os.getloadavg()[0]:.1f}")
+    return None
+
+
+def _gpus() -> int:
+    return torch.cuda.device_count()
+
+
+def _ranks() -> int:
+    return min(_gpus() or 2, 2)
+
+
+def _row(name: str, rounds: int) -> str:
+    with tempfile.TemporaryDirectory() as scratch:
+        plain, watched = Job(Path(scratch), name, False), Job(Path(scratch), name, True)
+        pairs = []
+        for number in range(rounds + 2):
+            # Whoever is first may find the machine in another state.
+            first, second = (plain, watched) if number % 2 else (watched, plain)
+            took = {first: first.stretch(), second: second.stretch()}
+            # The first ones build buckets, and have every step looked at closely.
+            if number >= 2:
+                pairs.append((took[watched], took[plain]))
+        for job in (plain, watched):
+            job.end()
+        timing = json.loads(watched.report.read_text())["timing"]
+    step = 1e3 * statistics.median(plain.clock for _, plain in pairs) / STEPS[name][bool(_gpus())]
+    clock = _spread([ours.clock / plain.clock for ours, plain in pairs])
+    processor = _spread([ours.processor / plain.processor for ours, plain in pairs])
+    return f"| {name} | {step:.2f} | {clock} | {processor} | {max(each['overhead'] for each in timing):.1%} |"
+
+
+def _spread(ratios: list[float]) -> str:
+    return f"{min(ratios):.3f}, {statistics.median(ratios):.3f}, {max(ratios):.3f}"
+
+
+def _rank(name: str, asked: str, told: str) -> None:
+    gpu = bool(_gpus())
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpu else torch.device("cpu")
+    if gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if gpu else "gloo")
+    step = _training(name, device)
+    first = dist.get_rank() == 0
+    with contextlib.ExitStack() as stack:
+        ask = stack.enter_context(open(asked)) if first else None
+        tell = stack.enter_context(open(told, "w")) if first else None
+        while True:
+            go = torch.tensor(bool(ask.readline()) if ask else False, dtype=torch.int32, device=device)
+            dist.broadcast(go, 0)
+            if not go.item():
+                break
+            clock, processor = time.perf_counter(), time.process_time()
+            for _ in range(STEPS[name][gpu]):
+                next(step)
+            if gpu:
+                torch.cuda.synchronize()
+            if tell:
+                print(json.dumps((time.perf_counter() - clock, time.process_time() - processor)), file=tell, flush=True)
+    dist.destroy_process_group()
+
+
+def _training(name: str, device: torch.device) -> Iterator[None]:
+    """A loop as users write it; each `next` makes a step."""
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    gpu = device.type == "cuda"
+    workload, samples = _workload(name, gpu), SAMPLES[name][gpu]
+    data = TensorDataset(*workload.batch(samples * dist.get_world_size() * (256 if name == "linear" else 16), 0))
+    sampler: Any = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=samples, sampler=sampler)
+    model = DistributedDataParallel(workload.model().to(device))
+    optimizer = torch.optim.Adam(model.parameters(), lr=workload.rate)
+    for epoch in range(10**9):
+        sampler.set_epoch(epoch)
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            workload.loss(model, inputs.to(device), labels.to(device)).backward()
+            optimizer.step()
+            yield
+
+
+def _workload(name: str, gpu: bool) -> Any:
+    from gpudoctor.probe.workloads import cifar10, linear, transformer
+
+    if name == "transformer":
+        return transformer.workload(transformer.SIZES[-2 if gpu else 0])
+    return {"linear": linear, "cifar10": cifar10}[name].workload(SAMPLES[name][gpu])
+
+
+if __name__ == "__main__":
+    main()
