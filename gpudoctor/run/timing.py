@@ -58,7 +58,8 @@ def samples_per_second(ranks: Sequence[Process]) -> float | None:
     total = 0.0
     for each in ranks:
         passes = each.training_passes
-        samples = [one.samples or one.batches * (one.batch_size or 0) for one in passes]
+        # Frameworks give loaders a batch sampler, and then the loader knows no size.
+        samples = [one.batches * one.batch_size if one.batch_size else one.samples for one in passes]
         middle = _middle_step(each.steps)
         steps = _steps_with_data(each)
         if not all(samples) or not middle or not steps:
@@ -98,7 +99,7 @@ def _time_of(process: Process) -> RankTime:
         communication=communication,
         memory=max((step.memory for step in steps if step.memory), default=None),
         peak=max((step.peak for step in steps if step.peak), default=None),
-        overhead=_overhead(_warm(steps)),
+        overhead=_overhead(usual_steps(steps)),
         on_gpu=on_gpu,
     )
 

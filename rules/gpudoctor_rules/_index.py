@@ -37,7 +37,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("AttributeMissed", "Backward", "ClearGradients", "Collective", "Discard", "Forward", "OptimizerStep", "Wrap"),
-        size=10143,
+        size=10137,
     ),
     RuleCard(
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
@@ -479,7 +479,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU414", name="worker-failure-swallowed", severity=Severity.WARNING, family="launch",
         module="gpudoctor_rules.launch.worker_failure_swallowed",
         summary="A worker that fails ends as if all were well, and the others wait for it.", shows_in_run=True,
-        needs=("Backward", "Swallowed", "Wrap"), size=8191,
+        needs=("Backward", "Swallowed", "Wrap"), size=8185,
     ),
     RuleCard(
         code="GPU415", name="rank-arithmetic", severity=Severity.ERROR, family="launch",
@@ -555,7 +555,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU511", name="barrier-every-step", severity=Severity.PERF, family="collective",
         module="gpudoctor_rules.collective.barrier_every_step",
-        summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8435,
+        summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8423,
     ),
     RuleCard(
         code="GPU512", name="collectives-in-different-order", severity=Severity.ERROR, family="collective",
@@ -724,7 +724,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.host_sync_every_step",
-        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8481,
+        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8475,
     ),
     RuleCard(
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",
