@@ -1,7 +1,8 @@
 """Programs that notebooks write to files: `%%writefile train.py`, and in the next cell `!torchrun train.py`.
 
-Each is linted as the file that it becomes, beside the notebook; what is found is told at its place in the cell. Where
-there is such a file already, that one is what runs.
+Each is linted as the file that it becomes, and what is found is told at its place in the cell. Where there is such a
+file already, that one is what runs. All notebooks of a folder write a `train.py`: in paths, the notebook stands for
+the folder that it writes to.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ def _programs(notebook: Glance, sources: Sources) -> Iterable[tuple[str, Written
     found: dict[str, Written] = {}
     for written in cells.written if cells is not None else ():
         # `/kaggle/working/train.py` is where the notebook works.
-        name = os.path.basename(written.name) if os.path.isabs(written.name) else written.name
-        path = os.path.realpath(os.path.join(notebook.path.parent, name))
-        if not os.path.lexists(path) and concerns_training(written.text.encode("utf-8", "replace")):
-            found[path] = written
+        outside = os.path.isabs(written.name) or ".." in written.name
+        name = os.path.normpath(os.path.basename(written.name) if outside else written.name)
+        there = os.path.lexists(notebook.path.parent / name)
+        if not there and concerns_training(written.text.encode("utf-8", "replace")):
+            found[str(notebook.path / name)] = written
     return found.items()

@@ -408,3 +408,23 @@ def test_a_helper_of_the_training_that_a_notebook_uses(lint: Lint) -> None:
     )
     cells = (load, "model = load(create()).cuda()", "print(model(torch.zeros(8, 4).cuda()))")
     assert lint("--output-format=concise", cells=cells)[:2] == (0, "")
+
+
+def test_notebooks_that_write_files_of_the_same_name(lint: Lint) -> None:
+    Path("other.ipynb").write_text(notebook("print(1)", GUARDED, MODEL, LAUNCH), encoding="utf-8")
+    Path("third.ipynb").write_text(notebook("print(1)\nprint(2)", "print(3)", WRITTEN, LAUNCH), encoding="utf-8")
+    _, out, _ = lint("--output-format=concise", ".", cells=(SETUP, WRITTEN, MODEL, LAUNCH))
+    places = [line.split(" [")[0] for line in out.splitlines()]
+    assert places == ["third.ipynb:cell 3:11:5: GPU601", "train.ipynb:cell 2:11:5: GPU601"]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_program_of_a_cell_imports_what_lies_beside_the_notebook(lint: Lint, marked: bool) -> None:
+    if marked:
+        Path("pyproject.toml").touch()
+    helper = WRITTEN.removeprefix("%%writefile train.py\n").replace("from model import Net", "Net = torch.nn.ReLU")
+    Path("helper.py").write_text(helper.partition("if __name__")[0], encoding="utf-8")
+    start = '%%writefile train.py\nimport torch\nfrom helper import main\n\nif __name__ == "__main__":\n    main()'
+    _, out, _ = lint("--select=GPU601", cells=(SETUP, start, LAUNCH))
+    assert out.startswith("helper.py:10:5: error: GPU601")
+    assert "  train.ipynb:cell 2:6: called from here" in out
