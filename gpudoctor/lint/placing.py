@@ -22,6 +22,7 @@ class Places:
 
     def of(self, at: Location) -> Location:
         """The place in its cell, where it is in a notebook."""
+        # Asked first: in paths of such files the notebook stands for a folder.
         if at.path in self.origins:
             return self.origins[at.path].place(at)
         source = self.source_of(at.path) if at.path.endswith(NOTEBOOK) else None
@@ -31,6 +32,7 @@ class Places:
         """The finding with all its places so."""
         locations = [finding.location, *(each.location for each in finding.related)]
         locations += [each.location for each in finding.fix.edits] if finding.fix else []
+        # Most findings are in scripts, where nothing changes.
         if not any(each.path.endswith(NOTEBOOK) or each.path in self.origins for each in locations):
             return finding
         return replace(

@@ -55,6 +55,7 @@ def written_files(notebooks: Iterable[Glance], sources: Sources) -> WrittenFiles
         for path, written in _programs(each, sources) if each.shown.endswith(NOTEBOOK) else ():
             # The last cell wins, as when all of them are executed.
             data[path] = written.text.encode("utf-8", "replace")
+            # From here on it can be imported, also by the programs of other cells.
             sources.edited = {**sources.edited, path: data[path]}
             file = sources.read(path)
             origins[file.shown] = Origin(each.shown, written)

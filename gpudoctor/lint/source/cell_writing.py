@@ -26,6 +26,7 @@ Write = Callable[[str], str]
 
 def with_sources(text: str, sources: Mapping[int, str]) -> str:
     """The text of a notebook in which cells, by their number, have other sources."""
+    # A notebook in plain English says nothing about escapes: then letters are written as they are, as Jupyter does.
     plain = text.isascii() and bool(_ESCAPED_LETTER.search(text))
     parts, done = [], 0
     for cell in code_cells(text):
@@ -41,6 +42,7 @@ def _written(text: str, cell: CodeCell, source: str, plain: bool) -> str:
     def write(line: str) -> str:
         return known.get(line) or json.dumps(line, ensure_ascii=plain)[1:-1]
 
+    # Equal lines of a cell are written alike, so that one spelling of each is enough to keep.
     value = text[cell.start : cell.end]
     if value.startswith("["):
         # As much white space as the notebook has elsewhere.
@@ -58,6 +60,7 @@ def _list(value: str, lines: list[str], write: Write, known: dict[str, str], gap
     for start in cursor.items():
         known[cursor.value()] = value[start + 1 : cursor.at - 1]
         spans.append((start, cursor.at))
+    # Without an element there is no layout to go by.
     if not lines or not spans:
         return "[]" if not lines else f"[{f',{gap}'.join(json.dumps(line) for line in lines)}]"
     before, after = value[1 : spans[0][0]], value[spans[-1][1] : -1]

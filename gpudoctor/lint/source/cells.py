@@ -65,7 +65,9 @@ class Cells:
         if index is None:
             return at
         offset, rows, number = self.offset(at.line), self.cells[index].rows, self.cells[index].number
+        # The line above the first cell belongs to nobody; what is said of it is told at the cell's beginning.
         line, end_line = max(at.line - offset, 1), max(at.end_line - offset, 1) if at.end_line else 0
+        # The line below a cell's last one is where something is put at its end: no line of the file holds that yet.
         row, end_row = (rows[min(max(each, 1), len(rows)) - 1] for each in (line, end_line or line))
         found = replace(at, line=line, end_line=end_line, cell=Cell(number, row, end_row))
         # What stands in the place of a magic may be longer than that is.
@@ -91,6 +93,7 @@ class Cells:
 
     def keeps(self, at: Location) -> bool:
         """All that a place covers is in one cell and as the user has written it, so that it can be changed."""
+        # Text that goes over a border would take away cells, and with them their outputs.
         if self._index(at.line) != self._index(at.end_line):
             return False
         # What is only put in somewhere takes nothing away.
@@ -108,4 +111,5 @@ class Cells:
 
 def lines_of(source: str) -> list[str]:
     """The lines of a cell as the parser counts them."""
+    # Not by `splitlines`: a form feed, or the separators of Unicode, end no line of Python.
     return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -24,10 +24,12 @@ def cells_of(notebook: str) -> Cells:
         lines = lines_of(cell.source)
         try:
             found = plain("\n".join(lines))
+        # The others still run, and so does the notebook up to this cell.
         except UNPARSABLE as error:
             found = Plain("\n" * (len(lines) - 1))
             flaws.append(Flaw(line + 1, tuple(lines), error))
             gaps.append("a cell cannot be read")
+        # As many lines as there are in the cell, or no place would lead back to its own.
         parts += [IN_BLOCK if found.indented else "", found.text]
         first.append(line + 1)
         replaced.update(number + line for number in found.replaced)
@@ -35,6 +37,7 @@ def cells_of(notebook: str) -> Cells:
         written += [_written(found, cell, lines)] if found.writes else []
         line += 1 + len(lines)
     text = "".join(f"{part}\n" for part in parts)
+    # Each reason once, however many cells give it.
     told = tuple(dict.fromkeys(gaps))
     return Cells(cells, text, tuple(first), frozenset(replaced), tuple(flaws), told, tuple(written))
 

@@ -77,6 +77,7 @@ def _without_magics(source: str) -> Plain:
     for index, line in enumerate(kept):
         if not line.strip():
             continue
+        # One may stand above the other: `%%capture`, then `%%time`.
         magic = _CELL_MAGIC.match(line.lstrip())
         if magic is None:
             break
@@ -136,6 +137,7 @@ def _stand_in(line: str) -> str | None:
     """Python of the same columns for a line that is none; None for one that is."""
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
+    # No statement of Python begins with one of these.
     if code.startswith(_LEADS):
         if setting := _SET.match(code):
             # What is filled in by IPython is not known.

@@ -31,6 +31,7 @@ class NotANotebook(Exception):
 
 def code_cells(text: str) -> list[CodeCell]:
     """The cells of a notebook that are Python, or some magic's; none where it is of another language."""
+    # What an editor has just made is an empty file.
     if not text.strip():
         return []
     try:
@@ -111,6 +112,7 @@ class _Notebook:
             cursor.value()
             raise NotANotebook("this is no notebook: its JSON is no object")
         for name in cursor.members():
+            # Jupyter sorts the names, so that the language is told after the cells.
             if name in ("cells", "worksheets") and cursor.peek() == "[":
                 found = True
                 self._list(name)
@@ -143,8 +145,10 @@ class _Notebook:
 
     def _cell(self) -> None:
         cursor, told, source = self._cursor, dict[str, Any](), None
+        # Cells of text count as well: editors number what they show.
         self._number += 1
         for name in cursor.members():
+            # Outputs are passed over by the decoder in C: plots are most of a large notebook.
             start = cursor.at
             value = cursor.value()
             if name in ("source", "input"):  # `input` in version 3
