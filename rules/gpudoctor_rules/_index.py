@@ -693,7 +693,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
         shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "Lost", "MakeOptimizer", "OptimizerStep"),
-        size=6086,
+        size=6222,
     ),
     RuleCard(
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
@@ -724,7 +724,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.host_sync_every_step",
-        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8475,
+        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8473,
     ),
     RuleCard(
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",

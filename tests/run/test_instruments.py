@@ -72,3 +72,66 @@ def test_calls_in_odd_ways_mean_what_they_mean(tmp_path: Path) -> None:
     assert (watched.status, alone.returncode) == (0, 0)
     assert sorted(watched.out.splitlines()) == sorted(alone.stdout.splitlines())
     assert not [fault for rank in watched.report["ranks"] for fault in rank.get("faults", ())]
+
+
+NEAR_MISSES = """
+import collections, torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.utils import clip_grad_norm_
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(rank)
+model = DDP(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)))
+optimizer = torch.optim.AdamW(model.parameters())
+critic = DDP(nn.Linear(1, 1))
+critics = torch.optim.AdamW(critic.parameters())
+last = collections.deque(maxlen=5)
+groups = {}
+
+def mean(value):
+    total = value.detach().clone()
+    work = dist.all_reduce(total, async_op=True)
+    work.wait()
+    return (total / world).item()
+
+def group_for(name):
+    if name not in groups:
+        groups[name] = dist.new_group()
+    return groups[name]
+
+for step in range(24):
+    x = torch.randn(8, 8)
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    (loss / 2).backward()
+    (model(x).abs().mean() / 2).backward()
+    norm = clip_grad_norm_(model.parameters(), 1.0)
+    out = model(x)
+    critic_loss = critic(out.detach()).square().mean()
+    critics.zero_grad()
+    critic_loss.backward()
+    clip_grad_norm_(critic.parameters(), 1.0)
+    optimizer.step()
+    critics.step()
+    last.append(loss)
+    own = loss.item()
+    shared = mean(loss)
+    count = torch.ones(1)
+    dist.all_reduce(count, group=group_for("a"))
+    dist.all_reduce(torch.zeros(1))
+    if step % 6 == 5:
+        print(f"rank {rank} step {step}: {own:.4f} of {shared:.4f}, {sum(last).item() / 5:.4f}")
+        if rank == 0:
+            torch.save(model.module.state_dict(), "last.pt")
+        torch.save(torch.get_rng_state(), f"rng{rank}.pt")
+dist.destroy_process_group()
+"""
+
+
+def test_near_misses_are_no_findings(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(NEAR_MISSES)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--no-lint", "train.py")
+    assert (watched.status, watched.codes) == (0, set())

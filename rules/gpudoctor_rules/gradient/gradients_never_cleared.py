@@ -108,7 +108,8 @@ class GradientsNeverCleared(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks:
-            kept = rank.kept_gradients
+            # With several, each is cleared before its own backward.
+            kept = rank.kept_gradients if len(rank.optimizers) == 1 else {}
             if len(kept) > 1 and all(kept.values()) and (at := rank.optimizers[0].backward) is not None:
                 yield self.found(
                     at,
@@ -119,7 +120,7 @@ class GradientsNeverCleared(Rule):
                 return
 
     def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.kept_gradients) > 1 for rank in recording.ranks)
+        return any(len(rank.kept_gradients) > 1 and len(rank.optimizers) == 1 for rank in recording.ranks)
 
 
 def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:

@@ -124,7 +124,7 @@ class HostSyncEveryStep(Rule):
                 yield self.found(
                     at,
                     f"The program asked for a number here after each of {often[0].steps} steps, of "
-                    f"{middle * 1000:.0f} ms: the GPU idles while the next step is prepared.",
+                    f"{middle * 1000:.0f} ms: a GPU idles while the next step is prepared.",
                     remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after "
                     "the loop.",
                     because=[("waits, too", each.place) for each in often[1 : 1 + MOST_SHOWN]],
