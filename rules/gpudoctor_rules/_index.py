@@ -491,7 +491,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU416", name="launch-hard-coded", severity=Severity.INFO, family="launch",
         module="gpudoctor_rules.launch.launch_hard_coded",
         summary="GPUs, the number of processes or the address of a machine are written into the program.",
-        needs=("EnvironmentWrite", "InitGroup", "Spawn", "Wrap"), size=5208,
+        needs=("EnvironmentWrite", "InitGroup", "Spawn", "Wrap"), size=5423,
     ),
     RuleCard(
         code="GPU501", name="collective-on-some-ranks", severity=Severity.ERROR, family="collective",

@@ -11,7 +11,8 @@ from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND, one
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call
 from gpudoctor.lint.models.replicas import note_read
-from gpudoctor.lint.values.base import Made, Unknown, Value, Values
+from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
+from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import SettingRead
 from gpudoctor.lint.values.function import (
     Bound,
@@ -43,12 +44,21 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     inherited = _from_own_class(m, value, name, node)
     if stored is None:
         return inherited if inherited is not None else _by_kind(m, value, name, node)
-    # Set on some paths only: on the others it is that of the class, or nobody gets on.
+    # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
+    if inherited is None and _is_chosen(m, value, name):
+        inherited = _by_kind(m, value, name, node)
     bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND.only])
     if inherited is not None:
         left = [inherited.under(each.when) for each in stored.bindings if each.value is UNBOUND.only]
         return union([bound, *left])
     return bound if bound.bindings else stored
+
+
+def _is_chosen(m: Interpreter, value: Value, name: str) -> bool:
+    """It is there from the start: an option of the command line, or an attribute of something unknown."""
+    options = m.fact(value, "its options") if isinstance(value, Namespace) else None
+    declared = options.only.items if options is not None and isinstance(options.only, TupleOf) else ()
+    return isinstance(value, Unknown) or any(item.only == Const(name) for item in declared)
 
 
 def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values | None:

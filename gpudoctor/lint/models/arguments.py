@@ -119,6 +119,8 @@ def _namespace(call: Call) -> Namespace:
     made = Namespace(call.identity(), call.place, call.label, "argparse")
     assert call.receiver is not None
     names = call.do.fact(call.receiver, "names")
+    if names is not None:
+        call.do.set_fact(made, "its options", names)
     for each in names.only.items if names is not None and isinstance(names.only, TupleOf) else ():
         name = str(each.only.value) if isinstance(each.only, Const) else ""
         declared = call.do.fact(call.receiver, f"declared {name}")

@@ -62,9 +62,13 @@ class LaunchHardCoded(Rule):
     severity = Severity.INFO
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        lists = {wrap.location: getattr(_only(wrap.device_ids), "place", None) for wrap in program.events(Wrap)}
         for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
             yield self.found(
-                place, f"{what} in the program: on another machine this line has to be changed.", remedy=remedy
+                place,
+                f"{what} in the program: on another machine this has to be changed.",
+                remedy=remedy,
+                because=[("the list is written here", lists.get(place))],
             )
 
 

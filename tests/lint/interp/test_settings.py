@@ -23,6 +23,18 @@ SETTINGS = {
         size = 2 if args.big else 1
         reveal(size)  #: 2 if args.big | 1 if not (args.big)
         """,
+    "settings that a branch changes": """
+        import argparse, yaml
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--spawn", action="store_true")
+        args = parser.parse_args()
+        config = yaml.safe_load("c")
+        if config.alone:
+            args.spawn = False
+            config.spawn = False
+        reveal(args.spawn)  #: False if config.alone | setting args.spawn if not (config.alone)
+        reveal(config.spawn)  #: False if config.alone | setting yaml.safe_load('c').spawn if not (config.alone)
+        """,
     "argparse in a function of another file": """
         from options import parse
         args = parse()
