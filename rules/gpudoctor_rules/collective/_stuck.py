@@ -31,7 +31,7 @@ def stuck(recording: Recording) -> Stuck | None:
     """The wait that ended the progress of the ranks, or None where they did not hang, or ran out of batches."""
     if recording.uneven is not None:
         return None
-    waits = [each for each in recording.hang if each.waits and each.place is not None]
+    waits = [each for each in recording.hang if each.waits and each.place is not None and not _joins(each.stack)]
     # Who waits for parts of a sharded state is told by GPU605.
     if any(asks_for_state(each.stack) for each in waits):
         return None
@@ -95,6 +95,11 @@ def _code(kind: str, recording: Recording) -> str:
 def _suspected(recording: Recording) -> list[str]:
     """What lint has found of the mistakes that make ranks wait."""
     return sorted(recording.suspected & {*_ORDER, *_SUSPECTED_ONLY})
+
+
+def _joins(stack: Iterable[Frame]) -> bool:
+    """The rank waits until all have come to the process group: no collective has begun."""
+    return any(frame.function == "init_process_group" and not frame.own for frame in stack)
 
 
 def _kind(stack: Iterable[Frame]) -> str:
