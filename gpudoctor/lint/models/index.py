@@ -44,7 +44,8 @@ def load_models(text: str) -> None:
     """Load what a file with this text may call."""
     wanted = [*ALWAYS]
     for word, files in BY_WORD.items():
-        if word in text:
+        # Not looked for where all is there already: this is asked of each file that a program reads.
+        if not _loaded.issuperset(files) and word in text:
             wanted += files
     for name in wanted:
         if name not in _loaded:
