@@ -82,8 +82,22 @@ def says_nothing(file: SourceFile) -> bool:
     return telling_names(file) == frozenset()
 
 
+_told: dict[tuple[str, int], frozenset[str] | None] = {}
+_MOST_TOLD = 20_000
+
+
 def telling_names(file: SourceFile) -> frozenset[str] | None:
     """The functions and classes of a file without an entry that come close; None where all of it has to be executed."""
+    # Asked when the file is listed, and again when it is executed, which may be long after its tree is gone.
+    key = file.shown, hash(file.text)
+    if key not in _told:
+        if len(_told) >= _MOST_TOLD:
+            _told.clear()
+        _told[key] = _telling_names(file)
+    return _told[key]
+
+
+def _telling_names(file: SourceFile) -> frozenset[str] | None:
     text = file.text
     # A comment of ours may be of use, or of none.
     if "gpudoctor:" in text:
