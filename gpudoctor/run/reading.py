@@ -104,9 +104,10 @@ def _began(path: Path) -> int:
 
 def _ranks(processes: Iterable[Process]) -> list[Process]:
     """One process for each rank: of a job that was started again, the last."""
-    # Files are read in the order in which they were begun, so the last one of a rank wins.
-    trained = {each.rank: each for each in processes if each.rank is not None}
-    alone = [each for each in processes if each.rank is None and each.steps]
+    # Workers of a loader have the rank in their environment, too, and say little. Of equals the one begun last wins.
+    ordered = sorted(processes, key=lambda each: bool(each.backend or each.steps))
+    trained = {each.rank: each for each in ordered if each.rank is not None}
+    alone = [each for each in ordered if each.rank is None and each.steps]
     if not trained and alone:
         return [max(alone, key=lambda each: each.made)]
     return [trained[rank] for rank in sorted(rank for rank in trained if rank is not None)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
@@ -72,7 +73,7 @@ def _steps_with_data(process: Process) -> int:
     """How many steps were made on batches of loaders."""
     steps = end = 0
     passes = process.passes
-    for one, after in zip(passes, (*passes[1:], None), strict=True):
+    for one, after in zip_longest(passes, passes[1:]):
         # A framework that reads one batch ahead makes the last steps of a pass after its end.
         last = max(one.first_step + one.steps, after.first_step if after else process.made)
         if one.trains:
