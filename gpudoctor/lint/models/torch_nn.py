@@ -314,20 +314,22 @@ def _move(call: Call) -> Values:
     use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
     if devices is not None:
-        _set_device(call.do, core_of(module), devices, call.place, 0)
+        _set_device(call.do, core_of(module), devices)
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
     elif call.open_ended or not dtype:
-        _set_device(
-            call.do, core_of(module), one(Unknown(("moved", call.identity()), "an unknown device")), call.place, 0
-        )
+        _set_device(call.do, core_of(module), one(Unknown(("moved", call.identity()), "an unknown device")))
     return one(module)
 
 
-def _set_device(do: Interpreter, module: Value, devices: Values, place: Location, depth: int) -> None:
-    do.set_fact(module, "device", devices)
-    do.set_fact(module, "moved at", one(Const(None)))
-    for child in children_of(do, module) if depth < 4 else ():
-        _set_device(do, core_of(child), devices, place, depth + 1)
+def _set_device(do: Interpreter, module: Value, devices: Values) -> None:
+    waiting, seen = [module], set[Value]()
+    while waiting:
+        part = waiting.pop()
+        if part not in seen:
+            seen.add(part)
+            do.set_fact(part, "device", devices)
+            do.set_fact(part, "moved at", one(Const(None)))
+            waiting += map(core_of, children_of(do, part))
 
 
 @MODELS.method(Module, "half", "float", "double", "bfloat16", "type", "apply", "share_memory", "eval", "train")
