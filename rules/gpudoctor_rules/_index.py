@@ -28,8 +28,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.wrap.model_not_wrapped",
         summary="Several processes train a model that no wrapper keeps in step.", fix_safety=Safety.UNSAFE,
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Forward", "InitGroup", "Move", "OptimizerStep", "Save", "Wrap"),
-        size=9380,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "ForwardTalks", "InitGroup", "Move", "OptimizerStep", "Save", "Wrap"),
+        size=9718,
     ),
     RuleCard(
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.models.freezing import is_frozen
 from gpudoctor.lint.values.device import CPU, Device
-from gpudoctor.lint.values.event import ConstantMixed, Crossed, Escape, Lost, TensorKept, UnusedPart
+from gpudoctor.lint.values.event import (
+    Collective,
+    ConstantMixed,
+    Crossed,
+    Escape,
+    ForwardTalks,
+    Lost,
+    TensorKept,
+    UnusedPart,
+)
 from gpudoctor.lint.values.function import Class
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 from gpudoctor.lint.values.tensor import Tensor
@@ -128,6 +137,8 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     reads = set(do.reads[begin:])
     for event in events:
         _tell_again(do, event)
+    if any(isinstance(event, Collective) for event in events):
+        do.emit(ForwardTalks, at=call.place, module=core)
     if cls.complete and not call.open_ended:
         _note_unused(do, core, reads, events)
 

@@ -13,6 +13,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Value, Values
 from gpudoctor.lint.values.inside import ConstantMixed as ConstantMixed
 from gpudoctor.lint.values.inside import Crossed as Crossed
+from gpudoctor.lint.values.inside import ForwardTalks as ForwardTalks
 from gpudoctor.lint.values.inside import GradientFlag as GradientFlag
 from gpudoctor.lint.values.inside import PartAdded as PartAdded
 from gpudoctor.lint.values.inside import TensorKept as TensorKept

@@ -75,3 +75,10 @@ class UnusedPart(Event):
     module: Value
     part: Value
     name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardTalks(Event):
+    """The `forward` of `module` calls a collective: it brings the ranks together itself."""
+
+    module: Value

@@ -64,7 +64,8 @@ ranks during `backward()`. Unsafe, because the training changes; that is the poi
 
 No process group is made; the model or its optimizer is handed to code that could not be read; a framework such as
 Accelerate or DeepSpeed is in charge; the program sends gradients or parameters between the ranks itself; only some
-ranks train; nothing is stepped, or only once.
+ranks train; nothing is stepped, or only once; the model's own `forward` calls collectives, as where each rank holds a
+part of it.
 
 ## Sources
 
@@ -81,7 +82,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.device import on_gpu
-from gpudoctor.lint.values.event import Backward, Forward, InitGroup, Move, Save, Wrap
+from gpudoctor.lint.values.event import Backward, Forward, ForwardTalks, InitGroup, Move, Save, Wrap
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 from gpudoctor.lint.values.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.lint.values.spelling import local_rank
@@ -186,6 +187,9 @@ def _each_rank_saves_its_own(program: Program) -> bool:
 def _alone(program: Program, model: Module) -> bool:
     """Nothing of the model is wrapped, it is no part of one that is, and it is in nobody else's hands."""
     related = program.within(model)
+    # Each rank holds a part of the classes, and its forward gathers what it needs from the others.
+    if any(isinstance(each.module, Module) and each.module.cls == model.cls for each in program.events(ForwardTalks)):
+        return False
     for wrap in program.events(Wrap):
         core = core_of(wrap.inner)
         # A wrapped part counts as well: whoever wraps the backbone only has thought about the rest.
