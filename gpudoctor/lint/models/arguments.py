@@ -11,7 +11,7 @@ from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import ArgumentDeclared
 from gpudoctor.lint.values.function import Library, Namespace
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,9 +83,7 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     if default is not None and default.any(lambda value: isinstance(value, (Rank, Size))):
         # argparse applies `type` to defaults that are text, so `type=int` makes a number of RANK.
         as_number = _converts_to_number(call)
-        return default.mapped(
-            lambda v: Rank(v.kind, v.source, place=v.place) if isinstance(v, Rank) and as_number else v
-        )
+        return default.mapped(lambda v: replace(v, as_text=False) if isinstance(v, (Rank, Size)) and as_number else v)
     # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
     if name == "local_rank" and call.do.launched_by == "torchrun":
         return one(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))

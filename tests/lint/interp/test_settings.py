@@ -58,8 +58,10 @@ SETTINGS = {
         parser = argparse.ArgumentParser()
         parser.add_argument("--gpu", type=int, default=os.environ["LOCAL_RANK"])
         parser.add_argument("--text", default=os.environ["LOCAL_RANK"])
+        parser.add_argument("--size", type=int, default=os.environ["WORLD_SIZE"])
         args = parser.parse_args()
         reveal(args.gpu)  #: local rank
+        reveal(args.size)  #: world size
         reveal(args.text)  #: local rank as text
         """,
     "click": """
