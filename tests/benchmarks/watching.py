@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STEPS = {"linear": (300, 3000), "cifar10": (8, 300), "transformer": (4, 100)}
+STEPS = {"linear": (300, 3000), "cifar10": (8, 300), "transformer": (60, 100)}
 """Of a stretch, on CPUs and on GPUs."""
 SAMPLES = {"linear": (64, 64), "cifar10": (32, 256), "transformer": (2, 8)}
 
@@ -152,7 +152,7 @@ def _training(name: str, device: torch.device) -> Iterator[None]:
 
     gpu = device.type == "cuda"
     workload, samples = _workload(name, gpu), SAMPLES[name][gpu]
-    data = TensorDataset(*workload.batch(samples * dist.get_world_size() * (256 if name == "linear" else 16), 0))
+    data = TensorDataset(*workload.batch(samples * dist.get_world_size() * (32 if name == "cifar10" else 256), 0))
     sampler: Any = DistributedSampler(data)
     loader = DataLoader(data, batch_size=samples, sampler=sampler)
     model = DistributedDataParallel(workload.model().to(device))
