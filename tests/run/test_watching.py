@@ -87,7 +87,8 @@ def test_training_goes_on_when_the_disk_of_the_recording_is_full(tmp_path: Path)
     (tmp_path / "train.py").write_text(full + TRAINING + "print('trained')\n")
     cut = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert (whole.status, cut.status) == (0, 0)
-    assert cut.out.split() == ["trained", "trained"]
+    # The lines of two ranks may run into each other.
+    assert cut.out.count("trained") == 2
     assert all(rank["steps"] < 8 for rank in cut.report["ranks"])
     assert cut.report["faults"] == []
 
