@@ -196,6 +196,18 @@ def test_start_up_leaves_out_what_is_slow(module: str) -> None:
     assert not loaded & slow
 
 
+def test_lint_loads_nothing_that_only_runs_need() -> None:
+    """Rules are judged by what a run has shown, too: their files must not bring that along."""
+    script = "fixtures/programs/one_script/train.py"
+    code = f"import sys, gpudoctor.cli as c; c.main(['lint', '-q', '--no-cache', {script!r}]); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(run.stdout.split())
+    assert "gpudoctor.lint.interp.interpreter" in loaded
+    assert not {name for name in loaded if name.startswith(("gpudoctor.run", "gpudoctor.probe"))} | loaded & {
+        "statistics"
+    }
+
+
 def test_start_up_does_not_load_the_rules() -> None:
     code = "import gpudoctor.cli, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)

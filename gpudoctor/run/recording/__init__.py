@@ -31,15 +31,10 @@ _STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils
 """Files, or folders, of torch through which parts of a state are asked for."""
 
 
-def asks_for_state(frames: Iterable[Frame]) -> bool:
-    """The program has called what puts a sharded state together; `frames` are innermost first."""
+def _asks_for_state(frames: Iterable[Frame]) -> bool:
+    """`frames` are innermost first."""
     inner = itertools.takewhile(lambda frame: not frame.own, frames)
     return any(part in frame.location.path for frame in inner for part in _STATES)
-
-
-def lost_connection(crash: Crash) -> bool:
-    """Another rank had gone: gloo notices that, where NCCL waits."""
-    return any(text in crash.text for text in LOST_PEER)
 
 
 @dataclass(frozen=True)
@@ -60,6 +55,16 @@ class Crash:
         text = self.text.strip().rpartition("\n")[2] if "\nTraceback (most recent" in self.text else self.text
         sentence = " ".join(text.split()).partition(". ")[0]
         return f"{self.type}: {sentence if len(sentence) <= _SENTENCE else sentence[:_SENTENCE] + ' ...'}"
+
+    @property
+    def lost_connection(self) -> bool:
+        """Another rank had gone: gloo notices that, where NCCL waits."""
+        return any(text in self.text for text in LOST_PEER)
+
+    @property
+    def asks_for_state(self) -> bool:
+        """The program had called what puts a sharded state together."""
+        return _asks_for_state(reversed(self.frames))
 
     def through(self, file: str) -> bool:
         """It came through a file of this name."""
@@ -484,6 +489,11 @@ class Waiting:
     waits: bool = False
     """It waits for other ranks, also where its collective is not known."""
     silence: str = ""
+
+    @property
+    def asks_for_state(self) -> bool:
+        """The program has called what puts a sharded state together."""
+        return _asks_for_state(self.stack)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,6 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import who
 from gpudoctor.lint.values.event import Save, ShardedState
 from gpudoctor.rule import Rule
-from gpudoctor.run.recording import asks_for_state, lost_connection
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -130,14 +129,14 @@ class ShardedStateOnSomeRanks(Rule):
 
 def _asking(recording: Recording) -> Iterator[tuple[int | None, Location]]:
     """The ranks that ask for a state, and where, while others do not or have gone."""
-    asking = [each for each in recording.hang if asks_for_state(each.stack)]
+    asking = [each for each in recording.hang if each.asks_for_state]
     if len(asking) < len(recording.ranks):
         yield from ((each.rank, each.place) for each in asking if each.place is not None)
     crashes = list(recording.crashes())
     # With gloo a rank notices that the others have ended, which with NCCL it does not.
-    if all(lost_connection(crash) for _, crash in crashes) and len(crashes) < len(recording.ranks):
+    if all(crash.lost_connection for _, crash in crashes) and len(crashes) < len(recording.ranks):
         for rank, crash in crashes:
-            if crash.place is not None and asks_for_state(reversed(crash.frames)):
+            if crash.place is not None and crash.asks_for_state:
                 yield rank.rank, crash.place
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.record import dataclass
-from gpudoctor.run.recording import Process
-from gpudoctor.run.recording.calls import Read, Result, Sum
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpudoctor.diagnostic import Location
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.run.recording import Process, Recording
+    from gpudoctor.run.recording.calls import Read, Result, Sum
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A number that a rank has read, and that comes from a sum over the ranks in some way."""
 
     rank: Process

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
-from gpudoctor.run.recording import asks_for_state, lost_connection
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Frame, Process, Recording, Waiting
@@ -33,7 +32,7 @@ def stuck(recording: Recording) -> Stuck | None:
         return None
     waits = [each for each in recording.hang if each.waits and each.place is not None and not _joins(each.stack)]
     # Who waits for parts of a sharded state is told by GPU605.
-    if any(asks_for_state(each.stack) for each in waits):
+    if any(each.asks_for_state for each in waits):
         return None
     if not waits:
         return _torn(recording)
@@ -58,12 +57,12 @@ def _torn(recording: Recording) -> Stuck | None:
     """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it, as they
     do to one that has come to its end."""
     gone = [each for each in recording.ranks if each.crash is None]
-    lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and lost_connection(crash)]
+    lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and crash.lost_connection]
     # Who raised something else than that is missed by the others for it.
-    if not gone or not lost or any(not lost_connection(crash) for _, crash in recording.crashes()):
+    if not gone or not lost or any(not crash.lost_connection for _, crash in recording.crashes()):
         return None
     rank, crash = lost[0]
-    if crash.place is None or asks_for_state(reversed(crash.frames)) or not _suspected(recording):
+    if crash.place is None or crash.asks_for_state or not _suspected(recording):
         return None
     kind = _kind(tuple(reversed(crash.frames)))
     what = _WAITS.get(kind, "a collective")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from gpudoctor.diagnostic import Location
-from gpudoctor.record import dataclass
-from gpudoctor.run.recording import Pass, Shared
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Recording
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.run.recording import Pass, Process, Recording, Shared
 
 _MOST = 0.9
 """Of the data set: who draws so much of it has no share of it."""
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """A training pass in which every rank drew all of the data, or all drew the same."""
 
     training: Pass
@@ -134,8 +130,7 @@ def drawn_of(passed: Pass) -> str:
     return f"{count} of {passed.size} samples" if passed.places and passed.size else count
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """What a rank trained on and evaluated with, of one data set that was cut into parts: places in the whole."""
 
     rank: int
