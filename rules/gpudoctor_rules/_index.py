@@ -611,7 +611,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.sharded_state_on_some_ranks",
         summary="A state that is spread over all ranks is asked for by some of them, which wait for the others without end.",
-        shows_in_run=True, needs=("Save", "ShardedState"), size=7002,
+        shows_in_run=True, needs=("Save", "ShardedState"), size=6908,
     ),
     RuleCard(
         code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
@@ -724,7 +724,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.host_sync_every_step",
-        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8473,
+        summary="Each training step makes the program wait for the GPU.", shows_in_run=True, size=8588,
     ),
     RuleCard(
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",

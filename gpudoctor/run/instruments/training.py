@@ -109,7 +109,9 @@ class _Steps:
             self._meet(optimizer)
         if state.steps > _EACH_UNTIL * self._stride:
             self._stride *= _FEWER
-        counts = {**state.new_counts(), **self._clips.counted(optimizer)}
+        # First, because it asks for the backwards of this step.
+        clips = self._clips.counted(optimizer)
+        counts = {**state.new_counts(), **clips}
         if state.steps % self._stride == 0:
             self._tell(self._known[id(optimizer)], counts)
         if state.steps & (state.steps - 1) == 0 or state.steps % (_CHECK_EVERY * self._stride) == 0:
