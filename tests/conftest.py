@@ -19,17 +19,6 @@ _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "C
 
 
 _NUMBERS = itertools.count()
-_WITH_RANKS = ("probe", "proofs", "run")
-"""Folders whose tests start ranks, and share some: with `--dist loadgroup` those of a folder take turns."""
-
-
-# Before pytest-xdist reads the marks.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        folder = item.path.relative_to(REPOSITORY / "tests").parts[0]
-        if folder in _WITH_RANKS:
-            item.add_marker(pytest.mark.xdist_group(folder))
 
 
 @pytest.fixture(autouse=True)

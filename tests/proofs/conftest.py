@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from .harness import AT_ONCE, Proof, Prover, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -27,17 +27,21 @@ def prover() -> Iterator[Prover]:
 
 @pytest.fixture(scope="session")
 def verdict_of(prover: Prover, request: pytest.FixtureRequest) -> Iterator[Callable[[Proof], Verdict]]:
-    """Runs every proof that this session will ask for, several at a time, from the first question on."""
-    wanted = [item.callspec.params.get("proof") for item in request.session.items if hasattr(item, "callspec")]
-    # A worker of pytest-xdist sees the items of all workers; only by groups are all of these its own.
-    mine = "PYTEST_XDIST_WORKER" not in os.environ or request.config.getoption("loadgroup", default=False)
-    ahead = [proof for proof in wanted if isinstance(proof, Proof)] if mine else []
+    """Runs every proof that a file of tests will ask for, several at a time, from its first question on."""
+    files: dict[Proof, Path] = {}
+    for item in request.session.items:
+        proof = item.callspec.params.get("proof") if hasattr(item, "callspec") else None
+        if isinstance(proof, Proof):
+            files.setdefault(proof, item.path)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        running: dict[Proof, Future[Verdict]] = {proof: pool.submit(prover.prove, proof) for proof in ahead}
+        running: dict[Proof, Future[Verdict]] = {}
 
         def ask(proof: Proof) -> Verdict:
-            if proof not in running:
-                running[proof] = pool.submit(prover.prove, proof)
+            # With pytest-xdist, `--dist loadfile` gives all tests of one file to one worker.
+            same = [each for each, file in files.items() if proof in files and file == files[proof]]
+            for each in [proof, *same]:
+                if each not in running:
+                    running[each] = pool.submit(prover.prove, each)
             return running[proof].result()
 
         yield ask
