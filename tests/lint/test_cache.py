@@ -25,8 +25,11 @@ from model import make
 
 def main():
     dist.init_process_group("nccl")
-    model = DistributedDataParallel(make())
+    model = make()
     DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(1, 1).cuda()).sum().backward()
+    optimizer.step()
 
 if __name__ == "__main__":
     main()

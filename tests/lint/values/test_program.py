@@ -51,8 +51,12 @@ def test_events_of_several_types_come_in_order():
 
 
 def test_a_program_is_distributed_where_processes_train_together():
-    assert program(WRAP).distributed
-    assert not program(WRAP, world=World.SINGLE).distributed
+    group = InitGroup(way=Way(HERE), order=0, by="x")
+    assert program(group, WRAP).distributed
+    assert not program(group, WRAP, world=World.SINGLE).distributed
+    # Without a group it cannot run in several processes, unless what was not seen makes one.
+    assert not program(WRAP).distributed
+    assert program(WRAP, Lost(way=Way(HERE), why="too much", limit=True)).distributed
     assert not program().distributed
     ended = DestroyGroup(way=Way(HERE))
     assert not program(ended).distributed
