@@ -161,7 +161,10 @@ def test_the_summary_of_eight_equal_gpus_is_short(fleet: Fleet) -> None:
 
 
 _INTERRUPTED = """
+import signal
 from gpudoctor.probe.inventory import Limits, take_inventory
+# What a shell starts in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("asking", flush=True)
 take_inventory(Limits(nvml=60))
 """
