@@ -12,16 +12,14 @@ dear, and so many are made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from operator import attrgetter
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["dataclass", "field", "fields", "replace"]
 
 T = TypeVar("T")
 _MISSING: Any = object()
-_FIELDS, _VALUES, _ORDER = "__record_fields__", "__record_values__", "__record_order__"
+_FIELDS = "__record_fields__"
 
 
 class _Field:
@@ -91,13 +89,7 @@ def _members(
         members["__lt__"] = _less(key)
     defined = vars(cls)
     kept = {name: value for name, value in members.items() if defined.get(name) is None}
-    return {
-        **kept,
-        _FIELDS: every,
-        _VALUES: staticmethod(_key_of(list(every))),
-        _ORDER: None if any(each.kw_only for each in every.values()) else {name: i for i, name in enumerate(every)},
-        "__match_args__": tuple(each.name for each in every.values() if not each.kw_only),
-    }
+    return {**kept, _FIELDS: every, "__match_args__": tuple(each.name for each in every.values() if not each.kw_only)}
 
 
 def _with_slots(cls: type, slots: list[str], own: Iterable[str], members: dict[str, Any]) -> type:
@@ -119,38 +111,21 @@ def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
 
 
 def _constructor(owner: type, every: dict[str, _Field]) -> Callable[..., None]:
-    kinds = tuple((each.kw_only, each.default_factory is not None) for each in every.values())
-    plan = _plan(kinds, hasattr(owner, "__post_init__"))
-    called = {f"_{index}": name for index, name in enumerate(every)}
-    code = plan.replace(
-        co_varnames=tuple(called.get(name, name) for name in plan.co_varnames),
-        co_names=tuple(called.get(name, name) for name in plan.co_names),
-    )
-    factories = {f"_make{index}": each.default_factory for index, each in enumerate(every.values())}
-    # What makes a default is called inside: the default itself says that nothing was given.
-    defaults = {name: _MISSING if each.default_factory else each.default for name, each in every.items()}
-    first = [name for name, each in every.items() if not each.kw_only and each.optional]
-    made = FunctionType(code, {"_missing": _MISSING, **factories}, "__init__", tuple(defaults[name] for name in first))
-    made.__kwdefaults__ = {name: defaults[name] for name, each in every.items() if each.kw_only and each.optional}
-    return made
-
-
-@cache
-def _plan(kinds: tuple[tuple[bool, bool], ...], finishes: bool) -> CodeType:
-    """The code of all constructors with so many fields, whatever they are called: to compile one takes longer than to
-    follow a statement of a program."""
-    names = [f"_{index}" for index in range(len(kinds))]
-    first = [name for name, (kw_only, _) in zip(names, kinds, strict=True) if not kw_only]
-    later = [name for name, (kw_only, _) in zip(names, kinds, strict=True) if kw_only]
-    lines = [f"def __init__({', '.join(['self', *first, *(['*', *later] if later else [])])}):"]
-    for name, (_, has_factory) in zip(names, kinds, strict=True):
-        value = f"_make{name[1:]}() if {name} is _missing else {name}" if has_factory else name
+    scope: dict[str, Any] = {"_missing": _MISSING}
+    first: list[str] = []
+    later: list[str] = []
+    lines: list[str] = []
+    for name, each in every.items():
+        scope[f"_default_{name}"] = each.default_factory or each.default
+        default = "_missing" if each.default_factory else f"_default_{name}"
+        (later if each.kw_only else first).append(f"{name}={default}" if each.optional else name)
+        value = f"_default_{name}() if {name} is _missing else {name}" if each.default_factory else name
         lines.append(f" self.{name} = {value}")
-    lines.append(" self.__post_init__()" if finishes else " pass")
-    scope: dict[str, Any] = {}
-    exec("\n".join(lines), scope)
-    code: CodeType = scope["__init__"].__code__
-    return code
+    signature = ", ".join(["self", *first, *(["*", *later] if later else [])])
+    lines.append(" self.__post_init__()" if hasattr(owner, "__post_init__") else " pass")
+    exec("\n".join([f"def __init__({signature}):", *lines]), scope)
+    made: Callable[..., None] = scope["__init__"]
+    return made
 
 
 def _key_of(names: list[str]) -> Callable[[Any], Any]:
@@ -202,15 +177,8 @@ def _fields(subject: object) -> tuple[_Field, ...]:
 
 
 def _replace(subject: T, /, **changes: object) -> T:
-    cls: Any = type(subject)
-    order: dict[str, int] | None = getattr(cls, _ORDER)
-    if order is None:
-        return cls(**{**{name: getattr(subject, name) for name in getattr(cls, _FIELDS)}, **changes})  # type: ignore[no-any-return]
-    # By position, which takes half the time: it is done for each tensor that gets a name.
-    values = [*getattr(cls, _VALUES)(subject)]
-    for name, value in changes.items():
-        values[order[name]] = value
-    return cls(*values)  # type: ignore[no-any-return]
+    values = {name: getattr(subject, name) for name in getattr(subject, _FIELDS)}
+    return type(subject)(**{**values, **changes})
 
 
 if TYPE_CHECKING:
