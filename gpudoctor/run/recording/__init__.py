@@ -31,9 +31,8 @@ _STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils
 """Files, or folders, of torch through which parts of a state are asked for."""
 
 
-def _asks_for_state(frames: Iterable[Frame]) -> bool:
-    """`frames` are innermost first."""
-    inner = itertools.takewhile(lambda frame: not frame.own, frames)
+def _asks_for_state(innermost_first: Iterable[Frame]) -> bool:
+    inner = itertools.takewhile(lambda frame: not frame.own, innermost_first)
     return any(part in frame.location.path for frame in inner for part in _STATES)
 
 
