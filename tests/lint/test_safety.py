@@ -142,7 +142,7 @@ def test_nothing_is_executed_and_nothing_else_is_read(project: Path, tmp_path: P
     events, path = json.loads(journal.read_text())
     homes = [project, OURS, *map(Path, (sys.prefix, sys.base_prefix, *path))]
     assert ("open", str(project / "train.py")) in {(name, given[0]) for name, given in events if given}
-    assert not {name for name, _ in events if name.startswith(FORBIDDEN)}
+    assert not {name for name, given in events if name.startswith(FORBIDDEN) and not _is_room(name, given)}
     foreign = sorted({given[0] for name, given in events if name in READING and not _may_be_read(given[0], homes)})
     assert not foreign
     written = [given for name, given in events if name == "open" and "w" in given[1]]
@@ -152,6 +152,11 @@ def test_nothing_is_executed_and_nothing_else_is_read(project: Path, tmp_path: P
 FORBIDDEN = ("subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.remove", "os.rename", "os.putenv",
              "socket", "ctypes", "pickle", "shutil", "http", "urllib", "code.__new__")  # fmt: skip
 READING = ("open", "os.listdir", "os.scandir")
+
+
+def _is_room(name: str, given: list[str]) -> bool:
+    """Our own function that claims a larger frame: it is made anew, with the code that it has."""
+    return name == "code.__new__" and given[1] == str(OURS / "gpudoctor" / "lint" / "room.py")
 
 
 def _may_be_read(shown: str, homes: list[Path]) -> bool:
