@@ -17,6 +17,7 @@ from gpudoctor.cli.watched import compared, document, report, standstill
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, UsageError
 from gpudoctor.lint.check import lint
+from gpudoctor.ranks.processes import ON_LINUX
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
 from gpudoctor.run.faults import Faults
@@ -65,6 +66,8 @@ class Run(Command):
         )
 
     def run(self, options: argparse.Namespace) -> int:
+        if not ON_LINUX:
+            raise UsageError("`gpudoctor run` follows processes as only Linux shows them; `gpudoctor lint` works here")
         job = _job(options)
         if options.output_format == "json" and not options.output_file:
             raise UsageError("--output-format json: standard output is the script's; add `--output-file FILE`")

@@ -25,6 +25,8 @@ _AT_WORK = 0.5
 """Of one core: a rank that takes so much is busy with something that the others wait for, and may come yet."""
 _OLD = 2.0
 """Seconds after which a collective that has begun and not ended is waited for."""
+_ENOUGH = 1.0
+"""Seconds over which it can be said whether a rank computes: to answer takes it a moment of work, too."""
 _WAITING_IN = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/rendezvous.py",
@@ -47,8 +49,8 @@ class _Rank:
     rank: int
     changed: int = 0
     since: float = 0.0
-    worked: float = 0.0
-    """Seconds of the processor that it had taken when its file grew last."""
+    worked: tuple[float, float] | None = None
+    """When it was first seen to stand still, and the seconds of the processor that it had taken by then."""
 
 
 class Watch:
@@ -74,7 +76,7 @@ class Watch:
         # Who has ended, or does not answer, is not where the others are.
         apart = any(each.silence for each in found) or _apart(found)
         long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
-        return found if waits and (long or (apart and not self._at_work(found, now))) else ()
+        return found if waits and (long or (apart and not self._at_work(found))) else ()
 
     @property
     def standing_still(self) -> bool:
@@ -95,16 +97,15 @@ class Watch:
             with contextlib.suppress(OSError):
                 changed = path.stat().st_mtime_ns
                 if changed != known.changed:
-                    known.changed, known.since, known.worked = changed, now, busy_seconds(known.pid)
+                    known.changed, known.since, known.worked = changed, now, None
+                elif known.worked is None and now - known.since > self._patience / 2:
+                    # Each thread of the rank is a file to read: not while all is well.
+                    known.worked = now, busy_seconds(known.pid)
 
-    def _at_work(self, found: Sequence[Waiting], now: float) -> bool:
-        """Some rank that waits for nobody has been computing since it was last heard of."""
+    def _at_work(self, found: Sequence[Waiting]) -> bool:
+        """Some rank that waits for nobody has been computing since it was first seen to stand still."""
         elsewhere = {each.rank for each in found if not each.waits and not each.silence}
-        return any(
-            busy_seconds(each.pid) - each.worked > _AT_WORK * (now - each.since)
-            for each in self._ranks.values()
-            if each.rank in elsewhere
-        )
+        return any(_computes(each) for each in self._ranks.values() if each.rank in elsewhere)
 
     def _meet(self, path: Path) -> _Rank | None:
         """A process counts as a rank from when it makes a process group."""
@@ -146,6 +147,13 @@ class Watch:
                     found[each.pid] = json.loads((self._folder / ANSWER.format(pid=each.pid)).read_text())
             time.sleep(0.02)
         return found
+
+
+def _computes(each: _Rank) -> bool:
+    if each.worked is None:
+        return False
+    seconds = time.monotonic() - each.worked[0]
+    return seconds > _ENOUGH and busy_seconds(each.pid) - each.worked[1] > _AT_WORK * seconds
 
 
 def _steps_in(path: Path) -> int:

@@ -20,6 +20,7 @@ from gpudoctor.run.places import own_place
 MOST_BYTES = 20_000_000
 """Of one process; what comes later is only counted."""
 _MOST_FAULTS = 5
+"""Of one instrument, which is put away then; the others go on."""
 _SHOW_LIFE_EVERY = 0.5
 """Seconds. Whoever looks from outside sees by the time of the file that this process goes on."""
 
@@ -36,7 +37,6 @@ class Recorder:
         self._file: InMemory | ByCalls
         self._shown = 0.0
         self._written = 0
-        self._faults = 0
         self.off = False
         self.cost = 0.0
         """Seconds that instruments have taken so far."""
@@ -81,15 +81,18 @@ class Recorder:
 
     def guarded(self, instrument: F) -> F:
         """Our own errors become a line in the recording, and the time that we take is counted."""
+        faults = 0
 
         @functools.wraps(instrument)
         def careful(*args: Any, **keywords: Any) -> Any:
-            if self.off:
+            nonlocal faults
+            if self.off or faults >= _MOST_FAULTS:
                 return None
             began = time.perf_counter()
             try:
                 return instrument(*args, **keywords)
             except Exception as error:  # the border to the user's program
+                faults += 1
                 self._note(instrument, error)
                 return None
             finally:
@@ -98,14 +101,11 @@ class Recorder:
         return careful  # type: ignore[return-value]
 
     def _note(self, instrument: Callable[..., Any], error: Exception) -> None:
-        self._faults += 1
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
         self.write("fault", instrument=instrument.__name__, error=f"{type(error).__name__}: {error}", where=where)
-        if self._faults >= _MOST_FAULTS:
-            self.off = True
 
     def _open(self) -> None:
         self._pid = os.getpid()

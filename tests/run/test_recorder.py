@@ -13,6 +13,7 @@ import pytest
 from gpudoctor.run import appending
 from gpudoctor.run.appending import ByCalls, InMemory, appended
 from gpudoctor.run.reading import lines_of, read
+from gpudoctor.run.recorder import Recorder
 from gpudoctor.run.timing import samples_per_second
 
 if TYPE_CHECKING:
@@ -76,3 +77,18 @@ def test_steps_of_a_long_run_are_told_more_rarely_and_all_are_counted(tmp_path: 
     assert len(process.steps) < 4600
     # Nothing came from a loader.
     assert samples_per_second([process]) is None
+
+
+def test_an_instrument_that_fails_again_and_again_is_put_away_alone(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path))
+    calls = []
+
+    def broken() -> None:
+        calls.append("broken")
+        raise KeyError("no such key")
+
+    careful, other = recorder.guarded(broken), recorder.guarded(lambda: calls.append("other"))
+    for _ in range(20):
+        careful()
+    other()
+    assert calls == ["broken"] * 5 + ["other"]

@@ -53,10 +53,12 @@ def listen(state: State) -> None:
 
 def _prepare_for_silence(folder: str) -> None:
     """Have the stack written at a signal, for when a call that keeps Python's lock keeps this thread from answering."""
+    # Who finds the file open sends the signal: that must not come to a handler of the program's own.
+    if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
+        return
     path = os.path.join(folder, STACK.format(pid=os.getpid()))
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if signal.getsignal(SIGNAL) is signal.SIG_DFL:
-        faulthandler.register(SIGNAL, file=file, all_threads=False, chain=False)
+    faulthandler.register(SIGNAL, file=file, all_threads=False, chain=False)
 
 
 def _answer(folder: str, main: int) -> None:
