@@ -6,11 +6,13 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND, one
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call
 from gpudoctor.lint.models.replicas import note_read
+from gpudoctor.lint.models.tensors import ABOUT_FORM
 from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import SettingRead
@@ -75,9 +77,11 @@ def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     if isinstance(value, Unknown):
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
-        found = Unknown(
-            ("attribute", value.key, name), value.why, label, value.dependence, value.config, value.shards, made_by
-        )
+        depends, shards = value.dependence, value.shards
+        # Samplers give each rank as many samples as the others: a tensor's size is not about what is in it.
+        if name in ABOUT_FORM:
+            depends, shards = depends & ~Dependence.LOCAL, frozenset()
+        found = Unknown(("attribute", value.key, name), value.why, label, depends, value.config, shards, made_by)
         return one(m.setting(found, m.place(node)))
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:

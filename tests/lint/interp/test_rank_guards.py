@@ -149,3 +149,19 @@ def test_what_a_package_says_that_was_not_read_is_not_believed(paper):
     (save,) = found.events(Save)
     assert save.when.depends & Dependence.UNREAD
     assert not found.program.by_every_rank(save)
+
+
+def test_the_form_of_an_unknown_batch_is_no_data_of_the_rank(paper):
+    found = paper(
+        """
+        import time, company
+        batch = company.read(time.time())
+        if batch.max() > 1:
+            reveal(0)  #: 0
+        if batch.size(0) > 1 or batch.shape[0] > 1:
+            reveal(1)  #: 1
+        """
+    )
+    by_data, by_form = found.events(Revealed)
+    assert by_data.when.depends & Dependence.LOCAL
+    assert not by_form.when.depends & Dependence.LOCAL
