@@ -8,13 +8,13 @@ from operator import or_
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.collective_arguments import flaw_of, writes_into_copy
-from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.devices import devices_of, note_text
 from gpudoctor.lint.models.marks import mark_result
 from gpudoctor.lint.models.pending import WAITING, begin_work, end_work
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import Device, on_cpu
 from gpudoctor.lint.values.event import Collective, DestroyGroup, InitGroup, ResultUsed
 from gpudoctor.lint.values.function import Library, Method
 from gpudoctor.lint.values.group import Group, Work
@@ -22,6 +22,8 @@ from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 
 DISTRIBUTED = Library("torch.distributed")
+CPU_MESH = "torch.mesh.cpu"
+"""What made a mesh of CPUs, and its parts: `mesh["dp"]`."""
 # The position of the group among the arguments, that of what is written to, and its name.
 COLLECTIVES = {
     "all_reduce": (2, 0, "tensor"),
@@ -84,11 +86,20 @@ def _init(call: Call) -> Values:
     return one(NONE)
 
 
-@MODELS.callable("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh")
+@MODELS.callable(
+    "torch.distributed.device_mesh.init_device_mesh",
+    "torch.distributed.init_device_mesh",
+    "torch.distributed.device_mesh.DeviceMesh",
+    "torch.distributed.DeviceMesh",
+    "torch.distributed.tensor.DeviceMesh",
+    "torch.distributed._tensor.DeviceMesh",
+)
 def _mesh(call: Call) -> Values:
-    # `init_device_mesh` makes the default group itself where there is none.
+    # A mesh makes the default group itself where there is none.
     begin_group(call, call.name)
-    return one(Unknown(("mesh", call.identity()), "a device mesh", call.label, escaped_from="torch.mesh"))
+    devices = devices_of(call.arg(0, "device_type"), call.place)
+    made_by = CPU_MESH if on_cpu(devices) else "torch.mesh"
+    return one(Unknown(("mesh", call.identity()), "a device mesh", call.label, escaped_from=made_by))
 
 
 @MODELS.callable("torch.distributed.destroy_process_group")

@@ -23,7 +23,7 @@ from gpudoctor.lint.models.wrapped import note_applied, part_added
 from gpudoctor.lint.models.wrapper_names import MODULE_API
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.device import CPU, Device, on_cpu
 from gpudoctor.lint.values.event import (
     ClearGradients,
     Forward,
@@ -276,9 +276,12 @@ def initialise(do: Interpreter, module: Value) -> None:
 def device_of(do: Interpreter, value: Value, depth: int = 0) -> Values | None:
     """Where a module is, None where that is not known: its parts may have been moved without it."""
     core = core_of(value)
-    # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake.
-    if not isinstance(core, Module) or do.fact(core, "sharded") is not None:
+    if not isinstance(core, Module):
         return None
+    # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake; on a mesh of CPUs they stay.
+    sharded = do.fact(core, "sharded")
+    if sharded is not None:
+        return sharded if on_cpu(sharded) else None
     own = do.fact(core, "device")
     parts = [part for part in children_of(do, core) if part != core and _has_parameters(do, part) is not False]
     # CPU is only the default of what we saw; whoever made the rest may have moved it.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.devices import note_text
-from gpudoctor.lint.models.torch_distributed import DISTRIBUTED, group_exists
+from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
-from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, GradientSync, SyncNorm, Wrap
 from gpudoctor.lint.values.function import Class, Context, Method
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
@@ -140,7 +140,7 @@ def _fsdp(call: Call) -> Values:
     wrappers = _wrap(call, WrapperKind.FSDP)
     for wrapper in wrappers:
         # Sharding brings the parameters to the GPU by itself.
-        call.do.set_fact(core_of(wrapper), "sharded", one(Const(True)))
+        call.do.set_fact(core_of(wrapper), "sharded", one(TRUE))
     return wrappers
 
 
@@ -158,8 +158,15 @@ def _in_place(call: Call) -> Values:
                 Wrap, wrapper=value, inner=value, kind=kind, model_device=device_of(call.do, value),
                 group_exists=group_exists(call.do),
             )  # fmt: skip
-            call.do.set_fact(value, "sharded", one(Const(True)))
+            # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
+            mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
+            stays = mesh is not None and mesh.all(_is_of_cpus)
+            call.do.set_fact(value, "sharded", one(CPU if stays else TRUE))
     return call.args[0] if call.args else one(NONE)
+
+
+def _is_of_cpus(mesh: Value) -> bool:
+    return isinstance(mesh, Unknown) and mesh.escaped_from.startswith(CPU_MESH)
 
 
 @MODELS.method(Module, "__init__")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.values.event import Save, ShardedState
+from gpudoctor.lint.values.device import on_cpu
+from gpudoctor.lint.values.event import Forward, Save, ShardedState
 
 START = """
 import torch
@@ -45,3 +46,17 @@ def test_an_engine_writes_its_parts(paper):
     assert [(event.call, event.collective) for event in paper(START + text).events(Save)] == [
         (".save_checkpoint", True)
     ]
+
+
+def test_shards_stay_on_the_cpus_of_their_mesh(paper):
+    def on_cpus(mesh):
+        made = f"net = torch.nn.Linear(3, 3)\n{mesh}\nfully_shard(net, mesh=mesh)\nnet(torch.ones(3))"
+        (call,) = paper(START + made).events(Forward)
+        return on_cpu(call.device)
+
+    of_cpus = "mesh = dist.init_device_mesh('cpu', (1, 2), mesh_dim_names=('a', 'b'))"
+    assert on_cpus(of_cpus)
+    assert on_cpus(f"{of_cpus}['b']")
+    assert on_cpus("mesh = dist.DeviceMesh('cpu', [0, 1])")
+    assert not on_cpus("mesh = dist.init_device_mesh('cuda', (2,))")
+    assert not on_cpus("mesh = None")
