@@ -750,7 +750,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Validation builds graphs for a backward that never comes, or runs in training mode.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "ModeChange", "OptimizerStep", "TakeGradient"),
-        size=10592,
+        size=11138,
     ),
     RuleCard(
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",

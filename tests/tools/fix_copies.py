@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from gpudoctor import cli
 
@@ -50,7 +51,11 @@ def main() -> int:
 def _fix(copy: Path, options: argparse.Namespace) -> tuple[list[str], Counter[str]]:
     """What went wrong in a folder that is fixed in place, and how many findings of each rule are gone."""
     select = [f"--select={options.select}"] if options.select else []
-    before, files = _found(copy, []), {path: path.read_bytes() for path in copy.rglob("*.py") if path.is_file()}
+    first = _findings(copy, [])
+    # To fix what has no fix takes as long as linting, and large repositories take minutes.
+    if not any(each["fix"] for each in first):
+        return [], Counter()
+    before, files = _counted(first), {path: path.read_bytes() for path in copy.rglob("*.py") if path.is_file()}
     wanted = ["--fix", *(["--unsafe-fixes"] if options.unsafe else []), *select]
     _lint(copy, wanted)
     wrong = []
@@ -62,7 +67,7 @@ def _fix(copy: Path, options: argparse.Namespace) -> tuple[list[str], Counter[st
                 wrong.append(f"{path.relative_to(copy)} does not parse: {error}")
             if not options.quiet:
                 _print_diff(path, data, copy)
-    after = _found(copy, [])
+    after = _counted(_findings(copy, []))
     wrong += [f"new: {path} {code} x{count}" for (code, path), count in (after - before).items()]
     again = {path: path.read_bytes() for path in files}
     _lint(copy, wanted)
@@ -73,9 +78,13 @@ def _fix(copy: Path, options: argparse.Namespace) -> tuple[list[str], Counter[st
     return wrong, gone
 
 
-def _found(folder: Path, options: list[str]) -> Counter[tuple[str, str]]:
-    """The findings of a folder, by rule and file."""
-    found = json.loads(_lint(folder, ["--output-format=json", *options]))["findings"]
+def _findings(folder: Path, options: list[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(_lint(folder, ["--output-format=json", *options]))["findings"]
+    return found
+
+
+def _counted(found: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """Findings by rule and file."""
     # Advice may come to light behind a mistake that is gone.
     return Counter((each["code"], each["path"]) for each in found if each["severity"] in ("error", "warning"))
 
@@ -96,7 +105,16 @@ def _print_diff(path: Path, data: bytes, copy: Path) -> None:
     old = path.with_suffix(".before")
     old.write_bytes(data)
     shown = path.relative_to(copy)
-    command = ["diff", "-U3", "--label", f"{copy.name}/{shown}", "--label", f"{copy.name}/{shown}", old, path]
+    command: list[str | Path] = [
+        "diff",
+        "-U3",
+        "--label",
+        f"{copy.name}/{shown}",
+        "--label",
+        f"{copy.name}/{shown}",
+        old,
+        path,
+    ]
     print(subprocess.run(command, capture_output=True, check=False).stdout.decode("utf-8", "replace"))
     old.unlink()
 

@@ -40,14 +40,15 @@ the validation set.
 ## Fix
 
 Put the loop under `with torch.no_grad():`, or the function under the decorator `@torch.no_grad()`, and call
-`model.eval()` before it and `model.train()` before training goes on. Safe: nothing used the graph.
+`model.eval()` before it and `model.train()` before training goes on. Safe where only the graph goes, which nothing
+used; unsafe where the mode changes, since the numbers of the evaluation change with it.
 
 ## Silent when
 
 A gradient of what the model returned is taken later, in any way; a tensor goes to code that could not be read;
 `set_grad_enabled` decides; all parameters are frozen; a framework other than
 Accelerate is in charge. The mode only counts for a model that
-this program trains and that has running statistics.
+this program trains and that has running statistics, on other data than it is trained with.
 
 ## Sources
 
@@ -105,7 +106,7 @@ class EvaluationBuildsGraph(Rule):
         # One finding for each loop: `model.encode(x)` may call a dozen layers.
         for each in calls.values():
             building = [pair for pair in each if _builds_for_nothing(program, pair[0])]
-            learning = [pair for pair in each if _learns(program, pair[0])]
+            learning = [pair for pair in each if _learns(program, *pair)]
             if building or learning:
                 learner = learning[0][0] if learning else None
                 call, loop = (building or learning)[0]
@@ -169,14 +170,16 @@ def _repair(program: Program, call: Forward, loop: Loop, builds: bool, learner: 
         else ()
     )
     if not builds:
-        return Repair("Evaluate in evaluation mode", (Before(at, (asleep,)), *awake))
+        return Repair("Evaluate in evaluation mode", (Before(at, (asleep,)), *awake), Safety.UNSAFE)
     title = "Evaluate without graphs"
     no_grad: Code = (Imported("torch.no_grad"), "()")
     header: Code = (*asleep, *("\n" if asleep else "",), "with ", *no_grad, ":")
-    under = Repair(title, (Under(at, header), *awake))
+    # Another mode is another score.
+    safety = Safety.UNSAFE if learner else Safety.SAFE
+    under = Repair(title, (Under(at, header), *awake), safety)
     elsewhere = tuple(place for event in trained for place in (event.location, *event.way.calls))
     before = (Before(at, (asleep,)),) if asleep else ()
-    return Repair(title, (Decorate(at, no_grad, elsewhere), *before, *awake), otherwise=under)
+    return Repair(title, (Decorate(at, no_grad, elsewhere), *before, *awake), safety, otherwise=under)
 
 
 def _stays_asleep(program: Program, trained: list[Event], call: Forward) -> bool:
@@ -217,10 +220,15 @@ def _carries(value: object, call: Forward) -> bool:
     return isinstance(value, Tensor) and call.identity in value.forwards
 
 
-def _learns(program: Program, call: Forward) -> bool:
+def _learns(program: Program, call: Forward, loop: Loop) -> bool:
     """The model is in training mode, where that changes its buffers, and it is a model that this program trains."""
     # Without running statistics nothing is learnt; dropout alone may be wanted, as for sampling.
     if call.training is not True or call.buffers is not True:
+        return False
+    # From what it is trained with it may learn: a memory bank is filled, or the statistics are made precise.
+    if loop.over is not None and any(
+        each.over == loop.over for event in program.events(Backward) for each in event.loops
+    ):
         return False
     core = core_of(call.module)
     forwards = program.forwards
