@@ -150,8 +150,11 @@ def rule_files(pack: str, folder: str) -> Iterator[tuple[str, int]]:
 
 
 def card_of(module: str, pack: str, size: int = -1) -> RuleCard:
-    """The card of a rule, from its file."""
+    """The card of a rule, from its file, once it is known to be declared as it should be."""
     rule = _rule_class(_imported(module, pack), pack)
+    flaw = _flaw(rule, sys.modules[module], pack)
+    if flaw:
+        raise _invalid(pack, _place(rule), flaw)
     page = sys.modules[module].__doc__ or ""
     return RuleCard(
         code=rule.code,
@@ -212,7 +215,7 @@ def _imported(module: str, pack: str) -> ModuleType:
 
 @cache
 def _rule_class(module: ModuleType, pack: str) -> type[Rule]:
-    """The one rule of a file, once it is known to be declared as it should be."""
+    """The one rule of a file."""
     rules = [
         value
         for value in vars(module).values()
@@ -220,9 +223,6 @@ def _rule_class(module: ModuleType, pack: str) -> type[Rule]:
     ]
     if len(rules) != 1:
         raise _invalid(pack, f"{module.__file__}:1", f"a rule file holds one rule, this one holds {len(rules)}")
-    flaw = _flaw(rules[0], module, pack)
-    if flaw:
-        raise _invalid(pack, _place(rules[0]), flaw)
     return rules[0]
 
 

@@ -240,13 +240,19 @@ class TestSelection:
 
 
 class TestIndexGenerator:
-    def test_needs_are_the_events_that_a_rule_imports(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_needs_are_the_events_that_a_rule_goes_over_or_imports(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        events = "from gpudoctor.lint.values.event import Load, Save, Wrap\nclass R:\n  def in_code(self, program):\n"
         texts = {
             "named": "from gpudoctor.lint.values.event import Event, Loop, Save, Wrap\n",
             "asked": "from gpudoctor.lint.values.event import Save\ndef f(p): return p.forwards\n",
             "through": "from gpudoctor_rules.toys._shared import g\n",
             "_shared": "from gpudoctor.lint.values.event import Load\n",
             "reads_all": "from gpudoctor.lint.values.event import Save\ndef f(p): return p.log\n",
+            "goes_over": events + "    for e in program.events(Save, Wrap):\n        yield program.events(Load)\n",
+            "guarded": events + "    for e in program.events(Wrap) if program.has(Load) else ():\n        yield e\n",
+            "outside": events + "    for e in program.events(Save):\n        yield e\n    yield from f(program)\n",
         }
         folder = tmp_path / "rules" / "gpudoctor_rules" / "toys"
         folder.mkdir(parents=True)
@@ -258,6 +264,9 @@ class TestIndexGenerator:
         assert needs["asked"] == ("Forward", "Save")
         assert needs["through"] == ("Load",)
         assert needs["reads_all"] == ()
+        assert needs["goes_over"] == ("Save", "Wrap")
+        assert needs["guarded"] == ("Load",)
+        assert needs["outside"] == ("Load", "Save", "Wrap")
 
     def test_a_card_as_source(self) -> None:
         text = make_index._entry(card("GPU101", "doll-broken", fix_safety=Safety.SAFE))

@@ -73,21 +73,51 @@ def cards() -> list[RuleCard]:
 
 
 def needs_of(module: str) -> tuple[str, ...]:
-    """The classes of events that a rule asks for, in its own file and in those of the pack that it imports.
+    """The classes of events without which a rule finds nothing: of one of them at least.
 
-    Empty, which stands for any, where it reads the whole log or asks for none by name.
+    They are those that it goes over, where all it finds is found inside of such a loop, and else those that it asks
+    for, in its own file and in those of the pack that it imports. Empty, which stands for any, where it reads the
+    whole log or asks for none by name.
     """
+    gone_over = _gone_over(ast.parse(_file_of(module).read_text(encoding="utf-8")))
+    return tuple(sorted(gone_over or _asked_for(module)))
+
+
+def _gone_over(tree: ast.Module) -> set[str]:
+    """The events of the loops of `in_code` that hold all its findings; none where it finds something outside."""
+    found: set[str] = set()
+    for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "in_code"):
+        for statement in function.body:
+            if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(statement)):
+                events = _events_of(statement.iter) if isinstance(statement, ast.For) else set()
+                if not events:
+                    return set()
+                found |= events
+    return found
+
+
+def _events_of(node: ast.expr) -> set[str]:
+    """What `program.events(Wrap)` goes over, also where that is so only `if program.has(Backward) else ()`."""
+    match node:
+        case ast.IfExp(test=ast.Call(func=ast.Attribute(attr="has"), args=[ast.Name(name)]), orelse=ast.Tuple(elts=[])):
+            return {name}
+        case ast.Call(func=ast.Attribute(value=ast.Name("program"), attr="events"), args=args):
+            return {each.id for each in args if isinstance(each, ast.Name)} if args else set()
+    return set()
+
+
+def _asked_for(module: str) -> set[str]:
     named: set[str] = set()
     pending, seen = [module], {module}
     while pending:
         tree = ast.parse(_file_of(pending.pop()).read_text(encoding="utf-8"))
         if any(isinstance(node, ast.Attribute) and node.attr == "log" for node in ast.walk(tree)):
-            return ()
+            return set()
         named |= set(_events_in(tree))
         new = set(_imported_from_pack(tree)) - seen
         seen |= new
         pending += new
-    return tuple(sorted(named))
+    return named
 
 
 def _events_in(tree: ast.Module) -> Iterator[str]:
