@@ -22,6 +22,8 @@ FAIL_ON = ("error", "warning", "perf", "info", "never")
 
 OWN_FILE = "gpudoctor.toml"
 SHARED_FILE = "pyproject.toml"
+_ADDRESSED = rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpudoctor|\]|=)"
+"""The ways to write the table: `[tool.gpudoctor]`, `tool.gpudoctor.select = …`, `gpudoctor = …` below `[tool]`."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,8 @@ def _settings(path: str) -> dict[str, Any] | None:
             raw = file.read()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    # Most projects say nothing about gpudoctor, and the parser costs more than the look.
-    if not own and b"gpudoctor" not in raw:
+    # Most projects say nothing to gpudoctor, though some depend on it, and the parser costs more than the look.
+    if not own and not (b"gpudoctor" in raw and re.search(_ADDRESSED, raw)):
         return None
     document = _parsed(path, raw)
     if own:

@@ -62,6 +62,27 @@ def test_a_table_in_pyproject(write: Write) -> None:
     assert find_config("train.py").launch == "spawn"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'tool.gpudoctor.launch = "spawn"',
+        '["tool" . \'gpudoctor\']\nlaunch = "spawn"',
+        '[ tool ]\ngpudoctor = { launch = "spawn" }',
+        '[tool]\ngpudoctor.launch = "spawn"',
+        'tool = { gpudoctor = { launch = "spawn" } }',
+    ],
+)
+def test_the_shared_file_in_all_ways_of_writing_a_table(text: str, write: Write, tmp_path: Path) -> None:
+    write("pyproject.toml", text)
+    assert find_config(str(tmp_path)).launch == "spawn"
+
+
+def test_a_project_that_only_depends_on_it(write: Write, tmp_path: Path) -> None:
+    # Not even parsed: this is no TOML.
+    write("pyproject.toml", '[dependency-groups]\ndev = ["gpudoctor>=0.1"]\n[[[')
+    assert find_config(str(tmp_path)) == Config()
+
+
 def test_the_nearest_file_that_says_something(write: Write) -> None:
     write("pyproject.toml", '[tool.gpudoctor]\nlaunch = "spawn"\n')
     write("a/pyproject.toml", "[project]\nname = 'a'\n")

@@ -252,6 +252,7 @@ class TestIndexGenerator:
             "reads_all": "from gpudoctor.lint.values.event import Save\ndef f(p): return p.log\n",
             "goes_over": events + "    for e in program.events(Save, Wrap):\n        yield program.events(Load)\n",
             "guarded": events + "    for e in program.events(Wrap) if program.has(Load) else ():\n        yield e\n",
+            "returned": events + "    if not program.has(Wrap):\n        return\n    yield program.events(Load)\n",
             "outside": events + "    for e in program.events(Save):\n        yield e\n    yield from f(program)\n",
         }
         folder = tmp_path / "rules" / "gpudoctor_rules" / "toys"
@@ -266,6 +267,7 @@ class TestIndexGenerator:
         assert needs["reads_all"] == ()
         assert needs["goes_over"] == ("Save", "Wrap")
         assert needs["guarded"] == ("Load",)
+        assert needs["returned"] == ("Wrap",)
         assert needs["outside"] == ("Load", "Save", "Wrap")
 
     def test_a_card_as_source(self) -> None:

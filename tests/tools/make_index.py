@@ -75,9 +75,9 @@ def cards() -> list[RuleCard]:
 def needs_of(module: str) -> tuple[str, ...]:
     """The classes of events without which a rule finds nothing: of one of them at least.
 
-    They are those that it goes over, where all it finds is found inside of such a loop, and else those that it asks
-    for, in its own file and in those of the pack that it imports. Empty, which stands for any, where it reads the
-    whole log or asks for none by name.
+    They are those that it goes over, where all it finds is found inside of such a loop, or without which it returns at
+    once, and else those that it asks for, in its own file and in those of the pack that it imports. Empty, which stands
+    for any, where it reads the whole log or asks for none by name.
     """
     gone_over = _gone_over(ast.parse(_file_of(module).read_text(encoding="utf-8")))
     return tuple(sorted(gone_over or _asked_for(module)))
@@ -88,12 +88,24 @@ def _gone_over(tree: ast.Module) -> set[str]:
     found: set[str] = set()
     for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "in_code"):
         for statement in function.body:
+            if (events := _returned_without(statement)) and not found:
+                return events
             if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(statement)):
                 events = _events_of(statement.iter) if isinstance(statement, ast.For) else set()
                 if not events:
                     return set()
                 found |= events
     return found
+
+
+def _returned_without(statement: ast.stmt) -> set[str]:
+    """What must have happened behind `if not program.has(Spawn): return`."""
+    match statement:
+        case ast.If(
+            test=ast.UnaryOp(ast.Not(), ast.Call(func=ast.Attribute(attr="has"), args=args)), body=[ast.Return(None)]
+        ):
+            return {each.id for each in args if isinstance(each, ast.Name)}
+    return set()
 
 
 def _events_of(node: ast.expr) -> set[str]:

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 
 from gpudoctor.lint.values.function import Class
 
-RANKS = re.compile(r"rank|world|replica|shard|node|dist|split|process|parallel|gpu", re.IGNORECASE)
+RANKS = r"(?i)rank|world|replica|shard|node|dist|split|process|parallel|gpu"
 """Words of whoever asks for its rank, or leaves it to another object."""
-WORKERS = re.compile(r"worker", re.IGNORECASE)
-CHANCE = re.compile(r"rand|shuffle|choice|sample|perm|cycle|repeat|seed|infinite", re.IGNORECASE)
+WORKERS = r"(?i)worker"
+CHANCE = r"(?i)rand|shuffle|choice|sample|perm|cycle|repeat|seed|infinite"
 """What draws at random gives each process something else, and what never ends has no share."""
-
-
-EVEN = re.compile(r"len|pad|total|even|min|trunc|repeat|cycle|num_samples|ceil|floor|limit|max|islice|steps|join")
+EVEN = r"len|pad|total|even|min|trunc|repeat|cycle|num_samples|ceil|floor|limit|max|islice|steps|join"
 """Words of whoever makes the shares of the ranks equal, or ends all of them after as many samples."""
 
 
@@ -37,7 +35,7 @@ def reads_straight_through(cls: Class) -> bool:
 
 def never_ends(cls: Class) -> bool:
     """Its objects are iterated for as long as somebody asks, or draw what they give at random."""
-    return _speaks(cls, re.compile(r"cycle|infinite|randint|choice|replacement", re.IGNORECASE)) or _is_endless(cls)
+    return _speaks(cls, r"(?i)cycle|infinite|randint|choice|replacement") or _is_endless(cls)
 
 
 def yields_by_pieces(cls: Class) -> bool:
@@ -61,9 +59,9 @@ def _is_piece(inner: ast.AST, loop: ast.For) -> bool:
     return any(isinstance(arg, ast.Name) and arg.id == loop.target.id for call in calls for arg in call.args)
 
 
-def _speaks(cls: Class, words: re.Pattern[str]) -> bool:
+def _speaks(cls: Class, words: str) -> bool:
     # Of a base that could not be found anything may be said.
-    return not cls.complete or any(words.search(name) for each in _family(cls) for name in _names(each))
+    return not cls.complete or any(re.search(words, name) for each in _family(cls) for name in _names(each))
 
 
 def _family(cls: Class) -> Iterator[Class]:

@@ -9,8 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-# Bases that are no modules whatever project they are from.
-_NO_MODULE = re.compile(
+# Bases that are no modules whatever project they are from. No pattern is compiled before it is asked for: most runs
+# lint programs, and never do.
+_NO_MODULE = (
     r"(?:object|ABC|Generic|Protocol|NamedTuple|TypedDict|Function|TestCase|Thread|\w*(?:Enum|Flag)"
     r"|str|int|float|dict|list|tuple|set|type|Dict|List|\w*(?:Config|Error|Exception|Warning|Output|Tokenizer|Dataset"
     r"|Processor|ProcessorMixin|ConfigMixin|Backend|Callback|Criteria|Cache|Distribution|Kernel|Pickler|Tracer|Mode"
@@ -30,23 +31,22 @@ _Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
 # Where such a text stands costs a tenth of looking for it in the tree: `self.blocks: dict[str, nn.Module] = {}`, and
 # `blocks = [` for what a constructor first collects in a local name.
 _DISPLAY = r"= (?:\[|\{|list\(|dict\(|defaultdict\(|OrderedDict\()"
-_KEPT = re.compile(rf"self\.\w+(?:: [^=\n]{{1,80}})? {_DISPLAY}")
-_MADE = re.compile(_DISPLAY)
+_KEPT = rf"self\.\w+(?:: [^=\n]{{1,80}})? {_DISPLAY}"
 
 
 def flawed_classes(tree: ast.Module, text: str) -> Iterator[str]:
     """Classes that may be modules, and that register not all their layers, or do so too early."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if classes:
-        kept, made = _Lines(_KEPT, text), _Lines(_MADE, text)
+        kept, made = _Lines(_KEPT, text), _Lines(_DISPLAY, text)
         yield from (each.name for each in classes if _may_be_flawed(each, kept, made))
 
 
 class _Lines:
     """The lines on which a pattern is found."""
 
-    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
-        self._found = [text.count("\n", 0, found.start()) + 1 for found in pattern.finditer(text)]
+    def __init__(self, pattern: str, text: str) -> None:
+        self._found = [text.count("\n", 0, found.start()) + 1 for found in re.finditer(pattern, text)]
 
     def meet(self, node: ast.stmt) -> bool:
         return any(node.lineno <= line <= (node.end_lineno or line) for line in self._found)
@@ -55,7 +55,7 @@ class _Lines:
 def _may_be_flawed(cls: ast.ClassDef, kept: _Lines, made: _Lines) -> bool:
     if any(isinstance(each, ast.ClassDef) and _may_be_flawed(each, kept, made) for each in cls.body):
         return True
-    bases = [name for name in map(_last_name, cls.bases) if not _NO_MODULE.match(name)]
+    bases = [name for name in map(_last_name, cls.bases) if not re.match(_NO_MODULE, name)]
     methods = [each for each in cls.body if isinstance(each, _Function)] if bases else []
     surely = any("Module" in name for name in bases)
     if any(_forgets_super(_Method(each), surely) for each in methods if _begins_otherwise(each)):

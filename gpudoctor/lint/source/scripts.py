@@ -9,8 +9,8 @@ from gpudoctor.lint.source.limits import MAX_SETUP_BYTES
 from gpudoctor.lint.source.looks import question
 
 _TARGET = r"""["']?[\w.-]+["']?\s*=\s*["']?([\w.]+):(\w+)"""
-_SECTION = re.compile(r"^\[(?:project\.scripts|tool\.poetry\.scripts)\]\s*$(.*?)(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
-_CONSOLE = re.compile(r"console_scripts['\"]?\s*[=:](.*?)(?=^\[|\]|\Z)", re.MULTILINE | re.DOTALL)
+_SECTION = r"(?ms)^\[(?:project\.scripts|tool\.poetry\.scripts)\]\s*$(.*?)(?=^\[|\Z)"
+_CONSOLE = r"(?ms)console_scripts['\"]?\s*[=:](.*?)(?=^\[|\]|\Z)"
 _FILES = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _CONSOLE))
 
 
@@ -27,7 +27,7 @@ def started_in(path: str, root: str) -> tuple[str, ...]:
 def scripts(root: str) -> list[str]:
     """The commands of a project, as `module:function`."""
     texts = ((section, _text(os.path.join(root, name))) for name, section in _FILES)
-    parts = [part for section, text in texts for part in section.findall(text)]
+    parts = [part for section, text in texts if text for part in re.findall(section, text)]
     return [f"{module}:{name}" for part in parts for module, name in re.findall(_TARGET, part)]
 
 

@@ -93,6 +93,8 @@ class ScalerMisused(Rule):
     severity = Severity.ERROR
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.has(ScalerCall):
+            return
         calls: dict[Scaler, Calls] = {}
         for event in program.events(ScalerCall):
             if isinstance(event.scaler, Scaler):

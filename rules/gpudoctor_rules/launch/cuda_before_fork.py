@@ -85,6 +85,8 @@ class CudaBeforeFork(Rule):
     severity = Severity.ERROR
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.has(Spawn):
+            return
         if program.world is not World.SPAWN or not program.whole:
             return
         spawn = next((each for each in program.events(Spawn) if _forks(each)), None)

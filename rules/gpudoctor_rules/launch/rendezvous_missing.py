@@ -90,6 +90,8 @@ class RendezvousMissing(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `torchrun` sets all four; a single process has nobody to meet.
+        if not program.has(Spawn):
+            return
         if program.world is not World.SPAWN or not program.whole or program.managed_by or program.cut_short:
             return
         spawn = next(program.events(Spawn), None)

@@ -106,6 +106,8 @@ class SeedNotInWorkers(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.has(Spawn):
+            return
         if not program.whole or program.cut_short or program.managed_by - LAUNCHERS:
             return
         for seed in _left_in_parent(program)[:1]:
