@@ -38,6 +38,17 @@ MEETING = frozenset(
     """.split()
 )
 """Operations of which all tensors must lie on one device. Others take lengths or shapes from the CPU."""
+SHAPED = frozenset(
+    """
+    interpolate upsample upsample_nearest upsample_bilinear pad reshape reshape_as view view_as expand expand_as repeat
+    tile narrow split split_with_sizes tensor_split chunk unflatten flatten unsqueeze squeeze roll permute transpose
+    movedim swapaxes swapdims topk kthvalue multinomial one_hot fold unfold affine_grid broadcast_to new_zeros new_ones
+    new_empty new_full adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    adaptive_max_pool2d adaptive_max_pool3d pack_padded_sequence pad_packed_sequence ctc_loss CTCLoss
+    """.split()
+)
+"""Operations that compute with what comes first alone. Beside it they take shapes, lengths and positions, which may lie
+anywhere; `pack_padded_sequence` even refuses lengths on a GPU."""
 KEEPING = frozenset(
     """
     unsqueeze view reshape expand repeat float long half double int bool transpose permute t flatten contiguous clone
@@ -64,6 +75,11 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     sized = kind in _SIZED and (bool(items) or (len(call.args) > 1 and kind != "full"))
     listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
     return call.identity() if sized or listed else None
+
+
+def computing(name: str, operands: list[Value]) -> list[Value]:
+    """The operands that must lie on one device."""
+    return operands[:1] if name.rpartition(".")[2] in SHAPED else operands
 
 
 def kept(value: Value, source: Value, name: str) -> Value:

@@ -12,7 +12,7 @@ from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
 from gpudoctor.lint.models.pending import note_pending
 from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
-from gpudoctor.lint.models.studies import MEETING, check_meeting, kept
+from gpudoctor.lint.models.studies import MEETING, check_meeting, computing, kept
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
@@ -45,7 +45,8 @@ METHODS = frozenset(
     masked_fill_ masked_select chunk split unbind cumsum std var abs clamp clamp_ round floor ceil sign any all
     isnan isinf nonzero where t matmul mm bmm dot expand_as view_as equal allclose element_size data_ptr stride
     get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
-    values get update pop copy tril triu flip sin cos repeat_interleave
+    values get update pop copy tril triu flip sin cos repeat_interleave narrow roll tile unflatten movedim swapaxes
+    swapdims tensor_split split_with_sizes reshape_as kthvalue multinomial broadcast_to
     """.split()
 )
 
@@ -441,7 +442,7 @@ def _method(call: Call) -> Values:
     assert isinstance(tensor, Tensor)
     if call.name in IN_PLACE_OR_META:
         return one(Unknown((call.name, tensor), f"the {call.name} of a tensor", call.label))
-    certain = [tensor, *call.sure_values()]
+    certain = computing(call.name, [tensor, *call.sure_values()])
     result = combined(call.do, [tensor, *call.all_values()], call.place, call.label, certain)
     operands: list[Value] = [tensor, *call.all_values()]
     if call.name in MEETING:

@@ -8,7 +8,7 @@ from gpudoctor.lint.models.averages import of_arithmetic
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
 from gpudoctor.lint.models.marks import after_operation
 from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces, takes_mean
-from gpudoctor.lint.models.studies import MEETING, check_meeting, root_of
+from gpudoctor.lint.models.studies import MEETING, SHAPED, check_meeting, root_of
 from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
@@ -117,7 +117,9 @@ def _operation(call: Call) -> Values:
 
 def _operands(call: Call) -> list[Value]:
     """What an operation surely computes with: its tensors, and those of a list that comes first, as in `torch.cat`."""
-    # `F.interpolate(x, size=(h, w))`: the numbers of a shape may lie anywhere.
+    # `F.interpolate(x, size=shape)`: the numbers of a shape may lie anywhere.
+    if call.name.rpartition(".")[2] in SHAPED:
+        return sure(call.do, list(call.args[:1]), depth=0)
     return sure(call.do, list(call.args[:1])) + sure(call.do, [*call.args[1:], *call.keywords.values()], depth=0)
 
 

@@ -17,7 +17,7 @@ from gpudoctor.lint.models.recomputing import look_inside, looks_inside
 from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
 from gpudoctor.lint.models.sideways import forget_what_forward_sets
 from gpudoctor.lint.models.states import note_gathered, origin
-from gpudoctor.lint.models.studies import as_buffer, check_meeting, note_kept, study
+from gpudoctor.lint.models.studies import as_buffer, check_meeting, computing, note_kept, study
 from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.models.wrapped import note_applied, part_added
 from gpudoctor.lint.models.wrapper_names import MODULE_API
@@ -279,8 +279,7 @@ def device_of(do: Interpreter, value: Value, depth: int = 0) -> Values | None:
     if not isinstance(core, Module):
         return None
     # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake; on a mesh of CPUs they stay.
-    sharded = do.fact(core, "sharded")
-    if sharded is not None:
+    if (sharded := do.fact(core, "sharded")) is not None:
         return sharded if on_cpu(sharded) else None
     own = do.fact(core, "device")
     parts = [part for part in children_of(do, core) if part != core and _has_parameters(do, part) is not False]
@@ -515,9 +514,10 @@ def forward(call: Call, module: Value | None) -> Values:
             return call.do.call(own, call.args, call.keywords, call.node)
         if not tensors:
             return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+        operands = computing(core.made_by, call.sure_values())
         if core.made_by.lower().endswith("loss"):
-            check_meeting(call.do, call.sure_values(), call.label, call.place)
-        result = combined(call.do, [*tensors], call.place, call.label, call.sure_values())
+            check_meeting(call.do, operands, call.label, call.place)
+        result = combined(call.do, [*tensors], call.place, call.label, operands)
         how = call.do.fact(core, "reduction")
         return one(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
     return _forward_of_model(call, module, core, tensors)
