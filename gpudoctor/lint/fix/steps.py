@@ -74,6 +74,7 @@ def changes_of(step: Step, writer: Writer) -> list[Change]:
 def _set_argument(step: SetArgument, writer: Writer) -> list[Change]:
     syntax = writer.syntax
     text = writer.write(step.to, syntax.statement(step.call))
+    _refuse_settings(syntax.call(step.call), step)
     return set_argument(syntax, syntax.call(step.call), step.name, step.position, text)
 
 
@@ -81,7 +82,16 @@ def _set_arguments(step: SetArguments, writer: Writer) -> list[Change]:
     syntax = writer.syntax
     statement = syntax.statement(step.call)
     given = [(each.name, each.position, writer.write(each.to, statement)) for each in step.arguments]
+    for each in step.arguments:
+        _refuse_settings(syntax.call(step.call), each)
     return set_arguments(syntax, syntax.call(step.call), given)
+
+
+def _refuse_settings(call: ast.Call, step: SetArgument) -> None:
+    given = find(call, step.name, step.position) if step.over_plain else None
+    value = given.value if isinstance(given, ast.keyword) else given
+    if value is not None and not isinstance(value, ast.Constant):
+        raise NoFix("it is chosen elsewhere")
 
 
 def _remove_argument(step: RemoveArgument, writer: Writer) -> list[Change]:

@@ -84,6 +84,8 @@ class SetArgument:
     name: str
     to: Code
     position: int = -1
+    over_plain: bool = False
+    """Only in the place of nothing or of what is written out there: a setting is changed where it is made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class LoaderStarvesGpu(Rule):
             late = next((move for move in moves if move.unpinned_async), None)
             if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, Const(0)):
                 told.add(made)
-                yield self._no_workers(made, training, _reads(program, datasets))
+                yield self._no_workers(made, loader, training, _reads(program, datasets))
             elif late is not None and _given_nothing(loader.pin_memory, training, FALSE) and not _in_memory(loader):
                 told.add(made)
                 yield self._not_pinned(late, made)
@@ -130,9 +130,9 @@ class LoaderStarvesGpu(Rule):
     def could_show(self, recording: Recording) -> bool:
         return any(rank.training_passes for rank in recording.ranks)
 
-    def _no_workers(self, made: Location, training: Pass, read: ItemRead | None) -> Finding:
-        workers = SetArgument(made, "num_workers", ("4",), 5)
-        pinned = SetArgument(made, "pin_memory", ("True",), 7)
+    def _no_workers(self, made: Location, loader: Loader, training: Pass, read: ItemRead | None) -> Finding:
+        workers = SetArgument(made, "num_workers", ("4",), 5, over_plain=True)
+        pinned = (_pinned(made),) if _given_nothing(loader.pin_memory, training, FALSE) else ()
         work = f"reads each item of the next batch with `{read.call}`" if read else "decodes and transforms each item"
         return self.found(
             made,
@@ -142,7 +142,7 @@ class LoaderStarvesGpu(Rule):
                 ("an item is read here", read.location if read else None),
                 ("the GPU waits in this loop", training.start.location),
             ],
-            repair=Repair("Give it workers and pinned memory", (SetArguments(made, (workers, pinned)),)),
+            repair=Repair("Give it workers and pinned memory", (SetArguments(made, (workers, *pinned)),)),
         )
 
     def _not_pinned(self, move: Move, made: Location) -> Finding:
@@ -152,8 +152,12 @@ class LoaderStarvesGpu(Rule):
             "not in it: their copies cannot go on beside the GPU's work.",
             remedy="Give their `DataLoader` `pin_memory=True`.",
             because=[("the loader is made here", made)],
-            repair=Repair("Pin the memory of batches", (SetArgument(made, "pin_memory", ("True",), 7),)),
+            repair=Repair("Pin the memory of batches", (_pinned(made),)),
         )
+
+
+def _pinned(made: Location) -> SetArgument:
+    return SetArgument(made, "pin_memory", ("True",), 7, over_plain=True)
 
 
 def _made_at(program: Program, loader: Loader) -> Location | None:

@@ -177,7 +177,9 @@ class TrainingDataNotShuffled(Rule):
 
 def _shuffle(loader: Loader, sampler: Sampler | Loader, epochs: Loop, told: bool) -> Repair | None:
     if isinstance(sampler, Loader):
-        return Repair("Shuffle the training data", (SetArgument(loader.place, "shuffle", ("True",), 2),))
+        return Repair(
+            "Shuffle the training data", (SetArgument(loader.place, "shuffle", ("True",), 2, over_plain=True),)
+        )
     if sampler.made_by == IN_ORDER:
         return None
     at = epochs.location
