@@ -364,7 +364,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The GPU waits while the training process itself reads and prepares the next batch.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move", "UseManaged", "Wrap"),
-        size=10272,
+        size=10435,
     ),
     RuleCard(
         code="GPU319", name="data-parallel-batch-not-scaled", severity=Severity.INFO, family="data",
@@ -378,7 +378,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The model is trained on the same batches in the same order, epoch after epoch.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=12258,
+        size=12297,
     ),
     RuleCard(
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
-from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, SHORT_FUNCTION
+from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
 from gpudoctor.lint.interp.repeats import Watch
 from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED
@@ -248,8 +248,10 @@ def _is_too_deep(m: Interpreter, function: Function, node: ast.AST) -> bool:
         m.lose("calls are nested too deeply to follow", m.place(node))
         return True
     # By node, since closures of one `def` are new functions each time.
-    open_already = sum(frame.function is not None and frame.function.node is function.node for frame in m.frames)
-    return open_already >= (MAX_RECURSION if _is_short(function.node) else 1)
+    alike = [frame.function for frame in m.frames if frame.function and frame.function.node is function.node]
+    limit = MAX_RECURSION if _is_short(function.node) else 1
+    # What a decorator made of each constructor calls that of the base class, which it made something of, too.
+    return len(alike) >= limit and (function in alike or len(alike) >= MAX_WRAPPED)
 
 
 def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:

@@ -6,6 +6,8 @@ MAX_CALL_DEPTH = 24
 """Calls inside calls. Deeper ones return an unknown value."""
 MAX_RECURSION = 2
 """How often one function may be open at the same time: a helper that moves nested batches calls itself once."""
+MAX_WRAPPED = 6
+"""How often one function that a decorator made may be open, each time around another function."""
 SHORT_FUNCTION = 40
 """Lines. A longer function that calls itself, as one that walks a tree, is not followed into itself."""
 MAX_STATEMENTS = 25_000
