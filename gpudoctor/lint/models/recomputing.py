@@ -25,6 +25,8 @@ def looks_inside(do: Interpreter) -> bool:
 def look_inside(call: Call, wrapper: Value, core: Value) -> None:
     """Log what a model recomputes in its forward, where its wrapper looks for unused parameters."""
     searching = isinstance(wrapper, Wrapper) and call.do.fact(wrapper, "searches") is not None
+    # `model._set_static_graph()`: with it the first step tells which parameters are used.
+    searching = searching and call.do.fact(wrapper, "static") is None
     own = call.do.find_method(core, "forward") if searching and not looks_inside(call.do) else None
     if own is None:
         return
@@ -37,6 +39,13 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
         # What stands under a test that is not decided may be switched off.
         if isinstance(event, Recompute) and not event.when.without(call.do.path):
             call.do.emit(Recompute, at=event.location, reentrant=event.reentrant, module=wrapper)
+
+
+@MODELS.method(Wrapper, "_set_static_graph")
+def _set_static(call: Call) -> Values:
+    assert call.receiver is not None
+    call.do.set_fact(call.receiver, "static", one(TRUE))
+    return one(NONE)
 
 
 @MODELS.callable("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")

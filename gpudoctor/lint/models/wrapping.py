@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
 SYNC_NORM = "torch.nn.SyncBatchNorm"
+METHODS = frozenset({"no_sync", "join", "_set_static_graph"})
+"""What a wrapper is asked to do, apart from what all modules have."""
 BASES = {name: kind for kind, name in CALLABLES.items()}
 """Wrappers that a class of the project may extend; an object of such a class is a module with attributes of its own."""
 
@@ -221,7 +223,7 @@ def _attribute(call: Call) -> Values:
         return _plain(call)
     # What `nn.Module` has, the wrapper has itself; all else is only on `.module`.
     if wrapper_has(wrapper, name):
-        return one(Method(wrapper, name)) if name in MODULE_API or name in ("no_sync", "join") else _plain(call)
+        return one(Method(wrapper, name)) if name in MODULE_API or name in METHODS else _plain(call)
     inner_has = _has_attribute(call, core_of(wrapper), name)
     # AttributeError: 'DistributedDataParallel' object has no attribute …
     call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
