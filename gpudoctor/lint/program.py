@@ -108,7 +108,10 @@ class Program:
             return True
         # One that uses parts of a program for several processes, and makes no group itself, cannot run in several.
         alone = self.whole and not self.managed_by and not self.cut_short and not self.may_begin_group
-        return not alone and any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
+        # A tool that builds the trainer to take the model out of it is not started as the training is.
+        trains = self.has(Backward) or any(each.loop is not None for each in self.events(Iterate))
+        tool = self.whole and not trains and not self.cut_short
+        return not (alone or tool) and any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
 
     @property
     def may_begin_group(self) -> bool:

@@ -42,6 +42,34 @@ class Dependence(enum.Flag):
 _DEPENDENCES = tuple(map(Dependence, range(sum(each.value for each in Dependence) + 1)))
 
 
+_FAR = float("inf")
+
+
+class Bound(NamedTuple):
+    """That something is less than, greater than or the same as a number: such tests may answer one another."""
+
+    subject: Hashable
+    kind: str
+    number: float
+
+    def span(self, holds: bool) -> tuple[tuple[float, int], tuple[float, int]] | None:
+        """From where to where the number lies; the second of a pair says just below or just above."""
+        if self.kind == ">":
+            return ((self.number, 1), (_FAR, 0)) if holds else ((-_FAR, 0), (self.number, 0))
+        if self.kind == "<":
+            return ((-_FAR, 0), (self.number, -1)) if holds else ((self.number, 0), (_FAR, 0))
+        return ((self.number, 0), (self.number, 0)) if holds else None
+
+    def tells(self, holds: bool, other: Bound) -> bool | None:
+        """What the other test says where this one has this answer: behind `n > 1`, `n == 1` fails."""
+        here, there = self.span(holds), other.span(True)
+        if here is None or there is None or self.subject != other.subject:
+            return None
+        if here[1] < there[0] or there[1] < here[0]:
+            return False
+        return True if there[0] <= here[0] and here[1] <= there[1] else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
     """One test of the program. Two atoms with the same key always have the same answer.
@@ -60,6 +88,7 @@ class Atom:
     switch: bool = False
     every: tuple[Literal, ...] = ()
     none: tuple[Literal, ...] = ()
+    bound: Bound | None = None
 
     def __post_init__(self) -> None:
         # Keys hold whole values; compared by identity, asking the same test again costs nothing.
@@ -91,13 +120,14 @@ class Literal(NamedTuple):
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
-    __slots__ = ("_depends", "_hash", "_opposite", "literals")
+    __slots__ = ("_bounded", "_depends", "_hash", "_opposite", "literals")
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
         self.literals = literals
         self._hash = hash(literals)
         self._opposite: frozenset[Literal] | None = None
         self._depends: Dependence | None = None
+        self._bounded: tuple[Literal, ...] | None = None
 
     def __iter__(self) -> Iterator[Literal]:
         return iter(self.literals)
@@ -124,7 +154,26 @@ class Condition:
         """Whether the literal holds here: True, False, or None where this does not say."""
         if literal in self.literals:
             return True
-        return False if literal.negated() in self.literals else None
+        if literal.negated() in self.literals:
+            return False
+        return self._compared(literal) if literal.atom.bound is not None else None
+
+    def _compared(self, literal: Literal) -> bool | None:
+        """What comparisons of the same thing with other numbers say."""
+        bound = literal.atom.bound
+        assert bound is not None
+        for atom, holds in self.bounded:
+            told = atom.bound.tells(holds, bound) if atom.bound is not None else None
+            if told is not None:
+                return told is literal.holds
+        return None
+
+    @property
+    def bounded(self) -> tuple[Literal, ...]:
+        """The comparisons with a number."""
+        if self._bounded is None:
+            self._bounded = tuple(each for each in self.literals if each.atom.bound is not None)
+        return self._bounded
 
     def both(self, other: Condition) -> Condition:
         """This and the other."""
@@ -138,7 +187,9 @@ class Condition:
             return False
         if self._opposite is None:
             self._opposite = frozenset(literal.negated() for literal in self.literals)
-        return not self._opposite.isdisjoint(other.literals)
+        if not self._opposite.isdisjoint(other.literals):
+            return True
+        return bool(self.bounded and other.bounded) and any(self._compared(each) is False for each in other.bounded)
 
     def implies(self, other: Condition) -> bool:
         """Wherever this holds, the other does."""

@@ -28,7 +28,7 @@ from gpudoctor.lint.program import World
 from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.written import written
-from gpudoctor.lint.values.base import NONE, Made, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
 from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
@@ -350,6 +350,13 @@ class Machine:
             if fresh not in self.assumed:
                 self.learnt[fresh] = True
                 raise Restart
+
+    def learn_several(self, values: Values) -> None:
+        """So many processes are started, which are several in a world of several."""
+        fresh = {(">", each, Const(1)) for each in values if isinstance(each, Unknown)} - self.assumed.keys()
+        if fresh and self.several_processes:
+            self.learnt.update(dict.fromkeys(fresh, True))
+            raise Restart
 
     def setting(self, value: Unknown, place: Location) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""

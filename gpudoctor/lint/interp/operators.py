@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
-from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
+from gpudoctor.lint.flow.condition import Atom, Bound, Dependence, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Made, Text, Truth, Unknown, Value
 from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
@@ -45,6 +45,7 @@ OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.LtE: ast.Gt,
     ast.NotIn: ast.In,
 }
+TURNED = {"==": "==", "<": ">", ">": "<"}
 TESTS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Is: "==", ast.Lt: "<", ast.Gt: ">", ast.In: "in"}
 
 
@@ -148,7 +149,23 @@ def open_test(kind: str, values: tuple[Value, ...], text: str, place: object) ->
         depends |= value.depends
     # Of settings alone: the user decides it for all ranks at once.
     switch = depends is Dependence.NONE and all(_is_setting(value) for value in values)
-    return Truth(Literal(Atom((kind, *values), depends, text, place, switch=switch), True))
+    return Truth(
+        Literal(Atom((kind, *values), depends, text, place, switch=switch, bound=bound_in((kind, *values))), True)
+    )
+
+
+def bound_in(key: Hashable) -> Bound | None:
+    """The comparison with a number that a test of this key is."""
+    if not isinstance(key, tuple) or len(key) != 3 or key[0] not in TURNED:
+        return None
+    kind, left, right = key
+    if isinstance(left, Const):
+        kind, left, right = TURNED[kind], right, left
+    number = right.value if isinstance(right, Const) else None
+    # A flag is no number, although Python counts with it.
+    if not isinstance(number, (int, float)) or isinstance(number, bool) or isinstance(left, Const):
+        return None
+    return Bound(left, kind, number)
 
 
 def _is_setting(value: Value) -> bool:
@@ -194,6 +211,10 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         return _same(op, right, left)
     if isinstance(left, Made) and isinstance(right, Made) and isinstance(op, ast.Is):
         return False
+    for one, other in ((left, right), (right, left)):
+        # `device != "cpu"` asks for the kind of it: which GPU a rank has makes no difference.
+        if isinstance(one, Device) and isinstance(other, Const) and isinstance(other.value, str):
+            return None if other.value.partition(":")[0] == one.type else False
     return None
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
+from gpudoctor.lint.flow.condition import Atom, Bound, Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import one
-from gpudoctor.lint.interp.operators import compare, conjunction, contains, disjunction, negate, open_test
+from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.tensors import note_asked
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, Values
@@ -145,8 +145,20 @@ def _decide(m: Interpreter, answer: bool | Literal) -> bool | Literal:
     assumed = m.assumed.get(answer.atom.key)
     if assumed is not None:
         return assumed is answer.holds
+    if answer.atom.bound is not None:
+        return _compared(m, answer, answer.atom.bound)
     if answer.atom.every or answer.atom.none:
         return _decide_parts(m, answer)
+    return answer
+
+
+def _compared(m: Interpreter, answer: Literal, bound: Bound) -> bool | Literal:
+    """A comparison with a number, of which a switch that was learnt may know: where `gpus > 1`, `gpus == 1` fails."""
+    for key, holds in m.assumed.items():
+        known = bound_in(key)
+        told = known.tells(holds, bound) if known is not None else None
+        if told is not None:
+            return told is answer.holds
     return answer
 
 

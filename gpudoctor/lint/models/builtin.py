@@ -301,6 +301,10 @@ def _join(call: Call) -> Values:
 def _text_method(call: Call) -> Values:
     if isinstance(call.receiver, Const) and isinstance(call.receiver.value, str):
         return one(_fold_text(call, call.receiver.value))
+    # `Path(…).exists()` is the question that `os.path.exists` asks.
+    if call.name == "exists" and call.receiver is not None:
+        key = ("os.path.exists", (one(call.receiver),))
+        return one(Unknown(key, "whether a file is there", call.label))
     # These answer with a bool or a number, which must not be taken for a path.
     if call.receiver is None or call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
         return unknown(call, "an answer about a text", [call.receiver] if call.receiver is not None else [])

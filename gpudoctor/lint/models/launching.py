@@ -40,6 +40,13 @@ def _spawn(call: Call) -> Values:
     args = call.arg(1, "args")
     only = target.only if target is not None else None
     given = args.only if args is not None else None
+    rest = call.do.known_items(given) if given is not None else None
+    nprocs = call.arg(2, "nprocs") or one(NONE)
+    # One process beside its parent is no job of several.
+    if nprocs.only == Const(1) and target is not None:
+        if not call.do.several_processes:
+            call.do.run_spawned(target, (one(Const(0)), *(rest or ())), call.node)
+        return one(Unknown(("spawned", call.place), "the spawned process", call.label))
     call.emit(
         Spawn, target=target or one(NONE), args=args, nprocs=call.arg(2, "nprocs"),
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
@@ -50,10 +57,10 @@ def _spawn(call: Call) -> Values:
         target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
         start_method=call.arg(5, "start_method"),
     )  # fmt: skip
+    call.do.learn_several(nprocs)
     if target is not None:
         # spawn passes the index first: the rank on one node, a local rank on several.
         index = one(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
-        rest = call.do.known_items(given) if given is not None else None
         call.do.run_spawned(target, (index, *(rest or ())), call.node)
     return one(Unknown(("spawned", call.place), "the spawned processes", call.label))
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
 
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Dependence, Literal, either
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, either
 
 PLAIN = conditions()
 WITH_PARTS = [
@@ -155,3 +155,32 @@ def test_nothing_is_made_where_nothing_changes():
     assert condition.also(A) is condition
     assert condition.both(all_of(A)) is condition
     assert all_of(A).both(condition) is condition
+
+
+KINDS = {
+    "<": lambda number, bound: number < bound,
+    ">": lambda number, bound: number > bound,
+    "==": lambda a, b: a == b,
+}
+NUMBERS = [step / 2 for step in range(-2, 9)]
+
+
+def test_a_comparison_with_a_number_answers_others_and_never_wrongly():
+    for (kind, bound), (other, second) in product(product(KINDS, range(4)), repeat=2):
+        one, two = Bound("n", kind, bound), Bound("n", other, second)
+        for known in (True, False):
+            told = one.tells(known, two)
+            possible = {KINDS[other](n, second) for n in NUMBERS if KINDS[kind](n, bound) is known}
+            assert told is None or possible == {told}, (one, known, two)
+    assert Bound("n", ">", 1).tells(True, Bound("n", "==", 1)) is False
+    assert Bound("n", ">", 1).tells(True, Bound("n", ">", 0)) is True
+    assert Bound("n", ">", 1).tells(True, Bound("m", ">", 0)) is None
+
+
+def test_conditions_know_what_comparisons_say_of_one_another():
+    several, single = (Atom(("n", kind), bound=Bound("n", kind, 1)) for kind in (">", "=="))
+    where = Condition().also(Literal(several, True))
+    assert where.answer(Literal(single, True)) is False
+    assert where.answer(Literal(single, False)) is True
+    assert where.excludes(Condition().also(Literal(single, True)))
+    assert not where.excludes(Condition().also(Literal(single, False)))

@@ -35,6 +35,23 @@ SETTINGS = {
         reveal(args.spawn)  #: False if config.alone | setting args.spawn if not (config.alone)
         reveal(config.spawn)  #: False if config.alone | setting yaml.safe_load('c').spawn if not (config.alone)
         """,
+    "two tests of one number": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpus", type=int)
+        args = parser.parse_args()
+        if args.gpus > 1:
+            reveal("one" if args.gpus == 1 else "many")  #: 'many'
+            reveal("some" if args.gpus > 0 else "none")  #: 'some'
+        else:
+            reveal("many" if 2 <= args.gpus else "few")  #: 'few'
+        """,
+    "whether a file is there": """
+        from pathlib import Path
+        path = Path("runs") / "model.pth"
+        made = path.exists()
+        reveal(1 if made else 2)  #: 1 if made | 2 if not (made)
+        """,
     "argparse in a function of another file": """
         from options import parse
         args = parse()
