@@ -406,7 +406,11 @@ def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> V
 def _unread(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     """What code that cannot be read makes of tensors: it may bring them to one device first."""
     works: list[Value] = [value for value in values if isinstance(value, Work)]
-    return combine(m, works, node) if works else one(tensors.combined(m, values, m.place(node), m.text(node, 40), []))
+    if works:
+        return combine(m, works, node)
+    made = tensors.combined(m, values, m.place(node), m.text(node, 40), [])
+    # A score may come back on the CPU, whatever it was computed from.
+    return one(replace(made, device=None) if isinstance(made, Tensor) else made)
 
 
 def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:

@@ -52,6 +52,8 @@ NOT_MODULES = (
     "Output",
     "State",
     "Streamer",
+    "Collator",
+    "Mixin",
 )
 # These hold no weights, as those of torch.nn.
 LOSSES = ("timm.loss.", "segmentation_models_pytorch.losses.")
@@ -143,7 +145,8 @@ def is_module_name(name: str) -> bool:
         return False
     if name.startswith(LIGHTNING) and not last.endswith("Module"):
         return False
-    return not last.endswith(NOT_MODULES) and not last.startswith("DataCollator")
+    # The mixin of models of diffusers is a module itself.
+    return last == "ModelMixin" or not (last.endswith(NOT_MODULES) or last.startswith("DataCollator"))
 
 
 def is_sketch(method: Values | None) -> bool:

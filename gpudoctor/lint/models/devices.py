@@ -87,7 +87,7 @@ def default_device(do: Interpreter) -> Values:
 
 def made_on(call: Call) -> Values:
     """Where a new layer lies: `nn.Linear(8, 1, device="cuda")` needs no move."""
-    given = call.keywords.get("device")
+    given = call.keywords.get("device") or next(filter(_names_device, call.args), None)
     # `nn.Linear(8, 1, **factory_kwargs)` may name a device.
     if given is None and call.open_ended:
         return one(Unknown(("device", call.identity()), "a device among arguments that are not known"))
@@ -95,6 +95,11 @@ def made_on(call: Call) -> Values:
         return default_device(call.do)
     devices = devices_of(given, call.place)
     return devices or one(Unknown(("device", call.identity()), "a device"))
+
+
+def _names_device(values: Values) -> bool:
+    only = values.only
+    return isinstance(only, Device) or (isinstance(only, Const) and str(only.value).startswith("cuda"))
 
 
 def use(call: Call, values: Values | None, purpose: str, place: Location | None = None) -> None:

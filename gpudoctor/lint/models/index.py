@@ -26,6 +26,7 @@ BY_WORD = {
     "diffusers": ("torch_nn", "huggingface"),
     "peft": ("torch_nn", "huggingface"),
     "timm": ("timm",),
+    **dict.fromkeys(("torch_geometric", "dgl"), ("torch_nn", "graphs")),
     "mpi4py": ("mpi",),
     "submitit": ("launching",),
     "wandb": ("loggers",),

@@ -3,9 +3,12 @@ or keeps on the CPU, and activations that meet layers on another GPU."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.models.api import one
 from gpudoctor.lint.models.freezing import is_frozen
+from gpudoctor.lint.values.base import Unknown
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import (
     Collective,
@@ -17,7 +20,7 @@ from gpudoctor.lint.values.event import (
     TensorKept,
     UnusedPart,
 )
-from gpudoctor.lint.values.function import Class
+from gpudoctor.lint.values.function import Bound, Class, Function, Partial
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import replace
@@ -127,10 +130,11 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     """Rehearse the forward of a class of the project, once for each class, and log what is wrong in it."""
     do = call.do
     cls = core.cls if isinstance(core, Module) else None
-    if not isinstance(core, Module) or not isinstance(cls, Class) or cls in do.studied:
+    if not isinstance(core, Module) or not isinstance(cls, Class):
         return
     own = do.find_method(core, "forward")
-    if own is None or do.statements > MOST_STATEMENTS:
+    if own is None or do.statements > MOST_STATEMENTS or cls in do.studied:
+        _call_handed(call)
         return
     # A class has one `forward`: its hundred objects would tell the same.
     do.studied.add(cls)
@@ -157,6 +161,14 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         do.emit(ForwardTalks, at=call.place, module=core)
     if cls.complete and not call.open_ended:
         _note_unused(do, core, reads, events)
+
+
+def _call_handed(call: Call) -> None:
+    """`self.residual(x, lambda x: self.attend(x))` uses what the function uses, also where the rest is known."""
+    for values in (*call.args, *call.keywords.values()):
+        if values.any(lambda value: isinstance(value, (Function, Bound, Partial))):
+            given = one(Unknown(("handed", call.identity()), "what a forward hands to a function"))
+            call.do.rehearse(partial(call.do.call, values, (given,), {}, call.node))
 
 
 def _moved(values: Values, device: Device | None) -> Values:

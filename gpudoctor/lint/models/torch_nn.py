@@ -114,7 +114,7 @@ def adopt(do: Interpreter, parent: Value, child: Value) -> None:
         do.set_fact(parent, "child modules", one(TupleOf(tuple(map(one, [*known, child])))))
 
 
-def _take_in(do: Interpreter, parent: Value, value: Value) -> None:
+def take_in(do: Interpreter, parent: Value, value: Value) -> None:
     """Something is given to a module: one more part, or what may be one."""
     if isinstance(value, (Module, Wrapper)):
         adopt(do, parent, value)
@@ -197,7 +197,7 @@ def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, pla
             part_added(do, owner, value, name, _has_parameters(do, value), place)
             adopt(do, owner, value)
         elif isinstance(value, Unknown):
-            _take_in(do, owner, value)
+            take_in(do, owner, value)
         elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
             _check_initialised(do, owner, name, place)
             do.set_fact(owner, "own parameters", one(TRUE))
@@ -229,7 +229,6 @@ def _is_ready(do: Interpreter, module: Value) -> None:
     if module.cls is None:
         return
     do.set_fact(module, "finished", one(TRUE))
-    _check_initialised(do, module, "", module.cls.place)  # type: ignore[attr-defined]
     kept = do.fact(module, "containers")
     for entry in kept.only.items if kept is not None and isinstance(kept.only, TupleOf) else ():
         name, container = (values.only for values in getattr(entry.only, "items", ()))
@@ -452,7 +451,7 @@ def _grow(call: Call) -> Values:
     """`ModuleList.append(layer)`."""
     assert call.receiver is not None
     for value in flat(call.do, call.all_values()):
-        _take_in(call.do, call.receiver, value)
+        take_in(call.do, call.receiver, value)
         if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it
             call.do.set_fact(call.receiver, "unseen part", one(TRUE))
     return one(call.receiver)
@@ -465,6 +464,7 @@ def _child(call: Call) -> Values:
     if found:
         return union([one(child) for child in found])
     made_of = Module(("child", call.receiver), call.place, call.label, made_by="a part of a module")
+    call.do.parts.setdefault(call.receiver, set()).add(made_of)
     return one(made_of)
 
 
@@ -501,6 +501,8 @@ def forward(call: Call, module: Value | None) -> Values:
     """A forward call. A module without parameters is an operation like any other."""
     assert module is not None
     core = core_of(module)
+    if isinstance(core, Module) and core.cls is not None:
+        _check_initialised(call.do, core, "", core.cls.place)  # type: ignore[attr-defined]
     own = call.do.find_method(core, "forward") if looks_inside(call.do) else None
     if own is not None:
         return call.do.call(own, call.args, call.keywords, call.node)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
-from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.devices import made_on, note_text
 from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
@@ -176,6 +176,9 @@ def _init(call: Call) -> Values:
     """The constructor of the library class under a class of the project, which may be a wrapper's."""
     module = call.receiver
     assert isinstance(module, Module)
+    # `super().__init__(8, 8, device="cuda")`, also where the class has no constructor of its own.
+    if call.do.fact(module, "device") is None:
+        call.do.set_fact(module, "device", made_on(call))
     initialise(call.do, module)
     names = module.cls.library_bases if isinstance(module.cls, Class) else frozenset()
     # `class MyDDP(DistributedDataParallel)` adds `__getattr__`: still a wrapper for whoever calls it.

@@ -83,7 +83,7 @@ class SuperInitMissing(Rule):
             label = getattr(event.cls, "label", "the class")
             yield self.found(
                 at=event.location,
-                message=f"`{label}` {_when(event.attribute)}: making one ends with an error here.",
+                message=f"`{label}` {_when(event.attribute)}.",
                 remedy="Make `super().__init__()` the first statement of `__init__`.",
                 repair=Repair("Call `super().__init__()` first", (SuperFirst(event.location),)),
                 because=[("the class begins here", getattr(event.cls, "place", None))],
@@ -102,5 +102,6 @@ class SuperInitMissing(Rule):
 
 def _when(attribute: str) -> str:
     if attribute:
-        return f"has not called `super().__init__()` when it assigns `{attribute}`"
-    return "never calls `super().__init__()`"
+        return f"has not called `super().__init__()` when it assigns `{attribute}`: making one ends with an error here"
+    # Numbers can be assigned; what a call looks for first is missing.
+    return "never calls `super().__init__()`: calling one ends with an error"
