@@ -13,6 +13,7 @@ from gpudoctor.lint.models.states import is_loaded
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator
+from gpudoctor.lint.values.event import BatchCut
 from gpudoctor.lint.values.function import Generator
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import replace
@@ -218,6 +219,10 @@ def item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
     if not any(each.depends & Dependence.RANK for each in index.given(m.path)):
         return found
     note_rank_decides(m, found)
+    # `batch[rank * share : (rank + 1) * share]`: each rank takes rows of its own.
+    loader = next((each.batch_of for each in found if isinstance(each, Tensor) and each.batch_of is not None), None)
+    if loader is not None:
+        m.emit(BatchCut, at=m.place(node), loader=loader)
     return found.mapped(_by_rank)
 
 

@@ -6,17 +6,22 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.models.devices import devices_of, use
 from gpudoctor.lint.models.states import written
+from gpudoctor.lint.models.torch_nn import device_of
 from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Values
 from gpudoctor.lint.values.container import DictOf
+from gpudoctor.lint.values.device import CPU
 from gpudoctor.lint.values.event import Load, Save, ShardedState
-from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.module import StateDict, core_of
 
 
 @MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
 def _save(call: Call) -> Values:
     content = call.arg(0, "obj")
     # Every rank that comes here writes the path: torn files on a shared disk.
-    call.emit(Save, call=call.name, path=call.arg(1, "f"), content=content, states=written(call.do, content))
+    states = written(call.do, content)
+    places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
+    on_cpu = bool(places) and all(place is not None and place.only == CPU for place in places)
+    call.emit(Save, call=call.name, path=call.arg(1, "f"), content=content, states=states, on_cpu=on_cpu)
     return one(NONE)
 
 
@@ -61,6 +66,13 @@ def _sharded(call: Call) -> Values:
             collective=True,
         )
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.distributed.checkpoint.format_utils.dcp_to_torch_save")
+def _joined(call: Call) -> Values:
+    """One process reads all shards into the memory of the CPU and writes one file."""
+    call.emit(Save, call="dcp_to_torch_save", path=call.arg(1, "torch_save_path"), on_cpu=True)
+    return one(NONE)
 
 
 @MODELS.callable("torch.distributed.checkpoint.state_dict.StateDictOptions")

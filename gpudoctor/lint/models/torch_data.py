@@ -10,7 +10,7 @@ from gpudoctor.lint.models.torch_distributed import group_exists
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
-from gpudoctor.lint.values.device import CPU
+from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import Augments, Download, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.rank import Size
@@ -88,6 +88,9 @@ def depends_on_rank(call: Call) -> bool:
 def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
     """One of these values, or something in their containers, is another one on each rank."""
     for value in values:
+        # Where its tensors go says nothing about which items it reads.
+        if isinstance(value, Device):
+            continue
         # `files[rank::world_size]` shards by hand, without any sampler.
         chosen = call.do.fact(value, "by rank") if isinstance(value, ListOf) else None
         if value.depends & Dependence.RANK or (chosen is not None and TRUE in tuple(chosen)):

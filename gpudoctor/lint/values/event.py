@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Value, Values
+from gpudoctor.lint.values.inside import BatchCut as BatchCut
 from gpudoctor.lint.values.inside import ConstantMixed as ConstantMixed
 from gpudoctor.lint.values.inside import Crossed as Crossed
 from gpudoctor.lint.values.inside import ForwardTalks as ForwardTalks
@@ -501,6 +502,8 @@ class Save(Event):
     checkpoint: bool = True
     states: tuple[tuple[str, Value], ...] = ()
     """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""
+    on_cpu: bool = False
+    """All of it lies on the CPU, where `torch.load` puts it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

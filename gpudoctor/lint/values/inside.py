@@ -82,3 +82,10 @@ class ForwardTalks(Event):
     """The `forward` of `module` calls a collective: it brings the ranks together itself."""
 
     module: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCut(Event):
+    """Each rank takes its own rows of a batch of `loader`, of which all ranks have the whole."""
+
+    loader: Value

@@ -78,7 +78,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.program import Program, who
-from gpudoctor.lint.values.event import LeaveLoop
+from gpudoctor.lint.values.event import BatchCut, LeaveLoop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
@@ -108,6 +108,9 @@ class LocalDecisionEndsLoop(Rule):
             missed = missed_by(event, together)
             # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.way.contexts:
+                continue
+            # Where each rank cuts its rows out of the batch, all have read the same one.
+            if any(program.during(loop, BatchCut) for loop in event.loops[-1:]):
                 continue
             if called_instead(program, event, missed) is not None:
                 continue

@@ -61,11 +61,11 @@ The batch size of the loader is that of one rank, so the batch of all ranks toge
 
 ## Silent when
 
-The loader feeds no `backward()`; the data set is cut by rank beforehand, iterable, draws its items at random whatever
-the index, or is of a kind that is not known; a framework such as Accelerate or Lightning shards the loader, or
-DeepSpeed makes it of `training_data`; the loader was made by code that could not be read; it is passed once, in a fixed
-order, as in a benchmark. A warning only where training counts steps and not epochs: a random batch on each rank may be
-what is wanted.
+The loader feeds no `backward()`; the data set is cut by rank beforehand, or each batch where it is used; it is
+iterable, draws its items at random whatever the index, or is of a kind that is not known; a framework such as
+Accelerate or Lightning shards the loader, or DeepSpeed makes it of `training_data`; the loader was made by code that
+could not be read; it is passed once, in a fixed order, as in a benchmark. A warning only where training counts steps
+and not epochs: a random batch on each rank may be what is wanted.
 
 ## Sources
 
@@ -81,7 +81,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import is_whole, shares_nothing
 from gpudoctor.lint.values.base import TRUE
-from gpudoctor.lint.values.event import InitGroup
+from gpudoctor.lint.values.event import BatchCut, InitGroup
 from gpudoctor.lint.values.repair import (
     Always,
     Before,
@@ -203,6 +203,9 @@ def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
     """All of the data set lies before each rank, on the paths on which it trains."""
     # Each of these may have been given a share by somebody else.
     if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
+        return False
+    # All ranks read the same batch, and each goes on with rows of its own.
+    if training.start.loop is not None and any(program.during(training.start.loop, BatchCut)):
         return False
     if not shares_nothing(loader.sampler, training.when) or not shares_nothing(loader.batch_sampler, training.when):
         return False

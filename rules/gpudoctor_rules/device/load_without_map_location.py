@@ -93,16 +93,21 @@ class LoadWithoutMapLocation(Rule):
             # The rank that wrote a file of its own wrote it from its own GPU.
             if not program.by_every_rank(load) or _of_the_rank(load):
                 continue
-            told.add(load.location)
             # Only what this program saves is known to hold tensors of a GPU.
             saved = _saved(program, load)
+            if _from_cpu(program, saved):
+                continue
+            told.add(load.location)
             yield self.found(
                 at=load.location,
                 message="Every rank loads this checkpoint onto the GPU that it was saved from, `cuda:0` as a rule: the "
                 "first GPU holds a copy for each rank and runs out of memory.",
                 remedy='Load to the CPU: `torch.load(..., map_location="cpu")`. `load_state_dict` copies it to the '
                 "device of the model.",
-                because=[("what was loaded becomes state here", use.location), ("it is saved here", saved)],
+                because=[
+                    ("what was loaded becomes state here", use.location),
+                    ("it is saved here", saved.location if saved is not None else None),
+                ],
                 confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
                 repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
             )
@@ -123,10 +128,17 @@ def _restored(program: Program) -> dict[Value, LoadState]:
     return found
 
 
-def _saved(program: Program, load: Load) -> Location | None:
+def _from_cpu(program: Program, saved: Save | None) -> bool:
+    """What was saved from the CPU is loaded there; a file that the program joins may be any that it loads."""
+    if saved is not None:
+        return saved.on_cpu
+    return any(save.on_cpu and save.call == "dcp_to_torch_save" for save in program.events(Save))
+
+
+def _saved(program: Program, load: Load) -> Save | None:
     """Where this program writes the file that it loads."""
     for save in program.events(Save):
         # The very same path value, not the same text: two names built alike may still differ.
         if save.checkpoint and any(path in set(load.path or ()) for path in save.path or ()):
-            return save.location
+            return save
     return None
