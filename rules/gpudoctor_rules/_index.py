@@ -202,7 +202,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.load_without_map_location",
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
-        fix_safety=Safety.SAFE, needs=("Load",), size=5578,
+        fix_safety=Safety.SAFE, needs=("Load",), size=6057,
     ),
     RuleCard(
         code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",
@@ -232,7 +232,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU214", name="super-init-missing", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.super_init_missing",
         summary="A module assigns layers before the constructor of `nn.Module` has run, or without it.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3542,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=3645,
     ),
     RuleCard(
         code="GPU215", name="activation-crosses-devices", severity=Severity.ERROR, family="device",
@@ -250,8 +250,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_distributed_sampler",
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=9839,
+        needs=("Backward", "BatchCut", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
+        size=10079,
     ),
     RuleCard(
         code="GPU302", name="missing-set-epoch", severity=Severity.WARNING, family="data",
@@ -396,7 +396,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU403", name="rendezvous-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.rendezvous_missing",
         summary="Processes that the program spawns are not told where and as whom they meet.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Spawn",), size=7137,
+        shows_in_run=True, needs=("Spawn",), size=7570,
     ),
     RuleCard(
         code="GPU404", name="spawn-arguments", severity=Severity.ERROR, family="launch",
@@ -490,7 +490,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.local_decision_ends_loop",
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
-        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=8111,
+        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=8317,
     ),
     RuleCard(
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",
@@ -548,7 +548,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU513", name="reduced-temporary", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.reduced_temporary",
         summary="The result of a reduction is dropped, and the number of this rank alone is used on.",
-        shows_in_run=True, needs=("Collective",), size=5944,
+        shows_in_run=True, needs=("Collective",), size=6641,
     ),
     RuleCard(
         code="GPU514", name="collective-arguments", severity=Severity.ERROR, family="collective",

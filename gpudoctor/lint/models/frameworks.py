@@ -48,6 +48,8 @@ TAKE_CHARGE = {
     "colossalai.initialize": "colossalai",
     "torch.distributed.tensor.parallel.parallelize_module": "tensor parallel",
     "torch.distributed.pipelining.PipelineStage": "pipeline",
+    "tensor_parallel.tensor_parallel": "tensor parallel",
+    "tensor_parallel.TensorParallel": "tensor parallel",
     "torch.distributed.rpc.init_rpc": "rpc",
     "ray.train.torch.TorchTrainer": "ray",
     "ray.train.torch.prepare_model": "ray",
@@ -388,8 +390,10 @@ def _decorator(call: Call) -> Values:
 @MODELS.method(Managed, "save", "save_model", "save_checkpoint")
 def _save(call: Call) -> Values:
     """The framework itself lets one rank write."""
-    # Lightning's `save_checkpoint` has a barrier in it: under a rank guard it hangs.
-    call.emit(Save, call=f".{call.name}", path=call.arg(1, "f"), collective=True)
+    # Lightning's `save_checkpoint` has a barrier in it, under a rank guard it hangs; that of version 1, which alone has
+    # this constructor, has none.
+    old = isinstance(call.receiver, Managed) and call.receiver.made_by.endswith(".from_argparse_args")
+    call.emit(Save, call=f".{call.name}", path=call.arg(1, "f"), collective=not old)
     return one(NONE)
 
 

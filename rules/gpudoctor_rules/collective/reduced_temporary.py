@@ -47,8 +47,9 @@ used later must change as well.
 
 ## Silent when
 
-What is reduced holds nothing of this rank's own, as the zero of a barrier or of a first call that warms up; the tensor
-comes from a helper that may keep it; the argument shares its memory with a tensor that has a name, as `x.detach()`.
+What is reduced holds nothing of this rank's own, as the zero of a barrier or of a first call that warms up; the call is
+all that a loop does, and clocks are read around it; the tensor comes from a helper that may keep it; the argument
+shares its memory with a tensor that has a name, as `x.detach()`.
 
 ## Sources
 
@@ -64,7 +65,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.event import Collective, Discard
+from gpudoctor.lint.values.event import Backward, ClockRead, Collective, Discard, Forward
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._numbers import added_up, answers, told
@@ -96,7 +97,7 @@ class ReducedTemporary(Rule):
             # What is kept may be used: then it is another rule that has something to say.
             if event.returned not in dropped or event.location in told:
                 continue
-            if _writes_into_copy(event):
+            if _writes_into_copy(event) and not _is_measured(program, event):
                 message, remedy = COPIED, "Give the copy a name first, reduce it, and go on with it."
             # Libraries that return the result leave their argument alone.
             elif not event.in_place and _is_own(event):
@@ -130,6 +131,15 @@ def _writes_into_copy(event: Collective) -> bool:
     # The rank that sends may send a copy: nothing is written there.
     sends = event.call != "all_reduce" and bool(event.rank_guards)
     return event.in_place and event.temporary and not event.asynchronous and not sends
+
+
+def _is_measured(program: Program, event: Collective) -> bool:
+    """Clocks are read around a loop that does nothing but this: nobody wants the sum of what it is tried with."""
+    if not event.loops or any(program.during(event.loops[-1], Forward, Backward)):
+        return False
+    near = [each for each in program.events(ClockRead) if each.way.frames == event.way.frames]
+    orders = [each.order for each in near if len(each.loops) < len(event.loops)]
+    return any(order < event.order for order in orders) and any(order > event.order for order in orders)
 
 
 def _is_own(event: Collective) -> bool:

@@ -65,6 +65,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.values.base import NONE, Const, Values
 from gpudoctor.lint.values.event import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.values.rank import Rank
 from gpudoctor.lint.values.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
 from gpudoctor.lint.values.spelling import LOCAL
 from gpudoctor.rule import Rule
@@ -98,6 +99,9 @@ class RendezvousMissing(Rule):
         for event in program.events(InitGroup):
             # A group that the parent makes for itself is another story.
             if spawn is None or event.order < spawn.order or not _from_environment(event.init_method):
+                continue
+            # On several nodes only the user knows the address, and exports it on each of them.
+            if _counts_nodes(event):
                 continue
             missing = [name for name in _needed(event) if not _known(program, name, event)]
             if missing:
@@ -139,6 +143,12 @@ def _from_environment(method: Values | None) -> bool:
     """The meeting point is read from the environment, on all paths."""
     # `tcp://` and `file://` name the meeting point themselves.
     return method is None or method.all(lambda given: given == NONE or given == Const("env://"))
+
+
+def _counts_nodes(event: InitGroup) -> bool:
+    """The rank is told as `node * gpus + local_rank`."""
+    only = event.rank.only if event.rank is not None else None
+    return isinstance(only, Rank) and only.formula is not None
 
 
 def _needed(event: InitGroup) -> list[str]:
