@@ -11,7 +11,7 @@ from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Values
 from gpudoctor.lint.values.container import DictOf
 from gpudoctor.lint.values.device import CPU
 from gpudoctor.lint.values.event import Load, Save, ShardedState
-from gpudoctor.lint.values.module import StateDict, core_of
+from gpudoctor.lint.values.module import Module, StateDict, core_of
 
 
 @MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
@@ -22,6 +22,12 @@ def _save(call: Call) -> Values:
     places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.only == CPU for place in places)
     call.emit(Save, call=call.name, path=call.arg(1, "f"), content=content, states=states, on_cpu=on_cpu)
+    return one(NONE)
+
+
+@MODELS.method(Module, "save_pretrained", "push_to_hub")
+def _save_pretrained(call: Call) -> Values:
+    call.emit(Save, call="save_pretrained", path=call.arg(0, "save_directory"), content=one(call.receiver or NONE))
     return one(NONE)
 
 

@@ -32,7 +32,6 @@ from gpudoctor.lint.values.event import (
     ModeChange,
     ModuleClassFlaw,
     Move,
-    Save,
 )
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
@@ -437,12 +436,6 @@ def _register(call: Call) -> Values:
     fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
         call.do.set_fact(call.receiver, fact, one(TRUE))
-    return one(NONE)
-
-
-@MODELS.method(Module, "save_pretrained", "push_to_hub")
-def _save_pretrained(call: Call) -> Values:
-    call.emit(Save, call="save_pretrained", path=call.arg(0, "save_directory"), content=one(call.receiver or NONE))
     return one(NONE)
 
 
