@@ -110,7 +110,7 @@ class LocalDecisionEndsLoop(Rule):
             if missed is None or event.location in told or "join" in event.way.contexts:
                 continue
             # Where each rank cuts its rows out of the batch, all have read the same one.
-            if any(program.during(loop, BatchCut) for loop in event.loops[-1:]):
+            if event.loops and any(program.during(event.loops[-1], BatchCut)):
                 continue
             if called_instead(program, event, missed) is not None:
                 continue
