@@ -27,6 +27,7 @@ from gpudoctor.lint.values.function import (
     ProjectModule,
     Super,
 )
+from gpudoctor.lint.values.module import Module, Wrapper
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -230,5 +231,12 @@ def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None
         setter = MODELS.setters.get(type(owner))
         if setter is not None:
             setter(m, owner, target.attr, values, m.place(target))
+        # `nets = Munch(...); nets.fan = fan`: whoever goes over `nets` has the model, too.
+        elif _of_unread_code(owner) and values.any(lambda value: isinstance(value, (Module, Wrapper))):
+            m.note_escape("an attribute", (values,), target)
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
         m.write(key, values)
+
+
+def _of_unread_code(value: Value) -> bool:
+    return isinstance(value, Unknown) and bool(value.escaped_from) and not value.config

@@ -171,6 +171,14 @@ def _setattr(call: Call) -> Values:
             if setter is not None:
                 setter(call.do, value, name, call.args[2], call.place)
             call.do.set_fact(value, name, call.args[2])
+    # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
+    elif len(call.args) > 2:
+        owners = [value for value in call.args[0] if isinstance(value, Module)]
+        setter = MODELS.setters[Module]
+        for owner in owners:
+            setter(call.do, owner, " under a name", call.args[2], call.place)
+        if owners and call.args[2].any(lambda value: isinstance(value, Unknown)):
+            call.do.note_escape("setattr", (call.args[0],), call.node)
     return one(NONE)
 
 
