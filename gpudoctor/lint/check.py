@@ -11,7 +11,7 @@ from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
-from gpudoctor.lint.importers import importers_of
+from gpudoctor.lint.importers import Importers
 from gpudoctor.lint.listing import STDIN, Listed, list_files
 from gpudoctor.lint.placing import Places
 from gpudoctor.lint.processes import in_processes, processes_for
@@ -111,11 +111,12 @@ _MOST_HELPERS = 10
 def _through_importers(files: Sequence[Glance], work: _Work) -> list[Examined]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
     found: list[Examined] = []
+    importers = Importers(work.sources)
     for file in files if len(files) <= _MOST_HELPERS else ():
         if any(file.shown in each.files for each in found):
             continue
         # Each of them may use another part of the file.
-        results = list(_examine(importers_of(file.path, work.sources), work))
+        results = list(_examine(importers.of(file.path), work))
         found += [result for result in results if file.shown in result.files]
     listed = {file.shown for file in files}
     return [

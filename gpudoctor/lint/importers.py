@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.source.discover import collect, concerns_training
+from gpudoctor.lint.source.discover import concerns_training, files_below
 from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.project import Project
 
@@ -25,38 +26,49 @@ MOST_CANDIDATES = 4
 """So many programs are tried for one file, the nearest ones first."""
 
 
-def importers_of(file: Path, sources: Sources) -> list[str]:
-    """Scripts that may import the file, the nearest first: they act as a main program and mention its name."""
-    project = Project(file, sources)
-    paths, _ = collect([project.root], ())
+class Importers:
+    """Finds programs that may import a file. What lies in a project is asked once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._programs: dict[Path, list[tuple[str, bytes]]] = {}
+
+    def of(self, file: Path) -> list[str]:
+        """Scripts that may import the file, the nearest first: they act as a main program and mention its name."""
+        root = Project(file, self._sources).root
+        if root not in self._programs:
+            self._programs[root] = _programs_of(root)
+        names = [os.fsencode(file.stem), os.fsencode(file.parent.name)]
+        if file.stem == "__init__":
+            del names[0]
+        found = sorted(_candidates(self._programs[root], file, names))
+        return [path for _, _, path in found[:MOST_CANDIDATES]]
+
+
+def _programs_of(root: Path) -> list[tuple[str, bytes]]:
+    """The main programs of a project that are about training, with their text; none where there are too many files."""
+    # What nothing marks as a project may be a whole home folder: it is not searched to its end.
+    paths = list(islice(files_below(str(root)), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
-    names = [os.fsencode(file.stem), os.fsencode(file.parent.name)]
-    if file.stem == "__init__":
-        del names[0]
-    found = sorted(_candidates(paths, file, names), key=lambda ranked: ranked[:2])
-    return [path for _, _, path in found[:MOST_CANDIDATES]]
+    read = ((path, _raw(path)) for path in paths if "test" not in os.path.basename(path))
+    return [(path, raw) for path, raw in read if b"__main__" in raw and concerns_training(raw)]
 
 
-def _candidates(paths: list[Path], file: Path, names: list[bytes]) -> Iterator[tuple[int, int, str]]:
-    for path in paths:
-        if path == file or "test" in path.name:
-            continue
-        raw = _raw(path)
-        if b"__main__" not in raw or not concerns_training(raw):
-            continue
+def _candidates(programs: list[tuple[str, bytes]], file: Path, names: list[bytes]) -> Iterator[tuple[int, int, str]]:
+    for path, raw in programs:
         mentioned = next((index for index, name in enumerate(names) if name in raw), None)
-        if mentioned is not None:
-            yield mentioned, _distance(path, file), str(path)
+        if mentioned is not None and path != str(file):
+            yield mentioned, _distance(path, file), path
 
 
-def _raw(path: Path) -> bytes:
+def _raw(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(most_bytes(str(path)))
+            return file.read(most_bytes(path))
     except OSError:
         return b""
 
 
-def _distance(one: Path, other: Path) -> int:
+def _distance(one: str, other: Path) -> int:
     return len(os.path.relpath(one, other.parent).split(os.sep))

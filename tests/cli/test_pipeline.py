@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,9 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
-from gpudoctor.lint import check
+from gpudoctor.lint import check, importers
+from gpudoctor.lint.importers import Importers
+from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
@@ -240,3 +242,23 @@ def test_a_limit_is_no_bug_and_is_told(
     assert outcome.failures == ()
     assert [each.path for each in outcome.partly] == ["train.py"]
     assert "not followed to its end" in outcome.partly[0].message
+
+
+def test_programs_are_looked_for_in_a_project_not_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "helper.py").write_text("def save(): ...\n")
+    (tmp_path / "train.py").write_text("import torch, helper\nif __name__ == '__main__':\n    helper.save()\n")
+    helper = (tmp_path / "helper.py").resolve()
+    assert Importers(Sources({})).of(helper) == [str(tmp_path.resolve() / "train.py")]
+    monkeypatch.setattr(importers, "MOST_FILES", 2)
+    walked: list[str] = []
+
+    def files_below(folder: str) -> Iterator[str]:
+        for number in range(1000):
+            walked.append(folder)
+            yield f"{folder}/{number}.py"
+
+    monkeypatch.setattr(importers, "files_below", files_below)
+    found = Importers(Sources({}))
+    assert found.of(helper) == found.of(helper) == []
+    # No further than it takes to see that they are too many, and once.
+    assert len(walked) == 3

@@ -57,6 +57,11 @@ def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Pa
     return list(found.values()), problems
 
 
+def files_below(folder: str) -> Iterator[str]:
+    """The files to read in a folder, as they are found."""
+    return _walk(folder, _Exclusion(()), [])
+
+
 def concerns_training(data: bytes) -> bool:
     """The file names a training framework somewhere. A search of bytes, so that the rest costs no parse.
 
