@@ -202,7 +202,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.load_without_map_location",
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
-        fix_safety=Safety.SAFE, needs=("Load",), size=6057,
+        fix_safety=Safety.SAFE, needs=("Load",), size=6215,
     ),
     RuleCard(
         code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",
@@ -258,8 +258,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_set_epoch",
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=6791,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeOptimizer", "MakeSampler", "OptimizerStep", "SetEpoch", "UseManaged", "Wrap"),
+        size=7053,
     ),
     RuleCard(
         code="GPU303", name="shuffle-with-sampler", severity=Severity.ERROR, family="data",
@@ -484,13 +484,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8649,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8750,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.local_decision_ends_loop",
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
-        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=8315,
+        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=8539,
     ),
     RuleCard(
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",
@@ -686,7 +686,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.train_mode_not_restored",
         summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=9521,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=9612,
     ),
     RuleCard(
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",

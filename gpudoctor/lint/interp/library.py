@@ -260,6 +260,10 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
         if found is not None:
             return found
     if isinstance(value, Unknown):
+        # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
+        known = m.fact(value, f"item {_text_of(only)}") if _text_of(only) else None
+        if known is not None:
+            return known
         label = m.text(node, 40)
         key = ("item", value.key, only)
         item = Unknown(key, value.why, label, value.dependence, value.config, value.shards, value.escaped_from)
@@ -280,6 +284,8 @@ def set_library_item(m: Interpreter, value: Value, index: Values, values: Values
     if found is not None:
         m.call(found, (index, values), {}, target)
         return True
+    if isinstance(value, Unknown) and _text_of(index.only):
+        m.set_fact(value, f"item {_text_of(index.only)}", values)
     model = MODELS.methods.get((type(value), "__setitem__"))
     if model is not None:
         model(library_call(m, "__setitem__", (index, values), {}, target, value))

@@ -139,14 +139,20 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
             return _compare_rank(op, one, other, swapped, text, place)
         if isinstance(one, Size) and isinstance(other, Const):
             return _compare_size(op, one, other, swapped)
-    return open_test(TESTS.get(type(op), "?"), (left, right), text, place)
+    # Whether something is there at all depends on how the program is written, not on what this rank has computed.
+    kind = isinstance(op, ast.Is) and Const(None) in (left, right)
+    return open_test(
+        TESTS.get(type(op), "?"), (left, right), text, place, Dependence.LOCAL if kind else Dependence.NONE
+    )
 
 
-def open_test(kind: str, values: tuple[Value, ...], text: str, place: object) -> Value:
+def open_test(
+    kind: str, values: tuple[Value, ...], text: str, place: object, apart_from: Dependence = Dependence.NONE
+) -> Value:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
     depends = Dependence.NONE
     for value in values:
-        depends |= value.depends
+        depends |= value.depends & ~apart_from
     # Of settings alone: the user decides it for all ranks at once.
     switch = depends is Dependence.NONE and all(_is_setting(value) for value in values)
     return Truth(

@@ -61,7 +61,9 @@ def _add_argument(call: Call) -> Values:
     call.emit(ArgumentDeclared, name=name, flags=flags, default=default)
     note_default(call, name, default)
     assert call.receiver is not None
-    declared = declared_by(call, name, default)
+    # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
+    passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
+    declared = declared_by(call, "local_rank" if passed else name, default)
     if declared is not None:
         call.do.set_fact(call.receiver, f"declared {name}", declared)
     # Groups and sub-parsers share the parser's facts, so all options are here.

@@ -290,7 +290,9 @@ def _prepared(call: Call, managed: Managed, value: Value) -> Value:
         return value
     if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
-        kind = WrapperKind.DDP if call.do.fact(managed, "wraps otherwise") is None else WrapperKind.PREPARED
+        # In one process there is nothing to wrap.
+        wraps = call.do.several_processes and call.do.fact(managed, "wraps otherwise") is None
+        kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
         wrapper = Wrapper(call.identity(), call.place, getattr(value, "label", ""), kind, value, device_ids=one(TRUE))
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.models.api import one
 from gpudoctor.lint.models.freezing import is_frozen
-from gpudoctor.lint.values.base import Unknown
+from gpudoctor.lint.values.base import Const, Unknown
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import (
     Collective,
@@ -159,7 +159,10 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         _tell_again(do, event)
     if any(isinstance(event, Collective) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
-    if cls.complete and not call.open_ended:
+    # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out.
+    given = (*call.args, *call.keywords.values())
+    flagged = any(isinstance(only := values.only, Const) and only.value is True for values in given)
+    if cls.complete and not call.open_ended and not flagged:
         _note_unused(do, core, reads, events)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, flat, leaves, one
 from gpudoctor.lint.models.devices import note_text
@@ -11,11 +13,15 @@ from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, 
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import CPU, Device
-from gpudoctor.lint.values.event import Augments, Download, MakeLoader, MakeSampler, SetEpoch, Split
+from gpudoctor.lint.values.event import Augments, Download, Escape, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.rank import Size
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.models.api import Interpreter
 
 PLAIN = (Const, Text, Tensor, ListOf, TupleOf, DictOf, Dataset, Size)
 """What a class may hold without its objects being others on each rank."""
@@ -332,6 +338,14 @@ def _set_epoch(call: Call) -> Values:
     assert call.receiver is not None
     call.emit(SetEpoch, target=call.receiver, epoch=call.arg(0, "epoch"))
     return one(NONE)
+
+
+@MODELS.setter(Sampler)
+def _kept_by_sampler(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
+    """A sampler of the project that keeps another one may draw from it."""
+    inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
+    if inside:
+        do.emit(Escape, at=place, into="a sampler", values=inside)
 
 
 @MODELS.method(Sampler, "__init__")

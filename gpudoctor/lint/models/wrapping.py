@@ -72,6 +72,7 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool) -> Val
         inner,
         ids,
         _broadcasts(call),
+        rearranges=not call.name.startswith("apex."),
     )
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),

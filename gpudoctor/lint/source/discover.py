@@ -103,7 +103,12 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
             if entry.is_dir(follow_symlinks=False):
                 if not _is_skipped(entry) and not excluded(entry.path):
                     folders.append(entry.path)
-            elif entry.name.endswith(_SUFFIXES) and _is_ours(entry, project) and not excluded(entry.path):
+            elif (
+                entry.name.endswith(_SUFFIXES)
+                and "{{" not in entry.name
+                and _is_ours(entry, project)
+                and not excluded(entry.path)
+            ):
                 yield entry.path
         # Taken from the end, so that a folder's own folders come before its neighbours.
         pending += reversed(folders)
@@ -116,6 +121,9 @@ def _is_ours(entry: os.DirEntry[str], project: str) -> bool:
 
 def _is_skipped(folder: os.DirEntry[str]) -> bool:
     name = folder.name
+    # What stands below is a template, whose placeholders somebody fills in.
+    if "{{" in name:
+        return True
     if name.startswith(".") or name in _NEVER or os.path.isfile(os.path.join(folder.path, "pyvenv.cfg")):
         return True
     return name in _UNLESS_PACKAGE and not os.path.isfile(os.path.join(folder.path, "__init__.py"))

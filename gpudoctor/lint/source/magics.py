@@ -30,6 +30,8 @@ _SET = re.compile(r"%(?:set_)?env[ \t]+(\w+)(?:=|[ \t]+)(.*\S)")
 _RUN_FILE = re.compile(r"%(?:run|runfile|rerun|px)\b")
 # Not `a != b`, and not `a %= b`.
 _ASSIGNED = re.compile(r"(\s*[A-Za-z_][\w.,\[\]'\" \t*]*?=[ \t]*)[!%](?=[A-Za-z_({$/.~!])")
+# IPython takes these as magics also without `%`, where no name of the program is called so.
+_AUTOMATIC = re.compile(r"(?:pip|conda|mamba|micromamba|uv|cd|ls|cat|cp|mv|mkdir|rm|rmdir)[ \t]+[-\w./~\"']")
 _QUESTION = re.compile(r"\s*%{0,2}[\w.*\[\]-]+\?{1,2}\s*(?:#.*)?$")
 _LEADS = ("!", "%", "?", ",", ";", "/")
 _SIGNS = re.compile(r"""#|\"{3}|'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\[({]|[\])}]""")
@@ -149,7 +151,7 @@ def _stand_in(line: str) -> str | None:
         return indent + _NOTHING
     if assigned := _ASSIGNED.match(line):
         return assigned[1] + _SOMETHING
-    return indent + _NOTHING if _QUESTION.match(line) else None
+    return indent + _NOTHING if _QUESTION.match(line) or (_AUTOMATIC.match(code) and not _parses(code)) else None
 
 
 class _Inside:

@@ -56,6 +56,8 @@ class Wrapper(Made):
     inner: Value
     device_ids: Values | None = None
     broadcast_buffers: Value = NONE
+    rearranges: bool = True
+    """In the first forward after a backward it arranges its buckets anew, together with the other ranks."""
 
     @property
     def core(self) -> Value:

@@ -77,6 +77,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.event import BatchCut, LeaveLoop
 from gpudoctor.rule import Rule
@@ -145,7 +146,9 @@ def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
     behind: set[Literal] = set()
     for event in program.events(LeaveLoop):
         # After `if local: break` all that follows stands under "not local", and is no decision of its own.
-        if event.how in _QUIET_WAYS and any(guard not in behind for guard in _asked_here(event, event.local_guards)):
+        # What code that could not be read has a part in may be the same everywhere.
+        asked = (each for each in _asked_here(event, event.local_guards) if not each.atom.depends & Dependence.UNREAD)
+        if event.how in _QUIET_WAYS and any(guard not in behind for guard in asked):
             yield event
         # Also from ways that end in an error: what comes after them is no decision either.
         behind.update(guard.negated() for guard in event.local_guards)

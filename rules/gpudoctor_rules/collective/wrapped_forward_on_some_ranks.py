@@ -57,8 +57,8 @@ would no longer be averaged. Under FSDP there is no such way: let every rank mak
 ## Silent when
 
 Every rank makes the call, on either side of the test; the module inside the wrapper is called; the model is known to
-have no buffers, or `broadcast_buffers=False`, and no gradients are recorded. Where it cannot be known whether the
-model has buffers, the finding is a warning.
+have no buffers, or `broadcast_buffers=False`, and no gradients are recorded; the wrapper is that of apex. Where it
+cannot be known whether the model has buffers, the finding is a warning.
 
 ## Sources
 
@@ -157,7 +157,8 @@ def _severity(event: Forward) -> Severity | None:
     if buffers:
         return Severity.ERROR
     # With gradients, DDP rebuilds its buckets after the first backward, together with the other ranks.
-    return None if buffers is False and event.way.evaluating else Severity.WARNING
+    alone = event.way.evaluating or not all(each.rearranges for each in wrapper.chain)
+    return None if buffers is False and alone else Severity.WARNING
 
 
 def _go_inside(event: Forward) -> Repair | None:

@@ -61,9 +61,9 @@ ranks. Safe: nothing but the order of the data changes, and it becomes what shuf
 
 ## Silent when
 
-`shuffle=False`; the data is read once; the loader only evaluates; the sampler counts epochs itself; somebody calls
-`set_epoch`, in whichever file; a framework that does so is in charge; the sampler was handed to code that could not
-be read.
+`shuffle=False`; the data is read once; the loader only evaluates, or nothing is trained; the sampler counts epochs
+itself; somebody calls `set_epoch`, in whichever file; a framework that does so is in charge; the sampler was handed to
+code that could not be read.
 
 ## Sources
 
@@ -77,7 +77,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.event import MakeSampler
+from gpudoctor.lint.values.event import MakeOptimizer, MakeSampler, OptimizerStep
 from gpudoctor.lint.values.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
@@ -99,6 +99,9 @@ class MissingSetEpoch(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # What is only evaluated, with gradients or without, may be read in any order.
+        if program.whole and not program.managed_by and not program.has(MakeOptimizer, OptimizerStep):
+            return
         for each in repeated_samplers(program):
             # Told too late, or told to the wrong one, is GPU306: it says what to change in the call.
             if each.told or told_instead(program, each) is not None:

@@ -61,6 +61,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import NONE, Value
 from gpudoctor.lint.values.event import Load, LoadState, Save
+from gpudoctor.lint.values.optim import Scheduler
 from gpudoctor.lint.values.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import managed
@@ -123,7 +124,8 @@ def _restored(program: Program) -> dict[Value, LoadState]:
     """What was loaded and becomes the state of a model or an optimizer, with the first place where it does."""
     found: dict[Value, LoadState] = {}
     for event in program.events(LoadState):
-        if event.loaded is not None:
+        # A scheduler keeps numbers, and none of them on a GPU.
+        if event.loaded is not None and not isinstance(event.target, Scheduler):
             found.setdefault(event.loaded, event)
     return found
 

@@ -159,7 +159,8 @@ def _training_calls(program: Program) -> Iterator[Forward]:
     """The calls through which gradients flow, in loops, in order."""
     identities = frozenset().union(*(event.forwards for event in program.events(Backward)))
     for call in program.events(Forward):
-        if call.identity in identities and repeating_loop(call) is not None:
+        # Under `no_grad` it only makes what another model is trained with.
+        if call.identity in identities and call.graph and repeating_loop(call) is not None:
             yield call
 
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from linting import lint
 
+from gpudoctor.lint.values.event import AttributeMissed
+from gpudoctor.lint.values.module import WrapperKind
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -216,3 +219,24 @@ def test_what_is_absent_is_missed_where_nobody_does_it(paper, tmp_path: Path):
 )
 def test_a_helper_of_a_framework_does_not_take_charge(paper, line: str):
     assert not paper(line + "\nimport torch", launch="auto").program.managed_by
+
+
+PREPARED = """
+    import torch, torch.nn as nn
+    from accelerate import Accelerator
+    accelerator = Accelerator()
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+        def generate(self, x):
+            return self.layer(x)
+    model = accelerator.prepare(Net())
+    model.generate(torch.zeros(2, 2).cuda())
+    """
+
+
+@pytest.mark.parametrize(("launch", "missed"), [("torchrun", 1), ("single", 0)])
+def test_in_one_process_nothing_is_wrapped(paper, launch: str, missed: int):
+    kinds = [event.wrapper.kind for event in paper(PREPARED, launch).events(AttributeMissed)]
+    assert kinds.count(WrapperKind.DDP) == missed

@@ -33,6 +33,12 @@ def test_folders_are_searched_in_order() -> None:
     assert taken("z", "m") == ["z/c.py", "z/a/d.py", "m/e.py"]
 
 
+def test_templates_are_no_programs() -> None:
+    lay("train.py", "{{cookiecutter.name}}/model.py", "templates/run_{{name}}.py", "templates/data.py")
+    assert taken(".") == ["train.py", "templates/data.py"]
+    assert taken("templates/run_{{name}}.py") == ["templates/run_{{name}}.py"]
+
+
 def test_named_files_are_taken_whatever_they_are() -> None:
     lay("train", ".hidden.py", "venv/a.py", "pipe.py")
     os.mkfifo("fifo")
