@@ -409,14 +409,22 @@ def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> V
     return one(found if sliced else replace(found, root=None))
 
 
+UNREAD_OBJECT = "made by code that was not read"
+
+
 def _unread(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     """What code that cannot be read makes of tensors: it may bring them to one device first."""
     works: list[Value] = [value for value in values if isinstance(value, Work)]
     if works:
         return combine(m, works, node)
     made = tensors.combined(m, values, m.place(node), m.text(node, 40), [])
+    if not isinstance(made, Tensor):
+        return one(made)
     # A score may come back on the CPU, whatever it was computed from.
-    return one(replace(made, device=None) if isinstance(made, Tensor) else made)
+    made = replace(made, device=None)
+    # It may be an object that holds them, with an in-place `to` of its own.
+    m.set_fact(made, UNREAD_OBJECT, one(TRUE))
+    return one(made)
 
 
 def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:

@@ -10,6 +10,7 @@ from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.imports import import_from, import_names
+from gpudoctor.lint.interp.library import UNREAD_OBJECT
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.machine import NONE_SET, Exit
 from gpudoctor.lint.interp.swallowing import catches_all, tells_nobody
@@ -61,6 +62,9 @@ def _is_of_all_ranks(value: Value) -> bool:
 
 def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Value]) -> None:
     receiver = m.last_receiver(call)
+    # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
+    if receiver is not None and m.fact(receiver, UNREAD_OBJECT) is not None:
+        return
     name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
     for value in dropped:
         m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver)

@@ -29,7 +29,10 @@ def is_first(groups: Iterable[InitGroup], at: Event, *, spawned: bool) -> Either
     if group is not None and at.order < group.order:
         from_launcher: Code = ("int(", Imported("os.environ"), '["RANK"]) == 0')
         return Either(((Holds(GLOBAL), " == 0"), *own, *(() if spawned else (from_launcher,))))
-    always: Code = (*map(Always, (*group.way.calls, group.location)), *asked) if group is not None else ()
+    made = (*group.way.calls, group.location) if group is not None else ()
+    # A helper may serve a program of one process, too: one that has no group to ask.
+    own_file = any(at.location.path == place.path for place in made)
+    always: Code = (*map(Always, made), *asked) if own_file else ()
     maybe: Code = ("not ", Imported("torch.distributed.is_initialized"), "() or ", *asked)
     return Either(((Holds(GLOBAL), " == 0"), *own, *([always] if always else []), maybe))
 
