@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudoctor.ranks.processes import busy_seconds, state_of
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 from gpudoctor.run.questions import ANSWER, QUESTION
 from gpudoctor.run.reading import collective_of, frames_of, lines_of
 from gpudoctor.run.recording import Collective, Frame, Waiting
@@ -166,7 +166,8 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     # NCCL's collectives are queued, and their rank goes on until it asks for a value: it waits there, in its own code.
     old = started is not None and answer["at"] - started.began > _OLD
     inside = _waits(stack)
-    return _standing(rank, stack, started if inside or old else None, waits=inside or old)
+    here = _standing(rank, stack, started if inside or old else None, waits=inside or old)
+    return replace(here, steps=answer["steps"])
 
 
 def _silent(each: _Rank, folder: Path) -> Waiting:

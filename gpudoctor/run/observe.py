@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.rule import RuleCard
     from gpudoctor.run.faults import Faults
-    from gpudoctor.run.recording import Waiting
+    from gpudoctor.run.recording import Process, Waiting
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,13 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
         recording = faults.tried(
             "reading the recording", lambda: read(folder, status=ended.status, seconds=ended.seconds), nothing
         )
-        return replace(recording, hang=follower.hang)
+        return replace(recording, hang=follower.hang, ranks=_counted(recording, follower.hang))
+
+
+def _counted(recording: Recording, hang: Sequence[Waiting]) -> tuple[Process, ...]:
+    """The ranks, with the steps that those have told which were asked where they are."""
+    told: dict[int | None, int] = {each.rank: each.steps for each in hang}
+    return tuple(replace(each, counted=max(each.counted, told.get(each.rank, 0))) for each in recording.ranks)
 
 
 class _Follower:

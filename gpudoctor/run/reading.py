@@ -22,15 +22,12 @@ from gpudoctor.run.recording import (
     Fetch,
     Frame,
     Group,
-    Hidden,
-    Norms,
     Optimizer,
     Option,
     Pass,
     Process,
     Recording,
     Refused,
-    Search,
     Seed,
     Shared,
     Split,
@@ -39,6 +36,7 @@ from gpudoctor.run.recording import (
     Written,
 )
 from gpudoctor.run.recording.calls import Again, Clip, Logger, Loss, Read, Result, Subgroup, Sum
+from gpudoctor.run.recording.models import Hidden, Norms, Search
 
 Line = dict[str, Any]
 
@@ -169,6 +167,7 @@ def _process(lines: list[Line]) -> Process | None:
         refused=_each(by_kind, "refused", lambda line: _plain(Refused, line)),
         backwards=over["backwards"] if over else 0,
         backward=place_of(over["backward"]) if over else None,
+        counted=max((line.get("steps" if line["kind"] == "over" else "step", 0) for line in lines), default=0),
         over=over is not None,
         cost=over["cost"] if over else max((line["cost"] for line in by_kind.get("step", ())), default=0.0),
         faults=tuple(f"{line['instrument']}: {line['error']} ({line['where']})" for line in by_kind.get("fault", ())),

@@ -37,6 +37,7 @@ class Recorder:
         self._file: InMemory | ByCalls
         self._shown = 0.0
         self._written = 0
+        self._inside = False
         self.off = False
         self.cost = 0.0
         """Seconds that instruments have taken so far."""
@@ -57,14 +58,15 @@ class Recorder:
             if always or self._written + len(data) <= MOST_BYTES:
                 self._file.append(data)
                 self._written += len(data)
-            self._show_life()
+            self.show_life()
         except OSError:
             # A full disk: the training goes on without us.
             self.off = True
 
-    def _show_life(self) -> None:
+    def show_life(self) -> None:
+        """Say that this process goes on, also where it has nothing to write."""
         now = time.monotonic()
-        if now - self._shown > _SHOW_LIFE_EVERY:
+        if now - self._shown > _SHOW_LIFE_EVERY and self.begun:
             self._shown = now
             # A program may have become another user.
             with contextlib.suppress(PermissionError):
@@ -88,6 +90,8 @@ class Recorder:
             nonlocal faults
             if self.off or faults >= _MOST_FAULTS:
                 return None
+            # What another one calls is on the other's account.
+            outermost, self._inside = not self._inside, True
             began = time.perf_counter()
             try:
                 return instrument(*args, **keywords)
@@ -96,7 +100,9 @@ class Recorder:
                 self._note(instrument, error)
                 return None
             finally:
-                self.cost += time.perf_counter() - began
+                if outermost:
+                    self._inside = False
+                    self.cost += time.perf_counter() - began
 
         return careful  # type: ignore[return-value]
 

@@ -86,7 +86,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU111", name="batchnorm-not-synced", severity=Severity.INFO, family="wrap",
         module="gpudoctor_rules.wrap.batchnorm_not_synced",
         summary="BatchNorm layers take their statistics from a few samples on each GPU.", shows_in_run=True,
-        needs=("Wrap",), size=8865,
+        needs=("Wrap",), size=8911,
     ),
     RuleCard(
         code="GPU112", name="unused-parameters", severity=Severity.WARNING, family="wrap",
@@ -674,7 +674,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.loss_keeps_graph",
         summary="A sum or a list keeps the graph of every step alive.", fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Accumulated",), size=6498,
+        needs=("Accumulated",), size=6492,
     ),
     RuleCard(
         code="GPU711", name="step-missing", severity=Severity.ERROR, family="gradient",

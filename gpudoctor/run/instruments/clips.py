@@ -65,7 +65,7 @@ class Clips:
         return watched
 
     def _note(self, call: str, first: Sequence[int]) -> None:
-        if first and self._steps < _MOST_STEPS and len(self._now) < _MOST_CALLS:
+        if first and not self._state.resting and self._steps < _MOST_STEPS and len(self._now) < _MOST_CALLS:
             # Which parameters, and how many backwards had been made since the last step.
             self._now.append((first[0], self._state.counts.get("backwards", 0)))
             if len(self._told) < _MOST_PLACES:

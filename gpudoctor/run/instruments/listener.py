@@ -46,7 +46,7 @@ def listen(state: State) -> None:
 
     def wait() -> None:
         while os.read(pipe, 1):
-            answer(folder, main)
+            answer(state, main)
 
     _thread.start_new_thread(wait, ())
 
@@ -61,11 +61,17 @@ def _prepare_for_silence(folder: str) -> None:
     faulthandler.register(SIGNAL, file=file, all_threads=False, chain=False)
 
 
-def _answer(folder: str, main: int) -> None:
-    frame = sys._current_frames().get(main)
-    said = {"at": time.time(), "pid": os.getpid(), "stack": _stack(frame), "collectives": collectives()}
+def _answer(state: State, main: int) -> None:
+    stack = _stack(sys._current_frames().get(main))
+    said = {
+        "at": time.time(),
+        "pid": os.getpid(),
+        "steps": state.steps,
+        "stack": stack,
+        "collectives": collectives(),
+    }
     # Whole or not there at all: the parent reads as soon as it finds it.
-    path = os.path.join(folder, ANSWER.format(pid=os.getpid()))
+    path = os.path.join(state.recorder.folder, ANSWER.format(pid=os.getpid()))
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         json.dump(said, file, default=str)
     os.replace(f"{path}.new", path)

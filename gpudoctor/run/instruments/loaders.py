@@ -33,6 +33,11 @@ _MOST_SAMPLES = 100_000
 """Places of samples that are kept of a pass."""
 _MOST_PASSES = 400
 """Passes that are written down, of one process."""
+_PASS = "_gpudoctor_pass"
+"""The attribute of an iterator: a dict with weak keys takes longer, and is asked for each batch."""
+_FIRST_PASSES, _AGAIN = 16, 1.0
+"""Passes whose batches are looked at. Of a later one a line is written anew only after so many seconds: where passes
+are short, that would cost more than all the rest."""
 
 
 def watch(state: State) -> None:
@@ -77,7 +82,6 @@ class _Loaders:
     def __init__(self, state: State, told: Told) -> None:
         self._state = state
         self._told = told
-        self._passes: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._beginning: list[_Pass] = []
@@ -114,14 +118,13 @@ class _Loaders:
 
         @functools.wraps(following)
         def watched_next(iterator: Any) -> Any:
-            began = time.perf_counter()
             try:
-                with Span(self._state, "wait"):
+                with Span(self._state, "wait") as waited:
                     batch = following(iterator)
             except StopIteration:
                 over(iterator)
                 raise
-            handed(iterator, batch, time.perf_counter() - began)
+            handed(iterator, batch, waited.seconds)
             return batch
 
         DataLoader.__init__ = watched_make
@@ -150,23 +153,24 @@ class _Loaders:
     def _end_of_beginning(self, iterator: Any) -> None:
         made = self._beginning.pop() if self._beginning else None
         if iterator is not None and made is not None:
-            self._passes[iterator] = made
+            setattr(iterator, _PASS, made)
 
     def _drawn(self, iterator: Any, index: Any) -> None:
         # A persistent iterator is reset inside `start` and still belongs to the pass before.
-        here = self._beginning[-1] if self._beginning else self._passes.get(iterator)
+        here = self._beginning[-1] if self._beginning else getattr(iterator, _PASS, None)
         if here is not None:
             here.drawn.append(index)
             here.begin_batch()
 
     def _handed_out(self, iterator: Any, batch: Any, waited: float) -> None:
-        here = self._passes.get(iterator)
+        here = getattr(iterator, _PASS, None)
         if here is not None:
             here.take(batch, waited)
 
     def _over(self, iterator: Any) -> None:
-        here = self._passes.pop(iterator, None)
+        here = getattr(iterator, _PASS, None)
         if here is not None:
+            setattr(iterator, _PASS, None)
             here.write(ended=True)
 
 
@@ -179,7 +183,9 @@ class _Pass:
         self._number = number
         self._about = about
         self._dataset = _reference(loader.dataset) if _by_place(loader) else lambda: None
-        self._most_prints = _MOST_PRINTS_TOO if _by_place(loader) else _MOST_PRINTS
+        self._looked_at = number <= _FIRST_PASSES
+        self._most_prints = (_MOST_PRINTS_TOO if _by_place(loader) else _MOST_PRINTS) if self._looked_at else 0
+        self._wrote = 0.0
         self._taken: list[Any] = []
         self._places = array("q")
         self._samples = 0
@@ -196,7 +202,7 @@ class _Pass:
 
     def begin_batch(self) -> None:
         # Workers draw elsewhere.
-        if not self._about["workers"] and self._batches < _MOST_NOISE:
+        if self._looked_at and not self._about["workers"] and self._batches < _MOST_NOISE:
             self._before = _generator()
 
     def take(self, batch: Any, waited: float) -> None:
@@ -213,13 +219,15 @@ class _Pass:
         if len(self._prints) < self._most_prints:
             self._prints.append(print_of(batch))
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
-        if self._batches & (self._batches - 1) == 0:
+        often = self._looked_at or time.perf_counter() - self._wrote > _AGAIN
+        if often and self._batches & (self._batches - 1) == 0:
             self.write(ended=False)
 
     def write(self, *, ended: bool) -> None:
         self._settle()
         if self._number > _MOST_PASSES:
             return
+        self._wrote = time.perf_counter()
         self._state.write(
             "pass",
             number=self._number,

@@ -27,6 +27,8 @@ class Losses:
     def __init__(self, state: State) -> None:
         self._state = state
         self._seen = self._written = self._collected = 0
+        self.marked = 0
+        """Losses whose graphs are looked for later."""
         self._places: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._graphs: weakref.WeakSet[_Mark] = weakref.WeakSet()
 
@@ -41,13 +43,14 @@ class Losses:
             # It lives exactly as long as the graph does, whoever keeps that.
             node.metadata["gpudoctor"] = mark = _Mark()
             self._graphs.add(mark)
+            self.marked += 1
         if self._seen < _MOST_LOSSES:
             self._seen += 1
             self._look(node)
 
     @property
     def graphs(self) -> int:
-        """How many that have gone backward are still there."""
+        """How many of those are still there."""
         if len(self._graphs) >= _MANY and self._collected < _MOST_COLLECTIONS:
             # What only refers to itself is gone soon.
             self._collected += 1

@@ -16,12 +16,10 @@ from torch.utils.data import get_worker_info
 from gpudoctor.run.places import is_own
 
 if TYPE_CHECKING:
-    from types import CodeType
-
     from gpudoctor.run.instruments.exchanges import Exchanges, Sum
     from gpudoctor.run.instruments.state import State
 
-At = tuple["CodeType", int]
+At = tuple[str, int]
 """A line that asks."""
 _METHODS = ("item", "tolist", "__float__")
 _PRINTING = ("torch/_tensor.py", "torch/_tensor_str.py")
@@ -59,7 +57,7 @@ class _Watched:
     def __init__(self, method: Any, reads: _Reads) -> None:
         self._method = method
         self._reads = reads
-        self._foreign: set[CodeType] = set()
+        self._foreign: set[str] = set()
         self._before = reads.state.recorder.guarded(reads.before)
         self._after = reads.state.recorder.guarded(reads.after)
 
@@ -67,15 +65,15 @@ class _Watched:
         if tensor is None:
             return self._method
         frame = sys._getframe(1)
-        code = frame.f_code
-        # Optimizers ask for each of their parameters.
-        if code in self._foreign:
+        path = frame.f_code.co_filename
+        # Optimizers ask for each of their parameters. By path, whose hash is known: that of code is not.
+        if path in self._foreign:
             return self._method.__get__(tensor)
-        if not is_own(code.co_filename) and not code.co_filename.endswith(_PRINTING):
-            self._foreign.add(code)
+        if not is_own(path) and not path.endswith(_PRINTING):
+            self._foreign.add(path)
             return self._method.__get__(tensor)
         # Not the frame: who keeps the method would keep all that lives there.
-        return functools.partial(self._ask, tensor, (code, frame.f_lineno))
+        return functools.partial(self._ask, tensor, (path, frame.f_lineno))
 
     def _ask(self, tensor: torch.Tensor, at: At) -> Any:
         early = self._before(tensor) if self._reads.exchanges.under_way else None
@@ -147,7 +145,7 @@ class _Reads:
         if place and line is None and len(self._lines) < _MOST_PLACES:
             line = self._lines[tuple(place)] = _Line(place, tensor.device.type)
         # A line of a library asks for many lines of the program.
-        if is_own(at[0].co_filename):
+        if is_own(at[0]):
             self._known[at] = line
         return line
 

@@ -40,6 +40,9 @@ class State:
         self.used = False
         """Some wrapper was called."""
         self.steps = 0
+        self.resting = False
+        """The step that goes on now is only counted."""
+        self.noticing = Noticing(self)
         self.forwards = 0
         """Of wrappers, whose input was looked at."""
         self.backwards = 0
@@ -62,13 +65,13 @@ class State:
         os.register_at_fork(after_in_child=self._told.clear)
         self._group: tuple[int, int] | None = None
         self._starts: list[tuple[str, float, float]] = []
-        self._tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
+        self.tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
         # Of one clock with the lines, and as steady as what parts are measured by.
         self._epoch = time.time() - time.perf_counter()
 
     def spend(self, what: str, seconds: float) -> None:
         self.spans[what] = self.spans.get(what, 0.0) + seconds
-        if self._tells_starts and len(self._starts) < _MOST_STARTS:
+        if self.tells_starts and len(self._starts) < _MOST_STARTS:
             began = self._epoch + time.perf_counter() - seconds
             self._starts.append((what, round(began, 6), round(seconds, 6)))
 
@@ -133,19 +136,37 @@ class State:
 
 
 class Span:
-    """`with Span(state, "backward"):` spends the seconds between."""
+    """`with Span(state, "backward"):` spends the `seconds` between, and tells an error that goes through."""
 
-    __slots__ = ("_began", "_state", "_what")
+    __slots__ = ("_began", "_state", "_what", "seconds")
 
     def __init__(self, state: State, what: str) -> None:
         self._state = state
         self._what = what
-        self._began = 0.0
+        self._began = self.seconds = 0.0
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Span:
         self._began = time.perf_counter()
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._state.spend(self._what, time.perf_counter() - self._began)
+        self.seconds = time.perf_counter() - self._began
+        self._state.spend(self._what, self.seconds)
+        if error is not None:
+            self._state.failed(error)
+
+
+class Noticing:
+    """`with state.noticing:` tells an error that goes through, and spends nothing."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self._state.failed(error)

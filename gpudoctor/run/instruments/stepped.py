@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 
 class Stepped(NamedTuple):
-    """A step that is to be told: `spans` are sums over `of` steps, `counts` those of the last of them."""
+    """A step that is to be told, as the last `of` so many: `took` is a sum over all of them, and so is what `spans` has
+    of waiting; the others, and `counts`, are those of this step."""
 
     at: float
     step: int
@@ -24,7 +25,8 @@ class Stepped(NamedTuple):
 
     def line(self) -> str:
         """As JSON. By hand: an encoder would take as long as all the rest."""
-        spans = ",".join(f'"{name}":{seconds / self.of:.6f}' for name, seconds in self.spans.items())
+        means = {**self.spans, "wait": self.spans["wait"] / self.of} if "wait" in self.spans else self.spans
+        spans = ",".join(f'"{name}":{seconds:.6f}' for name, seconds in means.items())
         counts = ",".join(f'"{name}":{number}' for name, number in self.counts.items())
         memory, peak = ("null" if held is None else held for held in (self.memory, self.peak))
         starts = f',"starts":{json.dumps(self.starts)}' if self.starts else ""

@@ -24,9 +24,12 @@ _MOST_NAMES = 5
 _CHECK_EVERY = 50
 _SEARCHED = 12
 """Steps after each of which wrappers are asked what they searched for: PyTorch keeps that of the first ones."""
-_EACH_UNTIL, _FEWER = 4096, 5
-"""Each step is told until this one, then each fifth until five times as many, and so on: a long run must not fill the
-disk. An odd number, so that of two optimizers that take turns both are told."""
+_EACH_UNTIL, _FEWER = 256, 5
+"""Each step is looked at until this one, and each fifth of later ones; the others are only counted, which takes a
+fifth of the time. By number, so that all ranks look at the same steps. An odd one, so that of two optimizers that take
+turns both are seen."""
+_RARELY_AFTER = 4096
+"""Steps that have been told, after which five times fewer are, and so on: a long run must not fill the disk."""
 _AT_ONCE, _TOGETHER = 256, 0.005
 """Later steps that take less than so many seconds are written down together: one by one they would cost several times
 as much."""
@@ -51,6 +54,11 @@ def watch(state: State) -> None:
 
     @functools.wraps(backward)
     def watched(*args: Any, **keywords: Any) -> None:
+        if state.resting:
+            state.backwards += 1
+            with state.noticing:
+                backward(*args, **keywords)
+            return
         before_backward(*args[:1])
         state.going_back = True
         try:
@@ -87,7 +95,7 @@ class _Steps:
         # A step that has raised was never told to be over.
         if id(optimizer) in self._running:
             self._running.clear()
-        if not self._running:
+        if not self._running and not self._state.resting:
             self._spent = sum(self._state.spans.values())
             self._began = time.perf_counter()
         self._running.append(id(optimizer))
@@ -99,34 +107,47 @@ class _Steps:
         if self._running:
             return
         state = self._state
-        # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
-        within = sum(state.spans.values()) - self._spent
-        state.spend("optimizer", max(0.0, time.perf_counter() - self._began - within))
         # Counted over all optimizers: a program with two of them makes two steps in each round.
         state.steps += 1
         self._untold += 1
         if id(optimizer) not in self._known:
             self._meet(optimizer)
-        if state.steps > _EACH_UNTIL * self._stride:
-            self._stride *= _FEWER
+        if not state.resting:
+            self._look_at(optimizer)
+        if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
+            self._tell_communication()
+        if not self._untold:
+            self._last = time.perf_counter()
+        self._rest_or_not()
+
+    def _look_at(self, optimizer: Any) -> None:
+        state = self._state
+        # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
+        within = sum(state.spans.values()) - self._spent
+        state.spend("optimizer", max(0.0, time.perf_counter() - self._began - within))
         # First, because it asks for the backwards of this step.
         clips = self._clips.counted(optimizer)
-        counts = {**state.new_counts(), **clips}
-        if state.steps % self._stride == 0:
-            self._tell(self._known[id(optimizer)], counts)
+        self._tell(self._known[id(optimizer)], {**state.new_counts(), **clips})
         if state.steps & (state.steps - 1) == 0 or state.steps % (_CHECK_EVERY * self._stride) == 0:
             self._check(optimizer)
             self._look(state)
             self._search(state)
         elif state.steps < _SEARCHED:
             self._search(state)
-        if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
-            self._tell_communication()
-        if not self._untold:
-            self._last = time.perf_counter()
+
+    def _rest_or_not(self) -> None:
+        """Decide whether the next step is looked at."""
+        state = self._state
+        # Whoever wants a trace wants to see each step.
+        first = _RARELY_AFTER if state.tells_starts else _EACH_UNTIL
+        if state.steps == (first if self._stride == 1 else _RARELY_AFTER * self._stride):
+            self._stride *= _FEWER
+        state.resting = (state.steps + 1) % self._stride != 0
+        if state.resting:
+            state.recorder.show_life()
 
     def _tell(self, optimizer: int, counts: dict[str, int]) -> None:
-        """Write the line of a step: its times are means of the steps since the line before, its counts its own."""
+        """Write the line of a step, which stands for those since the line before."""
         state, many = self._state, self._untold
         now = time.perf_counter()
         memory = peak = None
@@ -223,7 +244,7 @@ class _Steps:
             names=labels[: len(chosen)] if self._state.steps == 1 else None,
             without_gradient=len(idle),
             idle=idle[:_MOST_NAMES],
-            backwards=self._state.backwards,
+            losses=self._losses.marked,
             graphs=self._losses.graphs,
         )
         self._losses.write()

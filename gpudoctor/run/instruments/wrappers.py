@@ -80,6 +80,9 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
         # Inside of `torch.compile` whatever we do would break the graph.
         if torch.compiler.is_compiling():
             return forward(self, *args, **keywords)
+        if state.resting:
+            with state.noticing:
+                return forward(self, *args, **keywords)
         state.used = True
         if state.forwards < _LOOKED_AT and torch.is_grad_enabled():
             note(state, args, keywords)

@@ -10,6 +10,7 @@ from itertools import permutations
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
 from gpudoctor.run.recording.calls import Again, Clip, Logger, Loss, Read, Subgroup, Sum
+from gpudoctor.run.recording.models import Hidden, Norms, Search
 
 _SENTENCE = 200
 _METRIC = 64
@@ -109,36 +110,6 @@ class Wrap:
     synced_norms: int
     find_unused: bool
     place: Location | None
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """Layers in a list or dict of a model: gradients are computed for them, and no optimizer holds them."""
-
-    model: str
-    attribute: str
-    layers: int
-    place: Location | None
-
-
-@dataclass(frozen=True)
-class Norms:
-    """Layers of a wrapper that normalise by the batch of their rank. `statistics` names what the first has seen."""
-
-    wrapper: int
-    step: int
-    name: str
-    count: int
-    statistics: int
-
-
-@dataclass(frozen=True)
-class Search:
-    """A wrapper that looks for unused parameters: how many bytes of them it found in this iteration."""
-
-    wrapper: int
-    iteration: int
-    unused: int
 
 
 @dataclass(frozen=True)
@@ -316,7 +287,8 @@ class Step:
     peak: int | None = None
     """The most that was held at once until then."""
     of: int = 1
-    """So many steps since the one before that was written down: times are their means, counts those of the last."""
+    """So many steps since the one before that was written down: `took` and what was waited for data are their means,
+    the rest is of this one."""
     starts: tuple[tuple[str, float, float], ...] = ()
     """What `spans` sums up: when each began, in seconds since the epoch, and how long it took; for traces only."""
 
@@ -349,10 +321,10 @@ class Check:
     names: tuple[str, ...] | None
     without_gradient: int
     idle: tuple[str, ...]
-    backwards: int = 0
-    """Made up to here."""
+    losses: int = 0
+    """That have gone backward up to here, in steps that were looked at."""
     graphs: int = 0
-    """Of losses that have gone backward, kept alive by something."""
+    """Of those, kept alive by something."""
 
 
 @dataclass(frozen=True)
@@ -436,6 +408,8 @@ class Process:
     backwards: int = 0
     backward: Location | None = None
     """Where the first one was called."""
+    counted: int = 0
+    """Steps that it has told of, also of those that are not in `steps`."""
     over: bool = False
     """It came to its end by itself."""
     cost: float = 0.0
@@ -444,7 +418,7 @@ class Process:
     @property
     def made(self) -> int:
         """How many steps it made; not each step of a long run is in `steps`."""
-        return self.steps[-1].number if self.steps else 0
+        return max(self.steps[-1].number, self.counted) if self.steps else 0
 
     @property
     def training_passes(self) -> tuple[Pass, ...]:
@@ -488,6 +462,8 @@ class Waiting:
     waits: bool = False
     """It waits for other ranks, also where its collective is not known."""
     silence: str = ""
+    steps: int = 0
+    """That it had made."""
 
     @property
     def asks_for_state(self) -> bool:
@@ -595,6 +571,6 @@ class Recording:
 
 def _goes_on(rank: Process, here: Pass, over: Pass) -> bool:
     """The rank has more batches than those of `over`, and did not come to the end of them."""
-    # What a pass has done is written down now and then; steps are written at once.
+    # What a pass has done is written down now and then; how many steps were made is known better.
     made = rank.made - here.first_step
     return not here.ended and here.number == rank.passes[-1].number and made >= over.steps

@@ -100,7 +100,7 @@ class LossKeepsGraph(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks[:1]:
             for before, after in pairwise(rank.checks):
-                made, kept = after.backwards - before.backwards, after.graphs - before.graphs
+                made, kept = after.losses - before.losses, after.graphs - before.graphs
                 at = rank.backward or rank.optimizers[0].backward
                 # Not one of them was let go.
                 if kept >= max(_ENOUGH, made) and at is not None:

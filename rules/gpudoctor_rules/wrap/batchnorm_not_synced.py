@@ -94,7 +94,8 @@ from gpudoctor_rules.wrap._together import wrapped_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Norms, Recording
+    from gpudoctor.run.recording import Recording
+    from gpudoctor.run.recording.models import Norms
 
 FEW = 4
 """Samples of which the statistics are mostly noise."""
