@@ -243,7 +243,8 @@ def _scale(call: Call) -> Values:
 @MODELS.method(Scaler, "unscale_", "update")
 def _unscale(call: Call) -> Values:
     assert call.receiver is not None
-    for value in call.args[0] if call.args and call.name == "unscale_" else (None,):
+    # Once for each optimizer that it may be, on however many ways it came to be that one.
+    for value in dict.fromkeys(call.args[0]) if call.args and call.name == "unscale_" else (None,):
         call.emit(ScalerCall, scaler=call.receiver, call=call.name, optimizer=value)
     return one(NONE)
 
@@ -251,7 +252,7 @@ def _unscale(call: Call) -> Values:
 @MODELS.method(Scaler, "step")
 def _scaler_step(call: Call) -> Values:
     # `scaler.step` calls `optimizer.step` unless gradients overflowed.
-    for value in call.args[0] if call.args else ():
+    for value in dict.fromkeys(call.args[0]) if call.args else ():
         call.emit(ScalerCall, scaler=call.receiver, call="step", optimizer=value)
         call.emit(OptimizerStep, optimizer=value, through="scaler")
     return one(NONE)
