@@ -285,7 +285,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=9813,
+        size=9988,
     ),
     RuleCard(
         code="GPU307", name="sampler-not-passed", severity=Severity.ERROR, family="data",
@@ -578,7 +578,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.wrapper_prefix_in_checkpoint",
         summary="A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Save",), size=7716,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Save",), size=7995,
     ),
     RuleCard(
         code="GPU604", name="load-before-save-finished", severity=Severity.ERROR, family="checkpoint",

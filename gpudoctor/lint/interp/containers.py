@@ -184,7 +184,8 @@ def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
         return m.run_generator(value, node)
     # Going over a batch gives its parts, each of which is of the same shard.
     if isinstance(value, Tensor):
-        return m.part(value, node)
+        # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
+        return m.part(value, node).mapped(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
     if isinstance(value, Unknown):
         return one(Unknown(("item of", value.key), value.why, value.label, value.dependence, False, value.shards))
     return m.iterate_object(value, node)

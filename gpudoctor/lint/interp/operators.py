@@ -84,7 +84,7 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
             return Rank(RankKind.LOCAL, left.source, place=left.place)
     if isinstance(op, ast.Add):
         for product, rank in ((left, right), (right, left)):
-            if isinstance(rank, Rank) and isinstance(product, Unknown) and product.key[:1] == ("node product",):  # type: ignore[index]
+            if isinstance(rank, Rank) and isinstance(product, Unknown) and _is_node_product(product.key):
                 factors = (product.key[2], product.key[1])  # type: ignore[index]
                 return Rank(RankKind.GLOBAL, rank.source, place=rank.place, formula=factors)
     if isinstance(op, ast.Mult):
@@ -93,6 +93,10 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
         # `rank // gpus_per_node` numbers the nodes.
         return Rank(RankKind.NODE, left.source, place=left.place)
     return None
+
+
+def _is_node_product(key: Hashable) -> bool:
+    return isinstance(key, tuple) and key[:1] == ("node product",)
 
 
 def _size_product(left: Value, right: Value) -> Value | None:
@@ -208,6 +212,9 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         # `if model is None` after `model = Net()`: decided.
         if isinstance(one, Const) and one.value is None and isinstance(other, solid):
             return None if _is_option(other) else False
+        # `log_writer = SummaryWriter(...)` of a library: an object, whatever it can do.
+        if isinstance(one, Const) and one.value is None and isinstance(other, Unknown) and _is_made(other):
+            return False
     if left == right and not isinstance(left, Tensor):
         return True
     if isinstance(left, Library) and isinstance(right, (Library, Class)) and left.name.startswith("torch."):
@@ -222,6 +229,13 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         if isinstance(one, Device) and isinstance(other, Const) and isinstance(other.value, str):
             return None if other.value.partition(":")[0] == one.type else False
     return None
+
+
+def _is_made(value: Unknown) -> bool:
+    """What the class of a library returned, itself and no part of it."""
+    key, name = value.key, value.escaped_from
+    called = isinstance(key, tuple) and bool(name) and (key[0] in (name, "logger") or key[:2] == ("call", name))
+    return called and name.rpartition(".")[2][:1].isupper()
 
 
 def _is_option(value: Value) -> bool:

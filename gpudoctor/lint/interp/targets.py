@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
-from gpudoctor.lint.interp.machine import UNBOUND
+from gpudoctor.lint.interp.machine import NONE_SET, UNBOUND
+from gpudoctor.lint.values.container import DictOf, ListOf
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
@@ -58,6 +59,12 @@ def unbind(m: Interpreter, target: ast.expr) -> None:
     """`del name`."""
     if isinstance(target, ast.Name):
         m.bind(target.id, UNBOUND)
+    elif isinstance(target, ast.Attribute):
+        for owner in m.evaluate(target.value).given(m.path):
+            held = m.fact(owner, target.attr)
+            # `del self.layers`: a list of layers that was only needed to make something of.
+            if held is not None and held.all(lambda value: isinstance(value, (ListOf, DictOf))):
+                m.set_fact(owner, target.attr, NONE_SET)
 
 
 def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:

@@ -66,7 +66,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.base import FALSE, Unknown, Value
-from gpudoctor.lint.values.event import Load, LoadState, Save
+from gpudoctor.lint.values.event import Load, LoadState, Save, Wrap
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -95,7 +95,7 @@ class WrapperPrefixInCheckpoint(Rule):
                 # Only what still has the prefix: a state whose keys were rewritten is none any more.
                 if not isinstance(state, StateDict) or not state.prefixed or save.location in told:
                     continue
-                use = _loaded_bare(program, save, entry)
+                use = _loaded_bare(program, save, entry, state.owner)
                 # Saved from a wrapper and loaded into one, the names fit.
                 if use is None:
                     continue
@@ -134,14 +134,17 @@ def _unwrap(state: StateDict) -> Repair | None:
     return Repair("Save the model inside", (Replace(at, (model,), part="receiver"),))
 
 
-def _loaded_bare(program: Program, save: Save, entry: str) -> LoadState | None:
+def _loaded_bare(program: Program, save: Save, entry: str, owner: Value) -> LoadState | None:
     """Where what is saved here is loaded into a model that is not wrapped."""
     loads = [load for load in program.events(Load) if _same_file(save, load) or _same_entries(program, save, load)]
     # What a load gave may be unknown; None would then join any load with any save.
     results = {load.result for load in loads} - {None}
+    wrapped = [wrap.when for wrap in program.events(Wrap) if wrap.wrapper == owner]
     for use in program.events(LoadState):
         # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
-        if use.loaded in results and use.entry == entry and _bare(use.target):
+        fits = use.loaded in results and use.entry == entry and _bare(use.target)
+        # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
+        if fits and not any(when.excludes(use.when) for when in wrapped):
             return use
     return None
 

@@ -184,7 +184,9 @@ def _flaw(each: Repeated) -> str:
         )
     # Two guards may be the two sides of one test: then every rank is told after all.
     guards = {frozenset(event.rank_guards) for event in in_time}
-    if len(guards) == 1 and in_time[0].rank_guards:
+    # Ranks that have left before the training are another matter: those that train are all told.
+    apart = guards != {frozenset(each.training.start.rank_guards)}
+    if len(guards) == 1 and in_time[0].rank_guards and apart:
         return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shares of the data overlap"
     return "gets the same number in each epoch: all of them have one order" if _is_constant(each, in_time) else ""
 

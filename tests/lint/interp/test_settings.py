@@ -46,6 +46,15 @@ SETTINGS = {
         else:
             reveal("many" if 2 <= args.gpus else "few")  #: 'few'
         """,
+    "a rank and what nobody knows": """
+        import torch.distributed as dist
+        def seeds():
+            sent = yield 1
+            reveal(dist.get_rank() + sent)  #: unknown
+            yield sent
+        for each in seeds():
+            print(each)
+        """,
     "whether a file is there": """
         from pathlib import Path
         path = Path("runs") / "model.pth"
