@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
@@ -123,6 +123,9 @@ def call(
     # `each` would do the same.
     if function.sure:
         return call_value(m, function.bindings[0].value, args, keywords, node)
+    # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
+    able = [each for each in function.bindings if not isinstance(each.value, Const)]
+    function = ValueSet(able) if able else function
     return m.each(function, lambda value: call_value(m, value, args, keywords, node), node)
 
 

@@ -32,8 +32,8 @@ MAX_RESTARTS = 10
 MAX_EVENTS = 40_000
 MAX_VALUES = 6
 """A name that may hold more values than this holds an unknown one."""
-MAX_CHOICES = 16
-"""The same for classes, functions and objects of the program, one of which a setting picks."""
+MAX_CHOICES = 24
+"""The same for classes, functions, objects of the program and optimizers, one of which a setting picks."""
 MAX_TOGETHER = 32
 """An expression that may have more values than this, before a name holds it, is unknown too."""
 MAX_DECORATED = 40

@@ -31,6 +31,7 @@ from gpudoctor.lint.source.written import written
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
 from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.values.tensor import Tensor, one_of_several
 from gpudoctor.record import dataclass, field
@@ -577,7 +578,8 @@ def _most(values: Values) -> int:
 
 def _is_choice(value: Value) -> bool:
     """What an `elif` chain over experiments picks one of, and None before it. Loops do not pile these up."""
-    return isinstance(value, (Class, Function, Partial, Library, Instance, ProjectModule)) or value == NONE
+    kinds = (Class, Function, Partial, Library, Instance, ProjectModule, Optimizer)
+    return isinstance(value, kinds) or value == NONE
 
 
 def one(value: Value, when: Condition = ALWAYS) -> Values:

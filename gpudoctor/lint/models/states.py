@@ -19,8 +19,8 @@ def written(do: Interpreter, content: Values | None) -> tuple[tuple[str, Value],
     """The state dicts and modules in what is saved, each with its entry in a dictionary."""
     found: list[tuple[str, Value]] = []
     for value in content or ():
-        pairs = do.pairs(value) if isinstance(value, DictOf) else None
-        for key, each in pairs or ():
+        # `if fp16: state["amp"] = …`: what is there on some path may be written.
+        for key, each in do.possible_pairs(value) if isinstance(value, DictOf) else ():
             name = key.only.value if isinstance(key.only, Const) else None
             # Saved as `{"model": model.state_dict(), …}`, read back by the same entry.
             if isinstance(name, str):

@@ -19,11 +19,16 @@ from gpudoctor.lint.values.tensor import Tensor
 @MODELS.callable("timm.optim.*")
 def _optim(call: Call) -> Values:
     last = call.name.rpartition(".")[2]
+    given = call.arg(0, "base_optimizer") if last == "Lookahead" else None
+    if given is not None:
+        # It steps the optimizer that it wraps, and hands on all else.
+        return given
     # `create_optimizer(args, model)` and `create_optimizer_v2(model)`: wherever the model stands.
     if last[:1].isupper() or last.startswith("create_optimizer"):
         return one(_optimizer(call))
-    given = flat(call.do, call.all_values())
-    modules, complete = owners(call.do, [each for each in given if isinstance(each, (Module, Wrapper, Parameters))])
+    modules, complete = owners(
+        call.do, [each for each in flat(call.do, call.all_values()) if isinstance(each, (Module, Wrapper, Parameters))]
+    )
     # `add_weight_decay(model)` and `param_groups_layer_decay(model)` sort parameters into groups.
     if modules:
         return one(Parameters(call.identity(), call.place, call.label, modules, complete))

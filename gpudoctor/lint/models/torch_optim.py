@@ -280,6 +280,12 @@ def _scale_loss(call: Call) -> Values:
     return given.mapped(lambda loss: Context("apex.amp.scale_loss", loss))
 
 
+@MODELS.callable("apex.parallel.LARC", "apex.parallel.LARC.LARC")
+def _scaling_rates(call: Call) -> Values:
+    """It wraps an optimizer, hands on all that it is asked for, and steps when it does."""
+    return call.arg(0, "optimizer") or one(NONE)
+
+
 @MODELS.callable("apex.amp.initialize")
 def _apex(call: Call) -> Values:
     """Model and optimizer come back as they were given."""

@@ -180,8 +180,15 @@ def _group(program: Program, when: Condition) -> InitGroup | None:
 
 def _each_rank_saves_its_own(program: Program) -> bool:
     """Files are named by rank: the ranks train a model each on purpose."""
-    paths = (path for save in program.events(Save) if save.checkpoint for path in save.path or ())
-    return any(path.depends & Dependence.RANK for path in paths)
+    saves = [save for save in program.events(Save) if save.checkpoint]
+    # One rank saves a model for all of them: what each of them writes is something else.
+    if any(save.states and save.rank_guards and not _is_named_by_rank(save) for save in saves):
+        return False
+    return any(map(_is_named_by_rank, saves))
+
+
+def _is_named_by_rank(save: Save) -> bool:
+    return any(path.depends & Dependence.RANK for path in save.path or ())
 
 
 def _alone(program: Program, model: Module) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.values.event import Lost, MakeOptimizer
+from gpudoctor.lint.values.event import Lost, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.values.optim import Optimizer
 
 
 def test_groups_that_a_loop_fills_hold_the_model(paper):
@@ -44,3 +45,54 @@ def test_an_own_optimizer_goes_over_the_parameters_of_its_model(paper):
     assert not list(found.events(Lost))
     (made,) = found.events(MakeOptimizer)
     assert [each.label for each in made.optimizer.modules] == ["net"]
+
+
+def test_one_of_twenty_optimizers_is_an_optimizer_still(paper):
+    names = ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adadelta", "Adagrad", "Adamax", "ASGD", "RMSprop", "Rprop"]
+    choices = "".join(
+        f'        {"el" if index else ""}if args.opt == "{index}":\n'
+        f"            optimizer = torch.optim.{name}(net.parameters())\n"
+        for index, name in enumerate(names * 2)
+    )
+    found = paper(f"""
+        import argparse, torch, torch.nn as nn
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--opt")
+        args = parser.parse_args()
+        net = nn.Linear(2, 2)
+{choices}        else:
+            raise ValueError(args.opt)
+        optimizer.step()
+        """)
+    assert [type(event.optimizer) for event in found.events(OptimizerStep)] == [Optimizer] * 22
+
+
+def test_wrappers_of_optimizers_step_what_they_wrap(paper):
+    found = paper("""
+        import timm.optim, torch, torch.nn as nn
+        from apex.parallel.LARC import LARC
+        from timm.optim.lookahead import Lookahead
+        net = nn.Linear(2, 2)
+        scaled = LARC(torch.optim.SGD(net.parameters(), lr=1), trust_coefficient=0.001)
+        scaled.step()
+        ahead = Lookahead(scaled)
+        ahead.step()
+        """)
+    (made,) = found.events(MakeOptimizer)
+    assert [event.optimizer for event in found.events(OptimizerStep)] == [made.optimizer] * 2
+
+
+def test_a_class_whose_import_may_fail_is_called_where_it_did_not(paper):
+    found = paper("""
+        import argparse, torch, torch.nn as nn
+        try:
+            from apex.optimizers import FusedAdam
+        except ImportError:
+            FusedAdam = None
+        net = nn.Linear(2, 2)
+        optimizer = FusedAdam(net.parameters(), lr=1)
+        optimizer.step()
+        """)
+    (made,) = found.events(MakeOptimizer)
+    assert [event.optimizer for event in found.events(OptimizerStep)] == [made.optimizer]
+    assert not found.events(Lost)
