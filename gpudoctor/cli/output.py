@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TextIO
 
+from gpudoctor.cli.terminal import style_for
 from gpudoctor.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gpudoctor.report.text import Style
+
+
+def rendered(
+    options: argparse.Namespace, stream: TextIO, document: Callable[[], str], lines: Callable[[Style], Iterable[str]]
+) -> str:
+    """A report in the format that was asked for: as JSON, or as lines in the style of the stream that they go to."""
+    if options.output_format == "json":
+        return document()
+    colour = "never" if options.output_file and options.color == "auto" else options.color
+    return "".join(f"{line}\n" for line in lines(style_for(stream, colour)))
 
 
 def write_out(text: str) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.edge import INTERRUPTED
-from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, write_file, write_out
-from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, write_file, write_out
+from gpudoctor.cli.terminal import COLOURS
 from gpudoctor.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -155,13 +155,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _hand_over(report: Report, options: argparse.Namespace) -> None:
     from gpudoctor.cli.verdicts import summary
-    from gpudoctor.probe.document import rendered
+    from gpudoctor.probe import document
 
-    if options.output_format == "json":
-        text = rendered(report)
-    else:
-        style = style_for(sys.stdout, "never" if options.output_file and options.color == "auto" else options.color)
-        text = "".join(f"{line}\n" for line in summary(report, style))
+    text = rendered(options, sys.stdout, lambda: document.rendered(report), lambda style: summary(report, style))
     if options.output_file:
         write_file(options.output_file, text)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
-from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, write_file
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, write_file
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.cli.watched import compared, document, report, standstill
@@ -21,7 +21,7 @@ from gpudoctor.ranks.processes import ON_LINUX
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
 from gpudoctor.run.faults import Faults
-from gpudoctor.run.given import given_rank
+from gpudoctor.run.given import file_of_node, given_rank
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
 from gpudoctor.run.trace import trace_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Outcome
     from gpudoctor.run.given import Given
     from gpudoctor.run.outcome import Watched
-    from gpudoctor.run.recording import Waiting
+    from gpudoctor.run.recording import Recording, Waiting
 
 
 class Run(Command):
@@ -93,7 +93,7 @@ class Run(Command):
         cards = [card for card in registry.cards if card.severity is not Severity.INFO or card.code in suspected]
         found = tuple(judged(recording, cards, faults))
         watched = compared(replace(recording, faults=faults.told), found, linted, registry)
-        _hand_over(watched, options)
+        _hand_over(watched, options, _node(recording, given))
         # A launcher takes every other exit code for a failure of the training, and ends what is left of it.
         return _exit_code(watched) if given is None else recording.status or 0
 
@@ -172,22 +172,30 @@ def _tell_hang(waiting: Sequence[Waiting], colour: str) -> None:
     print(*standstill(waiting, style), sep="\n", file=sys.stderr, flush=True)
 
 
-def _hand_over(watched: Watched, options: argparse.Namespace) -> None:
-    if options.output_format == "json":
-        text = document(watched)
-    else:
-        style = style_for(sys.stderr, "never" if options.output_file and options.color == "auto" else options.color)
-        text = "".join(f"{line}\n" for line in report(watched, style))
+def _node(recording: Recording, given: Given | None) -> int:
+    """Which of several nodes this is. A launcher that we have started tells only its ranks."""
+    return given.node if given is not None else max((each.node or 0 for each in recording.ranks), default=0)
+
+
+def _hand_over(watched: Watched, options: argparse.Namespace, node: int) -> None:
+    text = rendered(options, sys.stderr, lambda: document(watched), lambda style: report(watched, style))
     if options.output_file:
-        write_file(options.output_file, text)
+        _write(options.output_file, text, "--output-file", node)
     else:
         sys.stderr.write(text)
     if options.html:
         from gpudoctor.run.page import page_of
 
-        write_file(options.html, page_of(watched), "--html")
+        _write(options.html, page_of(watched), "--html", node)
     if options.trace:
-        write_file(options.trace, trace_of(watched.recording), "--trace")
+        _write(options.trace, trace_of(watched.recording), "--trace", node)
+
+
+def _write(path: str, text: str, option: str, node: int) -> None:
+    target = file_of_node(path, node)
+    write_file(target, text, option)
+    if target != path:
+        print(f"gpudoctor: {option} of node {node} is in {target}, beside that of the first", file=sys.stderr)
 
 
 def _exit_code(watched: Watched) -> int:

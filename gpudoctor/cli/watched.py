@@ -24,7 +24,7 @@ from gpudoctor.run.outcome import (
     what_ran,
     where,
 )
-from gpudoctor.run.timing import ON_GPU, PARTS, RankTime, samples_per_second, times_of
+from gpudoctor.run.timing import ON_GPU, PARTS, RankTime, samples_per_second, times_of, tokens_per_second
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location
@@ -114,11 +114,15 @@ def _table(times: Sequence[RankTime], recording: Recording, style: Style) -> Ite
         yield f"  {each.rank:>4} {each.steps:>6} {each.step * 1e3:>8.2f}{shares}"
     if len(times) > _MOST_ROWS:
         yield f"  and {len(times) - _MOST_ROWS} more ranks"
-    rate = samples_per_second(recording.ranks)
+    samples, tokens = samples_per_second(recording.ranks), tokens_per_second(recording.ranks)
     overhead = max(each.overhead for each in times)
     memory = max((each.peak or 0 for each in times), default=0)
     told = [
-        *([f"{rate:,.0f} samples/s over all ranks"] if rate else []),
+        *(
+            [f"{samples:,.0f} samples/s{f', {tokens:,.0f} tokens/s' if tokens else ''} over all ranks"]
+            if samples
+            else []
+        ),
         *([f"at most {memory / 2**30:.2g} GiB in a rank"] if memory else []),
         f"watching took {overhead:.1%} of the time",
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.record import dataclass
 from gpudoctor.run.agreement import Agreement, agreements, why_no_agreement
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
-from gpudoctor.run.timing import RankTime, samples_per_second, times_of
+from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
 
 if TYPE_CHECKING:
     from gpudoctor.run.outcome import Watched
@@ -106,6 +106,7 @@ class RunReport:
     """What `gpudoctor run` has seen. `status` is the exit code of the command, null where it was ended by gpudoctor.
     `faults` are errors of gpudoctor beside the ranks.
 
+    `tokens_per_second` is told where batches are sequences of whole numbers, paddings included.
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
 
@@ -117,6 +118,7 @@ class RunReport:
     memory: Mapping[str, tuple[tuple[int, int], ...]]
     timing: tuple[TimingEntry, ...]
     samples_per_second: float | None
+    tokens_per_second: float | None
     comparison: Comparison
     hang: tuple[HangEntry, ...]
     faults: tuple[str, ...]
@@ -125,7 +127,7 @@ class RunReport:
 def report_of(watched: Watched) -> RunReport:
     """The report of a run, without its findings."""
     recording = watched.recording
-    rate = samples_per_second(recording.ranks)
+    samples, tokens = samples_per_second(recording.ranks), tokens_per_second(recording.ranks)
     return RunReport(
         status=recording.status,
         seconds=round(recording.seconds, 3),
@@ -137,7 +139,8 @@ def report_of(watched: Watched) -> RunReport:
         steps={str(each.rank): tuple(round(step.took, 6) for step in each.steps) for each in recording.ranks},
         memory={str(each.rank): memory_of(each) for each in recording.ranks},
         timing=tuple(_timing(each) for each in times_of(recording.ranks)),
-        samples_per_second=None if rate is None else round(rate, 3),
+        samples_per_second=None if samples is None else round(samples, 3),
+        tokens_per_second=None if tokens is None else round(tokens, 3),
         comparison=Comparison(
             overlap=overlap(recording),
             no_overlap_because=why_no_overlap(recording),

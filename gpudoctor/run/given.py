@@ -14,10 +14,10 @@ from gpudoctor.errors import UsageError
 from gpudoctor.record import dataclass
 
 _LAUNCHERS = (
-    ("torchrun", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE"),
-    ("srun", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"),
+    ("torchrun", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK"),
+    ("srun", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NODEID"),
 )
-"""A launcher, and the variables that tell the rank on this node, the ranks of this node, and all ranks."""
+"""A launcher, and the variables that tell the rank on this node, the ranks of this node, all ranks, and the node."""
 _PATIENCE = 15.0
 """Seconds that the first rank of a node waits for the others to end."""
 _LOOK_EVERY = 0.05
@@ -30,6 +30,8 @@ class Given:
     by: str
     local_rank: int
     on_node: int
+    node: int = 0
+    """Which of several nodes this is."""
 
     @property
     def reports(self) -> bool:
@@ -39,11 +41,18 @@ class Given:
 
 def given_rank(environment: Mapping[str, str]) -> Given | None:
     """The rank that the environment makes of this process, or None where it was started by itself."""
-    for by, local, on_node, everywhere in _LAUNCHERS:
+    for by, local, on_node, everywhere, node in _LAUNCHERS:
         if local in environment and _number(environment.get(everywhere)) > 1:
             ranks = _number(environment.get(on_node)) or _number(environment[everywhere])
-            return Given(by, _number(environment[local]), ranks)
+            return Given(by, _number(environment[local]), ranks, _number(environment.get(node)))
     return None
+
+
+def file_of_node(path: str, node: int) -> str:
+    """Where a node other than the first writes what the first writes to `path`: nodes may share a disk."""
+    root, extension = os.path.splitext(path)
+    special = os.path.exists(path) and not os.path.isfile(path)
+    return path if special or not node else f"{root}.node{node}{extension}"
 
 
 @contextlib.contextmanager

@@ -108,7 +108,10 @@ class Watch:
         return any(_computes(each) for each in self._ranks.values() if each.rank in elsewhere)
 
     def _meet(self, path: Path) -> _Rank | None:
-        """A process counts as a rank from when it makes a process group."""
+        """A process counts as a rank from when it makes a process group, and listens."""
+        # Before its file is read: most processes never will.
+        if not os.path.exists(self._folder / QUESTION.format(pid=path.name.split("-")[1])):
+            return None
         rank = pid = None
         for line in lines_of(path):
             if line["kind"] == "process":
@@ -118,7 +121,7 @@ class Watch:
             elif line["kind"] == "init_process_group" and rank is None:
                 # Whoever waits for the others here has no group yet.
                 rank = line["rank"]
-        if pid is None or rank is None or not os.path.exists(self._folder / QUESTION.format(pid=pid)):
+        if pid is None or rank is None:
             return None
         return self._ranks.setdefault(path, _Rank(path, pid, int(rank)))
 

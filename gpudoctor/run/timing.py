@@ -56,17 +56,31 @@ def times_of(ranks: Sequence[Process]) -> tuple[RankTime, ...]:
 
 def samples_per_second(ranks: Sequence[Process]) -> float | None:
     """Samples that all ranks together were handed in a second of training; None where no loader was seen."""
-    total = 0.0
-    for each in ranks:
-        passes = each.training_passes
-        # Frameworks give loaders a batch sampler, and then the loader knows no size.
-        samples = [one.batches * one.batch_size if one.batch_size else one.samples for one in passes]
-        middle = _middle_step(each.steps)
-        steps = _steps_with_data(each)
-        if not all(samples) or not middle or not steps:
-            return None
-        total += sum(samples) / steps / middle
-    return total or None
+    rates = [_samples_per_second(each) for each in ranks]
+    return sum(rates) if rates and all(rates) else None
+
+
+def tokens_per_second(ranks: Sequence[Process]) -> float | None:
+    """The same in tokens; None where batches are not sequences of whole numbers."""
+    rates = [_samples_per_second(each) * _tokens_of_a_sample(each) for each in ranks]
+    return sum(rates) if rates and all(rates) else None
+
+
+def _samples_per_second(process: Process) -> float:
+    """0 where that is not known."""
+    # Frameworks give loaders a batch sampler, and then the loader knows no size.
+    samples = [each.batches * each.batch_size if each.batch_size else each.samples for each in process.training_passes]
+    middle = _middle_step(process.steps)
+    steps = _steps_with_data(process)
+    return sum(samples) / steps / middle if all(samples) and middle and steps else 0.0
+
+
+def _tokens_of_a_sample(process: Process) -> float:
+    passes = process.training_passes
+    sequences = sum(each.sequences for each in passes)
+    # Of later passes no batch was looked at.
+    known = all(each.sequences or not each.prints for each in passes)
+    return sum(each.tokens for each in passes) / sequences if sequences and known else 0.0
 
 
 def _steps_with_data(process: Process) -> int:

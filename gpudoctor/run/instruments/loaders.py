@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
-from gpudoctor.run.instruments.prints import print_of
+from gpudoctor.run.instruments.prints import print_of, tokens_of
 from gpudoctor.run.instruments.state import Span, State
 
 _MOST_PRINTS = 64
@@ -191,6 +191,7 @@ class _Pass:
         self._samples = 0
         self._prints: list[str] = []
         self._noise: list[str] = []
+        self._tokens = self._sequences = 0
         self._before = ""
         self._digest = hashlib.blake2b(digest_size=8)
         self._batches = 0
@@ -218,6 +219,9 @@ class _Pass:
                 self._settle()
         if len(self._prints) < self._most_prints:
             self._prints.append(print_of(batch))
+            tokens, sequences = tokens_of(batch)
+            self._tokens += tokens
+            self._sequences += sequences
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
         often = self._looked_at or time.perf_counter() - self._wrote > _AGAIN
         if often and self._batches & (self._batches - 1) == 0:
@@ -245,6 +249,8 @@ class _Pass:
             samples=self._samples,
             prints=self._prints,
             noise=self._noise,
+            tokens=self._tokens,
+            sequences=self._sequences,
             **self._about,
         )
 

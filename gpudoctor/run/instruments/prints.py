@@ -26,6 +26,16 @@ def print_of(batch: Any) -> str:
     return digest.hexdigest() if seen else ""
 
 
+def tokens_of(batch: Any) -> tuple[int, int]:
+    """The tokens of a batch and the sequences that they are in: where it is made of whole numbers only, the first of
+    its tensors that has two dimensions; else none."""
+    tensors = list(tensors_in(batch))
+    if any(each.is_floating_point() or each.is_complex() or each.dtype is torch.bool for each in tensors):
+        return 0, 0
+    first = next((each for each in tensors if each.dim() == 2), None)
+    return (first.numel(), first.shape[0]) if first is not None else (0, 0)
+
+
 def sums_of(parameters: Iterable[torch.Tensor]) -> list[int]:
     """A number for each tensor, the sum of its bits read as whole numbers. Waits for the device once."""
     sums = [_sum_of(parameter) for parameter in parameters]

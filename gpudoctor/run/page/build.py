@@ -17,7 +17,7 @@ from gpudoctor.run.page.memory import memory_chart
 from gpudoctor.run.page.parts import parts_chart
 from gpudoctor.run.page.shared import agreement_chart, overlap_chart
 from gpudoctor.run.reading import shown
-from gpudoctor.run.timing import ON_GPU, PARTS, samples_per_second, times_of
+from gpudoctor.run.timing import ON_GPU, PARTS, samples_per_second, times_of, tokens_per_second
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Recording
@@ -66,7 +66,8 @@ def page_of(watched: Watched) -> str:
         parts=[name for name in PARTS if any(name in each.parts for each in times)],
         parts_chart=parts_chart(times),
         on_gpu=ON_GPU if any(each.on_gpu for each in times) else "",
-        rate=samples_per_second(recording.ranks),
+        samples=samples_per_second(recording.ranks),
+        tokens=tokens_per_second(recording.ranks),
         lanes=lanes_of(recording.ranks),
         shared=shared,
         shared_chart=overlap_chart(shared) if shared else None,

@@ -260,6 +260,9 @@ class Pass:
     """When it was heard of last."""
     exchanges: int = 0
     """Collectives that the program had called by then."""
+    tokens: int = 0
+    """In the batches that were looked at, where these are `sequences` of whole numbers."""
+    sequences: int = 0
 
     @property
     def kept_all(self) -> bool:
