@@ -33,6 +33,7 @@ def test_a_module_that_is_only_looked_for_is_waited_for(tmp_path: Path) -> None:
 
 
 COMPILED = """
+import sys
 import torch
 torch._dynamo.config.capture_scalar_outputs = True
 
@@ -40,13 +41,15 @@ def scaled(x):
     return x * x.sum().item() + float(x.sum())
 
 print(torch.compile(scaled, backend="eager", fullgraph=True)(torch.ones(2)).tolist())
+adam, optimizer = (sys.modules[f"torch.optim.{name}"] for name in ("adam", "optimizer"))
+print(adam._get_value is optimizer._get_value)
 """
 
 
 def test_what_is_compiled_is_compiled_without_us(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(COMPILED)
     watched = watch(tmp_path, "--no-lint", "train.py")
-    assert (watched.status, watched.out) == (0, "[4.0, 4.0]\n")
+    assert (watched.status, watched.out) == (0, "[4.0, 4.0]\nTrue\n")
     assert "Dynamo" not in watched.err
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 At = tuple[str, int]
 """A line that asks."""
 _METHODS = ("item", "tolist", "__float__")
+_VALUE = "_get_value"
+"""By which optimizers of torch ask."""
 _PRINTING = ("torch/_tensor.py", "torch/_tensor_str.py")
 """What asks for the line of the program that prints a tensor."""
 _MOST_READS = 50_000
@@ -39,6 +41,7 @@ def watch(state: State, exchanges: Exchanges) -> None:
     reads = _Reads(state, exchanges)
     for name in _METHODS:
         setattr(torch.Tensor, name, _Watched(getattr(torch.Tensor, name), reads))
+    state.recorder.guarded(_pass_by_optimizers)()
     state.at_end.append(reads.write)
     compiled = torch.compile
 
@@ -49,6 +52,25 @@ def watch(state: State, exchanges: Exchanges) -> None:
         return compiled(*args, **keywords)
 
     torch.compile = watched
+
+
+def _pass_by_optimizers() -> None:
+    """Have optimizers ask torch itself. They do so for each parameter, which would cost more than all other instruments
+    and is no question of the program's."""
+    for module in _optimizers():
+        value, item = vars(module)[_VALUE], torch.Tensor.item
+
+        @functools.wraps(value)
+        def watched(given: Any, value: Any = value, item: Any = item) -> Any:
+            plain = type(given) is torch.Tensor and not torch.compiler.is_compiling()
+            return item(given) if plain else value(given)
+
+        setattr(module, _VALUE, watched)
+
+
+def _optimizers() -> list[Any]:
+    loaded = [module for name, module in sys.modules.items() if name.startswith("torch.optim.")]
+    return [module for module in loaded if _VALUE in vars(module)]
 
 
 class _Watched:
@@ -66,7 +88,7 @@ class _Watched:
             return self._method
         frame = sys._getframe(1)
         path = frame.f_code.co_filename
-        # Optimizers ask for each of their parameters. By path, whose hash is known: that of code is not.
+        # By path, whose hash is known: that of code is not.
         if path in self._foreign:
             return self._method.__get__(tensor)
         if not is_own(path) and not path.endswith(_PRINTING):
@@ -213,3 +235,5 @@ def _leave() -> None:
         if isinstance(vars(torch.Tensor).get(name), _Watched):
             # What torch has lies in a class below.
             delattr(torch.Tensor, name)
+    for module in _optimizers():
+        setattr(module, _VALUE, getattr(vars(module)[_VALUE], "__wrapped__", vars(module)[_VALUE]))
