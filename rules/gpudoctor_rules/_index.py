@@ -322,7 +322,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.metric_of_one_shard",
         summary="A validation result is shown that this rank computed from its own share of the data alone.",
-        shows_in_run=True, needs=("Report",), size=8252,
+        shows_in_run=True, needs=("Report",), size=8565,
     ),
     RuleCard(
         code="GPU313", name="batch-multiplied-for-ddp", severity=Severity.WARNING, family="data",

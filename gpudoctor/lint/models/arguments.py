@@ -89,6 +89,10 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
     if name == "local_rank" and call.do.launched_by == "torchrun":
         return one(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
+    # One process was started by no launcher, so nobody passes it.
+    only = default.only if default is not None else None
+    if name == "local_rank" and not call.do.several_processes and isinstance(only, Const) and only.value == -1:
+        return default
     return None
 
 

@@ -47,7 +47,7 @@ SHAPED = frozenset(
     tile narrow split split_with_sizes tensor_split chunk unflatten flatten unsqueeze squeeze roll permute transpose
     movedim swapaxes swapdims topk kthvalue multinomial one_hot fold unfold affine_grid broadcast_to new_zeros new_ones
     new_empty new_full adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-    adaptive_max_pool2d adaptive_max_pool3d pack_padded_sequence pad_packed_sequence ctc_loss CTCLoss
+    adaptive_max_pool2d adaptive_max_pool3d pack_padded_sequence pad_packed_sequence ctc_loss CTCLoss copy_
     """.split()
 )
 """Operations that compute with what comes first alone. Beside it they take shapes, lengths and positions, which may lie

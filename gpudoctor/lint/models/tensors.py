@@ -201,6 +201,9 @@ def combined(
     else:
         # A 0-dim CPU tensor may meet a GPU tensor: the result lies on the GPU.
         device = next((tensor.device for tensor in tensors if not _is_cpu(tensor.device)), first.device)
+        # Of `x.cuda() if args.cuda else x` it is on the GPU only perhaps.
+        if certain is not None and any(each.device != device and each not in certain for each in tensors):
+            device = None
         forwards = first.forwards.union(*[tensor.forwards for tensor in tensors[1:]])
         batch_of = next((tensor.batch_of for tensor in tensors if tensor.batch_of), None)
     graph, doubtful = False if do.evaluating else _graph(tensors), _doubtful(do, tensors)

@@ -155,9 +155,14 @@ def _evaluated(report: Report, trained: Container[Value]) -> Loader | None:
 
 
 def _is_input(value: Value) -> bool:
-    """The batch itself is shown, nothing that was counted up."""
+    """A batch itself is shown, or what a model made of the last one: nothing that was counted up."""
     # Examples and images are logged from one share on purpose.
-    return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
+    if isinstance(value, Text):
+        shown = [each for each in value.parts if isinstance(each, (Tensor, Unknown)) and each.shards]
+        return bool(shown) and all(map(_is_input, shown))
+    if not isinstance(value, Tensor):
+        return False
+    return value.origin is TensorOrigin.BATCH or (value.origin is TensorOrigin.OUTPUT and value.part)
 
 
 def _name_of(value: Value, loader: Loader) -> str:
