@@ -122,6 +122,11 @@ def _use_ids(call: Call, ids: Values | None) -> None:
             if device is not None:
                 note_text(call, one(each), "given as one of `device_ids`", place)
                 call.do.emit(DeviceUsed, at=place, device=device, purpose="device_ids")
+    # Beside it the output is on the same GPU: `device_ids=[rank], output_device=rank`.
+    place = call.argument_places.get("output_device") or call.argument_places.get("2") or call.place
+    for each in call.arg(2, "output_device") or ():
+        if isinstance(each, Rank):
+            call.do.emit(DeviceUsed, at=place, device=Device("cuda", each, place), purpose="output_device")
 
 
 @MODELS.callable(

@@ -27,7 +27,8 @@ def is_first(groups: Iterable[InitGroup], at: Event, *, spawned: bool) -> Either
     group = next(iter(groups), None)
     # Who asks a group that is made only later ends with an error.
     if group is not None and at.order < group.order:
-        from_launcher: Code = ("int(", Imported("os.environ"), '["RANK"]) == 0')
+        # Without a launcher there is one process, the first.
+        from_launcher: Code = ("int(", Imported("os.environ"), '.get("RANK", 0)) == 0')
         return Either(((Holds(GLOBAL), " == 0"), *own, *(() if spawned else (from_launcher,))))
     made = (*group.way.calls, group.location) if group is not None else ()
     # A helper may serve a program of one process, too: one that has no group to ask.

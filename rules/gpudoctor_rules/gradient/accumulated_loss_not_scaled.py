@@ -58,10 +58,11 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.values.base import Unknown, name_of
 from gpudoctor.lint.values.event import Backward, Escape, OptimizerStep, ScaleGradients
 from gpudoctor.lint.values.module import core_of
@@ -97,7 +98,7 @@ class AccumulatedLossNotScaled(Rule):
             if backward.location in told or backward.managed or not isinstance(loss, Tensor) or not loss.mean:
                 continue
             step = next((each for each in program.events(OptimizerStep) if _sums_for(program, backward, each)), None)
-            if step is None:
+            if step is None or _is_for_one(backward, step):
                 continue
             told.add(backward.location)
             yield self.found(
@@ -128,6 +129,27 @@ class AccumulatedLossNotScaled(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return any(rank.losses for rank in recording.ranks)
+
+
+def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
+    """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step."""
+    numbers = [number for literal in step.when.without(backward.when) for number in _numbers(literal.atom.key)]
+    return any(number in _operands(literal.atom.key) for literal in backward.when for number in numbers)
+
+
+def _numbers(key: Hashable) -> list[Hashable]:
+    """The numbers of batches that a test of a counter is about: all `n` of `(i + 1) % n` in it."""
+    if isinstance(key, tuple) and key[:1] == ("Mod",):
+        return [key[2]]
+    return [number for each in _operands(key) for number in _numbers(_key(each))]
+
+
+def _key(value: Hashable) -> Hashable:
+    return value.atom.key if isinstance(value, Literal) else value.key if isinstance(value, Unknown) else value
+
+
+def _operands(key: Hashable) -> Iterable[Hashable]:
+    return key if isinstance(key, (tuple, frozenset)) else ()
 
 
 def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:

@@ -73,7 +73,7 @@ from gpudoctor.lint.values.event import (
     OptimizerStep,
     TakeGradient,
 )
-from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.lint.values.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import replace
@@ -81,6 +81,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 
@@ -187,8 +188,16 @@ def _stays_asleep(program: Program, trained: list[Event], call: Forward) -> bool
     following = next((event for event in trained if event.order > call.order), None)
     if following is None:
         return False
-    modes = (each for each in program.events(ModeChange) if each.training)
+    core = core_of(call.module)
+    # `generator.train()` wakes no discriminator.
+    modes = (each for each in program.events(ModeChange) if each.training and _wakes(program, each, core))
     return not any(call.order < each.order < following.order for each in modes)
+
+
+def _wakes(program: Program, change: ModeChange, core: Value) -> bool:
+    """What is switched is the model, has it as a part, or is not known."""
+    switched = core_of(change.module)
+    return not isinstance(switched, Module) or core == switched or core in program.within(switched)
 
 
 def _loop_of(call: Forward) -> Loop | None:
