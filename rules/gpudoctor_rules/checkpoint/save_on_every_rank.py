@@ -58,7 +58,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import InitGroup, Save
+from gpudoctor.lint.values.event import Backward, Collective, InitGroup, Load, Save
 from gpudoctor.lint.values.repair import Repair, Under
 from gpudoctor.lint.values.spelling import is_first
 from gpudoctor.rule import Rule
@@ -120,7 +120,10 @@ class SaveOnEveryRank(Rule):
         return recording.distributed and any(rank.saves for rank in recording.ranks)
 
 
-def _guard(program: Program, save: Save) -> Repair:
+def _guard(program: Program, save: Save) -> Repair | None:
+    # Who reads it right behind reads what it has written itself, and would find nothing.
+    if any(_reads_at_once(program, load, save) for load in program.events(Load)):
+        return None
     header = ("if ", is_first(program.events(InitGroup), save, spawned=program.spawned), ":")
     # `shutil.copyfile(filename, "best.pt")`: ranks that write nothing would look for a file that is not there yet.
     copies = {
@@ -130,3 +133,14 @@ def _guard(program: Program, save: Save) -> Repair:
     }
     places = [save.location, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
     return Repair("Let one rank write", tuple(Under(place, header) for place in places))
+
+
+def _reads_at_once(program: Program, load: Load, save: Save) -> bool:
+    """All ranks read the file, and nothing makes them wait for who wrote it."""
+    same = not set(load.path or ()).isdisjoint(save.path or ())
+    if not same or load.order < save.order or load.rank_guards or load.when.excludes(save.when):
+        return False
+    return not any(
+        save.order < event.order < load.order and not event.rank_guards
+        for event in program.events(Collective, Backward)
+    )
