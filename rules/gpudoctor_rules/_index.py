@@ -566,7 +566,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=5654,
+        needs=("Save",), size=6372,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
@@ -692,7 +692,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
         summary="The losses of several batches are summed into one step and never divided by their number.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=7326,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8403,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
@@ -723,7 +723,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Validation builds graphs for a backward that never comes, or runs in training mode.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "ModeChange", "OptimizerStep", "TakeGradient"),
-        size=11138,
+        size=11596,
     ),
     RuleCard(
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",

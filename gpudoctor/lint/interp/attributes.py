@@ -32,6 +32,8 @@ from gpudoctor.lint.values.module import Module, Wrapper
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
+MODULE = "torch.nn.Module"
+
 
 def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     """`value.name`."""
@@ -190,9 +192,21 @@ def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Value
     cls = value.receiver if isinstance(value.receiver, Class) else class_of(value.receiver)
     if cls is not None:
         found = find_in_class(m, cls, name, after=value.after)
-        if found is not None:
+        if found is not None and not (name == "__init__" and _is_module_first(m, cls, value.after)):
             return m.each(found, lambda each: bind(m, value.receiver, each, name, node), node)
     return one(Method(value.receiver, f"super.{name}"))
+
+
+def _is_module_first(m: Interpreter, cls: Class, after: Value) -> bool:
+    """`nn.Module` comes before the next class with a constructor: `class Layer(Net, Mixin)`, where `Net` is a module
+    and `Mixin` is none."""
+    reached = module = False
+    for each in ancestry(cls):
+        if reached and m.read((each.scope, "__init__")) is not None:
+            return module and MODULE not in each.library_bases
+        reached = reached or each == after
+        module = module or (reached and Library(MODULE) in each.bases)
+    return False
 
 
 def _from_library(m: Interpreter, value: Library, name: str, node: ast.AST) -> Values:

@@ -198,7 +198,10 @@ def _collective(call: Call) -> Values:
         # Ranks that have met have done what they began before.
         end_work(call, None)
     call.do.set_fact(work, "call", one(Const(name)))
-    call.do.set_fact(work, "asynchronous", one(TRUE if asynchronous else FALSE))
+    # `async_op=self.overlap`: who waits then has asked whether there is a handle.
+    given = call.keywords.get("async_op")
+    known = given is None or isinstance(given.only, Const)
+    call.do.set_fact(work, "asynchronous", one(TRUE if asynchronous else FALSE) if known else given or one(FALSE))
     return one(work)
 
 
@@ -249,8 +252,8 @@ def _work_attribute(call: Call) -> Values:
     assert isinstance(work, Work)
     asynchronous = call.do.fact(work, "asynchronous")
     # Only an asynchronous call returns something that has `wait`.
-    is_handle = asynchronous is not None and asynchronous.only == TRUE
-    if is_handle and name in WAITING:
+    may_be_handle = asynchronous is not None and asynchronous.only != FALSE
+    if may_be_handle and name in WAITING:
         end_work(call, work)
         return one(Method(work, name))
     _note_use(call, work, f"asked for its `.{name}`")
