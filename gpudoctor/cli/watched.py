@@ -106,11 +106,13 @@ def _suspicions(watched: Watched, style: Style) -> Iterator[str]:
 
 
 def _table(times: Sequence[RankTime], recording: Recording, style: Style) -> Iterator[str]:
-    heads = "".join(f"{name:>{len(name) + 2}}" for name in PARTS)
+    # Without a forward one wonders; the others are not there on this kind of machine.
+    parts = [name for name in PARTS if name == "forward" or any(name in each.parts for each in times)]
+    heads = "".join(f"{name:>{len(name) + 2}}" for name in parts)
     yield style.paint(f"  {'rank':>4} {'steps':>6} {'ms/step':>8}{heads}", "dim")
     # A screen, not a log: JSON has all of them.
     for each in times[:_MOST_ROWS]:
-        shares = "".join(f"{_share(each.parts.get(name), each.step):>{len(name) + 2}}" for name in PARTS)
+        shares = "".join(f"{_share(each.parts.get(name), each.step):>{len(name) + 2}}" for name in parts)
         yield f"  {each.rank:>4} {each.steps:>6} {each.step * 1e3:>8.2f}{shares}"
     if len(times) > _MOST_ROWS:
         yield f"  and {len(times) - _MOST_ROWS} more ranks"

@@ -57,9 +57,11 @@ class TimingEntry:
     """Where the middle step of a rank went, in seconds as its host saw them; what is null was not told apart.
 
     `backward` holds the communication that it does not hide as far as `communication` is null. On a GPU it always is,
-    and `exposed_communication_seconds` is what DDP measured on the GPU itself. `host_to_device_seconds` is never
-    measured: copies that block are in `other`. `memory_bytes` is the most that was held after a step, `peak_bytes` the
-    most at once, on the GPU where there is one. `overhead` is our own share of the time, between 0 and 1.
+    and `exposed_communication_seconds` is what DDP measured on the GPU itself. `host_to_device_seconds` is
+    what the host took for copies of batches, which is less than they took where they go on by themselves; null where
+    there were none, and in programs that call `torch.compile`. `memory_bytes` is the most that was held after a step,
+    `peak_bytes` the most at once, on the GPU where there is one. `overhead` is our own share of the time, between 0
+    and 1.
     """
 
     rank: int
@@ -175,17 +177,20 @@ def _rank(process: Process) -> RankEntry:
 
 
 def _timing(each: RankTime) -> TimingEntry:
-    parts = {f"{name}_seconds": round(seconds, 6) for name, seconds in each.parts.items()}
+    parts = {f"{_MEMBERS.get(name, name)}_seconds": round(seconds, 6) for name, seconds in each.parts.items()}
     return TimingEntry(
         rank=each.rank,
         step_seconds=round(each.step, 6),
-        host_to_device_seconds=None,
         exposed_communication_seconds=None if each.communication is None else round(each.communication, 6),
         memory_bytes=each.memory,
         peak_bytes=each.peak,
         overhead=round(each.overhead, 4),
-        **{"communication_seconds": None, "forward_seconds": None, **parts},  # type: ignore[arg-type]
+        **{**dict.fromkeys(_NOT_ALWAYS), **parts},  # type: ignore[arg-type]
     )
+
+
+_MEMBERS = {"copy": "host_to_device"}
+_NOT_ALWAYS = ("host_to_device_seconds", "forward_seconds", "communication_seconds")
 
 
 def _hang(each: Waiting) -> HangEntry:

@@ -12,15 +12,15 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Step
 
-PARTS = ("data", "forward", "backward", "communication", "optimizer", "other")
-"""What a step is made of, as hosts see it. `forward` is that of wrapped models; that of others is in `other`.
-`communication` is what a backward of DDP does not hide; where it is not known, it is in `backward`. Copies to a GPU are
-not told apart: those that block are in `other`."""
+PARTS = ("data", "copy", "forward", "backward", "communication", "optimizer", "other")
+"""What a step is made of, as hosts see it. `copy` is what the host takes for copies to a GPU, once it has a batch: of
+those that go on by themselves that is little. `forward` is that of wrapped models; that of others is in `other`.
+`communication` is what a backward of DDP does not hide; where it is not known, it is in `backward`."""
 ON_GPU = (
     "These are times of the hosts, which run ahead of their GPUs: what a GPU takes long for shows in the part in which "
     "its host waits for it."
 )
-MEASURED = {"wait": "data", "forward": "forward", "backward": "backward", "optimizer": "optimizer"}
+MEASURED = {"wait": "data", "copy": "copy", "forward": "forward", "backward": "backward", "optimizer": "optimizer"}
 """What instruments call a part, and what reports call it."""
 _WARM_UP = 2
 """Steps that are left out where there are more: the first ones build buckets and choose algorithms."""
@@ -128,8 +128,10 @@ def _parts(steps: Sequence[Step], communication: float | None) -> dict[str, floa
     warm = usual_steps(steps)
     parts = {name: statistics.median(step.spans.get(span, 0.0) for step in warm) for span, name in MEASURED.items()}
     # A model without a wrapper has no seam, one that is compiled none that may be touched, and neither has FSDP.
-    if not any("forward" in step.spans for step in warm):
-        del parts["forward"]
+    # Without a GPU nothing is copied, and beside compiled functions copies are not timed.
+    for name in ("copy", "forward"):
+        if not any(name in step.spans for step in warm):
+            del parts[name]
     if communication is not None:
         parts["communication"] = min(communication, parts["backward"])
         parts["backward"] -= parts["communication"]

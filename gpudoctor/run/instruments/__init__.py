@@ -7,12 +7,14 @@ None of them is called for each module, changes a tensor, or takes part in a col
 from __future__ import annotations
 
 from gpudoctor.run.instruments import (
+    compiling,
     crashes,
     exchanges,
     files,
     groups,
     loaders,
     loggers,
+    moves,
     options,
     randomness,
     training,
@@ -26,6 +28,9 @@ def install(folder: str) -> None:
     """Put all instruments in place; one that this torch has no seam for is left out, and the recording says so."""
     recorder = Recorder(folder)
     state = State(recorder)
-    every = (crashes, groups, exchanges, wrappers, loaders, training, files, loggers, randomness, options)
+    every = (
+        *(compiling, crashes, groups, exchanges, wrappers, loaders, moves, training, files, loggers, randomness),
+        options,
+    )
     for instrument in every:
         recorder.guarded(instrument.watch)(state)

@@ -43,15 +43,8 @@ def watch(state: State, exchanges: Exchanges) -> None:
         setattr(torch.Tensor, name, _Watched(getattr(torch.Tensor, name), reads))
     state.recorder.guarded(_pass_by_optimizers)()
     state.at_end.append(reads.write)
-    compiled = torch.compile
-
-    @functools.wraps(compiled)
-    def watched(*args: Any, **keywords: Any) -> Any:
-        # Calls between the graphs are traced, and would be with our functions in them.
-        _leave()
-        return compiled(*args, **keywords)
-
-    torch.compile = watched
+    # Calls between the graphs are traced, and would be with our functions in them.
+    state.before_compiling.append(_leave)
 
 
 def _pass_by_optimizers() -> None:

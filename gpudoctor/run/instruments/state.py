@@ -52,6 +52,10 @@ class State:
         """Collectives that the program has called."""
         self.at_end: list[Callable[[], None]] = []
         """What instruments write when the process ends."""
+        self.before_compiling: list[Callable[[], None]] = []
+        """What leaves when the program compiles something."""
+        self.inside = 0
+        """Spans that go on."""
         self.backward_at: Any = None
         """Where the first backward was called."""
         self.going_back = False
@@ -146,11 +150,13 @@ class Span:
         self._began = self.seconds = 0.0
 
     def __enter__(self) -> Span:
+        self._state.inside += 1
         self._began = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self.seconds = time.perf_counter() - self._began
+        self._state.inside -= 1
         self._state.spend(self._what, self.seconds)
         if error is not None:
             self._state.failed(error)

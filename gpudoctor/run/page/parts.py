@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from gpudoctor.run.timing import RankTime
 
 _ROW, _FRAME = 26, 130
-_COLOURS = (*SERIES, FAINT)
+# Where copies are seen, on a GPU, communication is not told apart.
+_COLOURS = (SERIES[0], SERIES[3], *SERIES[1:], FAINT)
 
 
 def parts_chart(times: Sequence[RankTime]) -> Chart | None:

@@ -1,0 +1,58 @@
+"""How long the host takes to copy tensors to another device: batches, on their way to a GPU.
+
+Only what the host waits for can be seen without waiting ourselves. Of a copy that goes on by itself
+(`non_blocking=True` from pinned memory) that is little; of others it holds what the GPU had to do before.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_METHODS = ("to", "cuda")
+
+
+def watch(state: State) -> None:
+    """Time copies from the host, until something is compiled: calls between the graphs are traced."""
+    for name in _METHODS:
+        setattr(torch.Tensor, name, _Watched(getattr(torch.Tensor, name), state))
+    state.before_compiling.append(_leave)
+
+
+class _Watched:
+    """A method of tensors. Those who look for it in the class find that of torch."""
+
+    def __init__(self, method: Any, state: State) -> None:
+        self._method = method
+        self._state = state
+
+    def __get__(self, tensor: Any, kind: Any = None) -> Any:
+        if tensor is None:
+            return self._method
+        # First, because also this may be traced: not all that compiles goes through `torch.compile`.
+        if torch.compiler.is_compiling():
+            return self._method.__get__(tensor)
+        # What is copied within a forward or to make a batch is their time.
+        if self._state.resting or self._state.inside:
+            return self._method.__get__(tensor)
+        return functools.partial(self._timed, tensor)
+
+    def _timed(self, tensor: torch.Tensor, *args: Any, **keywords: Any) -> Any:
+        began = time.perf_counter()
+        moved = self._method(tensor, *args, **keywords)
+        if moved.device.type != "cpu" and tensor.device.type == "cpu":
+            self._state.spend("copy", time.perf_counter() - began)
+        return moved
+
+
+def _leave() -> None:
+    for name in _METHODS:
+        if isinstance(vars(torch.Tensor).get(name), _Watched):
+            # What torch has lies in a class below.
+            delattr(torch.Tensor, name)
