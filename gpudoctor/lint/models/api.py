@@ -7,7 +7,7 @@ the library callable, or under a kind of value and the name of a method or an at
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpudoctor.diagnostic import Location
@@ -343,14 +343,18 @@ def leaves(do: Interpreter, values: Values, depth: int = 3) -> list[Values]:
     return [*([ValueSet(plain)] if plain else ()), *found]
 
 
-def flat(do: Interpreter, values: list[Value], depth: int = 3) -> list[Value]:
-    """The values, and what the tuples, lists and dictionaries among them hold."""
+def flat(
+    do: Interpreter, values: list[Value], depth: int = 3, of_several: Callable[[Values], Iterable[Value]] = iter
+) -> list[Value]:
+    """The values, and what the tuples, lists and dictionaries among them hold.
+
+    `of_several` says how to take what one place may hold."""
     found: list[Value] = []
     for value in values:
         inner = do.possible_pairs(value) if isinstance(value, DictOf) else None
         items = [item for _, item in inner] if inner is not None else _items(do, value)
         if (items or inner is not None) and depth:
-            found += flat(do, [each for item in items for each in item], depth - 1)
+            found += flat(do, [each for item in items for each in of_several(item)], depth - 1, of_several)
         else:
             found.append(value)
     return found

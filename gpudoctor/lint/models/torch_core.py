@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one, sure
 from gpudoctor.lint.models.averages import of_arithmetic
@@ -92,7 +94,8 @@ def _operation(call: Call) -> Values:
     """An operation of torch that has no model of its own."""
     # What is one of several stands for a share only if all of them do.
     arguments = (*call.args, *call.keywords.values())
-    given = flat(call.do, [value for values in arguments for value in agreed(call.do, values)])
+    share = partial(agreed, call.do)
+    given = flat(call.do, [value for values in arguments for value in share(values)], of_several=share)
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(isinstance(value, Tensor) for value in given):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")
