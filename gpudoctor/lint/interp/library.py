@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.interp.attributes import class_of, library_call
-from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
 from gpudoctor.lint.models.averages import of_arithmetic, operator_of
@@ -262,12 +262,14 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
     if isinstance(value, Unknown):
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
         known = m.fact(value, f"item {_text_of(only)}") if _text_of(only) else None
-        if known is not None:
+        if known is not None and all(each.value is not NEVER_ASSIGNED for each in known.bindings):
             return known
         label = m.text(node, 40)
         key = ("item", value.key, only)
         item = Unknown(key, value.why, label, value.dependence, value.config, value.shards, value.escaped_from)
-        return one(m.setting(item, m.place(node)))
+        entry = m.setting(item, m.place(node))
+        # Put there on one side of a branch, it is on the other what was read with the rest.
+        return one(entry) if known is None else known.mapped(lambda each: entry if each is NEVER_ASSIGNED else each)
     return one(Unknown(("item", value, only), "an item", m.text(node, 40), value.depends))
 
 
