@@ -188,13 +188,15 @@ def combined(
             return Unknown(("result of", value), "made from the result of a collective", label)
     tensors = [value for value in values if isinstance(value, Tensor)]
     check_devices(do, values if certain is None else certain, label, place)
-    depends, shards = Dependence.NONE, frozenset[Value]()
+    found: list[Dependence] = []
+    shards = frozenset[Value]()
     for value in values:
         # Unknown operands count: a number from `.item()` still carries its rank's share.
         if isinstance(value, (Tensor, Unknown)):
             seen = as_reduced(do, value, place) if isinstance(value, Tensor) else value
-            depends |= seen.dependence
+            found.append(seen.dependence)
             shards = shards | seen.shards if shards else seen.shards
+    depends = _together(found)
     first = tensors[0]
     if len(tensors) == 1:
         device, forwards, batch_of = first.device, first.forwards, first.batch_of
@@ -212,6 +214,17 @@ def combined(
         do.identity(place), place, label, _origin(tensors), device, forwards, graph, batch_of, shards, depends, False,
         doubtful, used=used,
     )  # fmt: skip
+
+
+def _together(found: list[Dependence]) -> Dependence:
+    """What a result depends on. A factor that was not read makes nothing the same on all ranks that was not before."""
+    depends, handed = Dependence.NONE, Dependence.NONE
+    for each in found:
+        depends |= each
+        # Only code that was handed what differs may have asked the other ranks about it.
+        handed |= each if each & (Dependence.LOCAL | Dependence.RANK) else Dependence.NONE
+    own = depends & Dependence.LOCAL and not handed & Dependence.UNREAD
+    return depends & ~Dependence.UNREAD if own else depends
 
 
 def _doubtful(do: Interpreter, tensors: list[Tensor]) -> bool:

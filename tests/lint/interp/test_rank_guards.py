@@ -165,3 +165,21 @@ def test_the_form_of_an_unknown_batch_is_no_data_of_the_rank(paper):
     by_data, by_form = found.events(Revealed)
     assert by_data.when.depends & Dependence.LOCAL
     assert not by_form.when.depends & Dependence.LOCAL
+
+
+def test_a_factor_that_was_not_read_makes_nothing_the_same_on_all_ranks(paper):
+    found = paper(
+        """
+        import torch, company
+        loss = torch.nn.Linear(2, 2)(torch.randn(2, 2)).sum() * company.settings().scale
+        if loss.item() > 1:
+            reveal(0)  #: 0
+        shared = company.agree(loss.item())
+        if shared > 1:
+            reveal(1)  #: 1
+        """
+    )
+    own, asked = found.events(Revealed)
+    assert own.when.depends & Dependence.LOCAL
+    assert not own.when.depends & Dependence.UNREAD
+    assert asked.when.depends & Dependence.UNREAD
