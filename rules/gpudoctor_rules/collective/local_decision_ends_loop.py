@@ -80,6 +80,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import Program, who
 from gpudoctor.lint.values.event import BatchCut, LeaveLoop
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
@@ -146,8 +147,7 @@ def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
     behind: set[Literal] = set()
     for event in program.events(LeaveLoop):
         # After `if local: break` all that follows stands under "not local", and is no decision of its own.
-        # What code that could not be read has a part in may be the same everywhere.
-        asked = (each for each in _asked_here(event, event.local_guards) if not each.atom.depends & Dependence.UNREAD)
+        asked = (each for each in _asked_here(event, event.local_guards) if not _may_agree(each))
         if event.how in _QUIET_WAYS and any(guard not in behind for guard in asked):
             yield event
         # Also from ways that end in an error: what comes after them is no decision either.
@@ -159,6 +159,14 @@ def _on_the_rank(program: Program) -> list[LeaveLoop]:
     # A test on local data is reported as such; the rank in it would be told twice.
     leaving = (event for event in program.events(LeaveLoop) if event.how in _QUIET_WAYS and not event.local_guards)
     return without_partner((event for event in leaving if _asked_here(event, event.rank_guards)), _kind)
+
+
+def _may_agree(guard: Literal) -> bool:
+    """What code that was not read has a part in may be the same everywhere, but for what a model says of a batch."""
+    key = guard.atom.key
+    asked = key if isinstance(key, tuple) else ()
+    of_a_model = any(isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT for each in asked)
+    return bool(guard.atom.depends & Dependence.UNREAD) and not of_a_model
 
 
 def _asked_here(event: LeaveLoop, guards: tuple[Literal, ...]) -> list[Literal]:
