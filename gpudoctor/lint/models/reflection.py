@@ -59,6 +59,9 @@ def _is_a(value: Value | None, kind: Value) -> bool | None:
     if isinstance(value, Module):
         return _module_is_a(value, name)
     if isinstance(value, Tensor):
+        # What has a graph is no number of Python; a batch may hold some.
+        if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
+            return False
         # A batch as a whole may be a tensor, a tuple or a dictionary.
         return True if name in ("torch.Tensor", "torch.FloatTensor") and value.batch_of is None else None
     # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.

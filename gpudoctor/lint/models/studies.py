@@ -74,6 +74,9 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     # `torch.zeros(size)` may be a number: `size` may be an empty tuple.
     first = call.args[0].only if call.args else None
     items = call.do.known_items(first) if first is not None else None
+    # What holds nothing keeps a place: what is computed with comes later.
+    if kind in _SIZED and any(size.only == Const(0) for size in (items or call.args)):
+        return None
     # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
     sized = kind in _SIZED and (bool(items) or (len(call.args) > 1 and kind != "full"))
     listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
