@@ -95,5 +95,7 @@ def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
     alone = plain(tmp_path, sys.executable, *ranks)
     watched = watch(tmp_path, "--", sys.executable, *ranks)
     assert watched.status == alone.returncode == 0
-    assert sorted(watched.out.splitlines()) == sorted(alone.stdout.splitlines()) != []
+    # Gloo of torch 2.8 says there, too, that it is connected, both ranks at once.
+    seen_by, seen_alone = ([line for line in out.splitlines() if "0x" in line] for out in (watched.out, alone.stdout))
+    assert sorted(seen_by) == sorted(seen_alone) != []
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]
