@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from watching import Watched
 
 torch = pytest.importorskip("torch")
+LONG = TRAINING.replace("range(2)", "range(99)")
+UNEVEN = (
+    TRAINING.replace("range(2)", "range(1)")
+    .replace("64", "2401 + dist.get_rank() * 8")
+    .replace("DistributedSampler(data)", "torch.utils.data.RandomSampler(data)")
+    .replace("    sampler.set_epoch(epoch)\n", "")
+) + "dist.barrier()\n"
+"""Rank 1 has one batch more than the 301 of rank 0."""
 OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6)
 
 
@@ -43,6 +51,24 @@ def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     told = {each["collective"] for each in watched.report["hang"]}
     assert told == ({None} if OLD else {"barrier", "all_reduce"})
     assert watched.codes == {"GPU501"}
+
+
+def test_beyond_the_steps_that_are_all_looked_at_a_hang_is_told_as_well(tmp_path: Path) -> None:
+    leaves = "        if epoch == 75 and dist.get_rank() == 0:\n            dist.barrier()\n"
+    watched = hang(tmp_path, LONG + leaves)
+    line = line_of(LONG + leaves, "barrier")
+    assert {(each["rank"], each["line"]) for each in watched.report["hang"]} == {(0, line), (1, line - 3)}
+    # The step after which it happens is one of those that are only counted.
+    assert [rank["steps"] for rank in watched.report["ranks"]] == [301, 301]
+    assert watched.codes == {"GPU501"}
+
+
+def test_a_rank_that_ran_out_of_batches_late_is_no_collective_on_some_ranks(tmp_path: Path) -> None:
+    watched = hang(tmp_path, UNEVEN)
+    (found,) = (each for each in watched.report["findings"] if each["severity"] == "error")
+    assert found["code"] == "GPU316"
+    assert "after 301 batches" in found["message"]
+    assert [rank["steps"] for rank in watched.report["ranks"]] == [301, 301]
 
 
 def test_a_rank_in_a_call_that_keeps_the_lock_is_found_all_the_same(tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ class _Rank:
 
 
 def _tell(state: State, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if issubclass(kind, (KeyboardInterrupt, SystemExit)):
+    # Whoever was told to end has not failed; torch's launcher makes an error of that.
+    if issubclass(kind, (KeyboardInterrupt, SystemExit)) or kind.__name__ == "SignalException":
         return
     frames = [
         [frame.filename, frame.lineno, frame.name, is_own(frame.filename)] for frame in traceback.extract_tb(trace)
