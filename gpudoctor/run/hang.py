@@ -12,7 +12,7 @@ from typing import Any
 
 from gpudoctor.ranks.processes import busy_seconds, state_of
 from gpudoctor.record import dataclass, replace
-from gpudoctor.run.questions import ANSWER, QUESTION
+from gpudoctor.run.questions import ANSWER, ENOUGH, QUESTION
 from gpudoctor.run.reading import collective_of, frames_of, lines_of
 from gpudoctor.run.recording import Collective, Frame, Waiting
 from gpudoctor.run.silent import stack_of
@@ -85,9 +85,13 @@ class Watch:
         left = [each for each in self._ranks.values() if state_of(each.pid)]
         return bool(left) and all(now - each.since > self._patience for each in left)
 
-    def steps(self) -> int:
-        """Steps that each rank has made at least."""
-        return min((_steps_in(each.path) for each in self._ranks.values()), default=0)
+    def enough(self) -> bool:
+        """Each rank that is left has made the steps that it was to make."""
+        said = list(self._folder.glob(ENOUGH.format(pid="*")))
+        if len(said) < max((_number_in(path) for path in said), default=1):
+            return False
+        names = {path.name for path in said}
+        return all(ENOUGH.format(pid=each.pid) in names for each in self._ranks.values() if state_of(each.pid))
 
     def _follow(self, now: float) -> None:
         for path in self._folder.glob("process-*.jsonl"):
@@ -159,8 +163,10 @@ def _computes(each: _Rank) -> bool:
     return seconds > _ENOUGH and busy_seconds(each.pid) - each.worked[1] > _AT_WORK * seconds
 
 
-def _steps_in(path: Path) -> int:
-    return max((line["step"] for line in lines_of(path) if line["kind"] == "step"), default=0)
+def _number_in(path: Path) -> int:
+    """At least one, also where it is being written."""
+    text = path.read_text(encoding="ascii")
+    return max(1, int(text)) if text.isdecimal() else 1
 
 
 def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:

@@ -11,7 +11,7 @@ from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
 from gpudoctor.run.given import Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
-from gpudoctor.run.questions import STARTS
+from gpudoctor.run.questions import ENDED, STARTS, STEPS
 from gpudoctor.run.reading import read
 from gpudoctor.run.recording import Recording
 from gpudoctor.run.session import recording_folder, run_command
@@ -43,6 +43,8 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
     with recording_folder() if order.given is None else shared_folder(order.given) as folder:
         if order.trace:
             (folder / STARTS).touch()
+        if order.steps is not None:
+            (folder / STEPS).write_text(str(order.steps), encoding="ascii")
         follower = _Follower(order, folder, tell)
         ended = run_command(
             order.command, folder, lambda: faults.tried("looking at the ranks", follower.look, otherwise=False)
@@ -67,15 +69,22 @@ class _Follower:
 
     def __init__(self, order: Order, folder: Path, tell: Callable[[Sequence[Waiting]], None]) -> None:
         self._order = order
+        self._folder = folder
         self._watch = Watch(folder, order.hang_after)
         self._tell = tell
         self.hang: tuple[Waiting, ...] = ()
 
     def look(self) -> bool:
         """Whether the job is to be ended."""
-        # One watcher for all ranks of a node; the others only stay beside theirs.
+        # One watcher for all ranks of a node; the others only stay beside theirs, and end them when it does.
         if self._order.given is not None and not self._order.given.reports:
-            return False
+            return (self._folder / ENDED).exists()
+        ends = self._ends()
+        if ends:
+            (self._folder / ENDED).touch()
+        return ends
+
+    def _ends(self) -> bool:
         found = self._watch.look()
         if found:
             if [each.place for each in found] != [each.place for each in self.hang]:
@@ -87,7 +96,7 @@ class _Follower:
         # After the report to the user, who may want to see where they stood.
         if self.hang and self._order.kill_on_hang:
             return True
-        return self._order.steps is not None and self._watch.steps() >= self._order.steps
+        return self._order.steps is not None and self._watch.enough()
 
 
 def judged(recording: Recording, cards: Iterable[RuleCard], faults: Faults) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
-from gpudoctor.run.questions import STARTS
+from gpudoctor.run.questions import STARTS, STEPS
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.stepped import Stepped
@@ -40,6 +40,8 @@ class State:
         self.used = False
         """Some wrapper was called."""
         self.steps = 0
+        self.last_step = _number_in(os.path.join(recorder.folder, STEPS))
+        """After which the job is to be ended; 0 where that is not asked for."""
         self.resting = False
         """The step that goes on now is only counted."""
         self.noticing = Noticing(self)
@@ -160,6 +162,14 @@ class Span:
         self._state.spend(self._what, self.seconds)
         if error is not None:
             self._state.failed(error)
+
+
+def _number_in(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
 
 
 class Noticing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -19,6 +20,7 @@ from gpudoctor.run.instruments.options import tell_local_rank
 from gpudoctor.run.instruments.prints import sums_of
 from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.instruments.stepped import Stepped
+from gpudoctor.run.questions import ENOUGH
 
 _MOST_NAMES = 5
 _CHECK_EVERY = 50
@@ -37,6 +39,8 @@ _MEMORY_EVERY = 0.2
 """Seconds: to ask for it takes a while."""
 _CLOCKED, _CLOCKED_AGAIN = 12, 100
 """DDP clocks its first ten backwards and each hundredth; it tells of one when the next begins."""
+_UNTIL_ENDED = 2.0
+"""Seconds for which a rank waits after its last step: longer than others may need for theirs, and not without end."""
 _MOST_BYTES = 2_000_000_000
 """Of parameters that are compared; a larger model is compared in part."""
 
@@ -49,6 +53,9 @@ def watch(state: State) -> None:
     guarded(clips.install)()
     optim.register_optimizer_step_pre_hook(guarded(steps.before))
     optim.register_optimizer_step_post_hook(guarded(steps.after))
+    if state.last_step:
+        # Not guarded: what a handler of the program raises meanwhile is the program's.
+        optim.register_optimizer_step_post_hook(steps.wait_for_the_end)
     before_backward = guarded(steps.before_backward)
     backward = torch.autograd.backward
 
@@ -83,6 +90,7 @@ class _Steps:
         self._spent = 0.0
         self._stride = 1
         self._untold = 0
+        self._waited = False
         self._looked = -_MEMORY_EVERY
         self._known: dict[int, int] = {}
         self._clocked: dict[int, int] = {}
@@ -120,6 +128,17 @@ class _Steps:
             self._last = time.perf_counter()
         self._rest_or_not()
 
+    def wait_for_the_end(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        """After the last step, stay here until the job is ended, so that no further one is made."""
+        if self._waited or self._running or self._state.steps < self._state.last_step:
+            return
+        self._waited = True
+        with contextlib.suppress(OSError):
+            path = os.path.join(self._state.recorder.folder, ENOUGH.format(pid=os.getpid()))
+            with open(path, "w", encoding="ascii") as file:
+                file.write(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        time.sleep(_UNTIL_ENDED)
+
     def _look_at(self, optimizer: Any) -> None:
         state = self._state
         # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
@@ -142,7 +161,7 @@ class _Steps:
         first = _RARELY_AFTER if state.tells_starts else _EACH_UNTIL
         if state.steps == (first if self._stride == 1 else _RARELY_AFTER * self._stride):
             self._stride *= _FEWER
-        state.resting = (state.steps + 1) % self._stride != 0
+        state.resting = (state.steps + 1) % self._stride != 0 and state.steps + 1 != state.last_step
         if state.resting:
             state.recorder.show_life()
 
@@ -156,8 +175,9 @@ class _Steps:
             memory, peak = _memory()
         took, cost = now - self._last, state.recorder.cost
         spans, starts = state.new_spans(), state.new_starts()
+        soon = state.steps <= _AT_ONCE or took > many * _TOGETHER or state.steps == state.last_step
         told = Stepped(time.time(), state.steps, many, optimizer, took, memory, peak, cost, spans, counts, starts)
-        state.tell_step(told, at_once=state.steps <= _AT_ONCE or took > many * _TOGETHER)
+        state.tell_step(told, at_once=soon)
         self._untold = 0
 
     def before_backward(self, tensors: Any = ()) -> None:

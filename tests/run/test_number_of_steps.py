@@ -1,0 +1,51 @@
+"""`--steps N`: the job is ended when each rank has made so many, and none makes more."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from watching import TRAINING, plain, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("torch")
+LONG = TRAINING.replace("range(2)", "range(999)")
+ALONE = """
+import torch
+parameter = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+while True:
+    parameter.grad = torch.ones(1)
+    optimizer.step()
+"""
+
+
+def steps(report: dict[str, Any]) -> list[tuple[int, int]]:
+    """The ranks of a report, with their steps."""
+    return [(each["rank"], each["steps"]) for each in report["ranks"]]
+
+
+def test_a_number_that_is_beyond_the_steps_that_are_all_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LONG)
+    watched = watch(tmp_path, "--steps", "303", "--nproc-per-node", "2", "train.py")
+    assert steps(watched.report) == [(0, 303), (1, 303)]
+    assert watched.report["faults"] == []
+
+
+def test_one_process_without_a_group(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ALONE)
+    watched = watch(tmp_path, "--steps", "7", "train.py")
+    assert steps(watched.report) == [(None, 7)]
+
+
+def test_ranks_that_a_launcher_has_started(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LONG)
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    ours = ("-m", "gpudoctor", "run", "--output-format", "json", "--output-file", "report.json", "--steps", "7")
+    ended = plain(tmp_path, *launcher, *ours, "train.py")
+    assert ended.returncode == 0, ended.stderr
+    assert steps(json.loads((tmp_path / "report.json").read_text())) == [(0, 7), (1, 7)]
