@@ -108,7 +108,8 @@ class RunReport:
     """What `gpudoctor run` has seen. `status` is the exit code of the command, null where it was ended by gpudoctor.
     `faults` are errors of gpudoctor beside the ranks.
 
-    `tokens_per_second` is told where batches are sequences of whole numbers, paddings included.
+    `tokens_per_second` is told where batches of whole numbers are known to be sequences of tokens: they are called
+    `input_ids`, or the number at each position is predicted; paddings are included.
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
 

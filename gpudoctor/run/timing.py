@@ -61,7 +61,7 @@ def samples_per_second(ranks: Sequence[Process]) -> float | None:
 
 
 def tokens_per_second(ranks: Sequence[Process]) -> float | None:
-    """The same in tokens; None where batches are not sequences of whole numbers."""
+    """The same in tokens; None where batches are not known to be sequences of tokens."""
     rates = [_samples_per_second(each) * _tokens_of_a_sample(each) for each in ranks]
     return sum(rates) if rates and all(rates) else None
 

@@ -26,7 +26,7 @@ UNEVEN = (
     .replace("    sampler.set_epoch(epoch)\n", "")
 ) + "dist.barrier()\n"
 """Rank 1 has one batch more than the 301 of rank 0."""
-OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6)
+OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8)
 
 
 def line_of(program: str, part: str) -> int:
@@ -47,7 +47,7 @@ def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     assert watched.status == 1
     assert "Rank 0 waits " in watched.err
     assert {(each["rank"], each["line"]) for each in watched.report["hang"]} == {(0, line), (1, line - 3)}
-    # Before torch 2.6 the flight recorder had no place for gloo.
+    # Before torch 2.8 the flight recorder had no place for gloo.
     told = {each["collective"] for each in watched.report["hang"]}
     assert told == ({None} if OLD else {"barrier", "all_reduce"})
     assert watched.codes == {"GPU501"}

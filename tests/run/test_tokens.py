@@ -1,4 +1,4 @@
-"""How many tokens a second, where batches are sequences of whole numbers."""
+"""How many tokens a second, where batches are sequences of tokens: not all whole numbers are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from made_runs import healthy
+from watching import watch
 
 from gpudoctor.cli.watched import report
 from gpudoctor.record import replace
@@ -14,6 +15,7 @@ from gpudoctor.run.document import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gpudoctor.run.outcome import Watched
 
@@ -42,18 +44,72 @@ def test_other_batches_have_none() -> None:
     assert report_of(healthy()).tokens_per_second is None
 
 
+def ids(rows: int, columns: int) -> Any:
+    return torch.arange(rows * columns).reshape(rows, columns)
+
+
 @pytest.mark.parametrize(
-    ("made", "tokens"),
+    ("made", "shape", "tokens"),
     [
-        pytest.param(lambda: (torch.zeros(4, 16).long(), torch.zeros(4).long()), (64, 4), id="sequences, a class each"),
-        pytest.param(lambda: {"ids": torch.ones(2, 8).int(), "labels": torch.ones(2, 8).int()}, (16, 2), id="a dict"),
-        pytest.param(lambda: (torch.zeros(4, 3), torch.zeros(4, 16).long()), (0, 0), id="numbers, and many classes"),
-        pytest.param(lambda: torch.zeros(4, 16).bool(), (0, 0), id="a mask"),
-        pytest.param(lambda: torch.zeros(4, 3, 8, 8).byte(), (0, 0), id="pictures"),
-        pytest.param(lambda: "text", (0, 0), id="no tensors"),
+        pytest.param(lambda: {"input_ids": ids(2, 8), "labels": ids(2, 8)}, (2, 8), True, id="as models call them"),
+        pytest.param(lambda: (ids(4, 17)[:, :-1], ids(4, 17)[:, 1:]), (4, 16), True, id="the next of each"),
+        pytest.param(lambda: (ids(4, 16), torch.zeros(4).long()), (4, 16), False, id="categories, a class each"),
+        pytest.param(lambda: (ids(4, 26), ids(4, 1)), (4, 26), False, id="categories, a table of answers"),
+        pytest.param(lambda: (torch.zeros(4, 3).long(),) * 2, (4, 3), False, id="answers that are all the same"),
+        pytest.param(lambda: ids(4, 17), (4, 17), False, id="a table that may be anything"),
     ],
 )
-def test_what_counts_as_tokens(made: Callable[[], Any], tokens: tuple[int, int]) -> None:
-    from gpudoctor.run.instruments.prints import tokens_of
+def test_what_a_batch_shows_of_its_tables(made: Callable[[], Any], shape: tuple[int, int], tokens: bool) -> None:
+    from gpudoctor.run.instruments.prints import table_of
 
-    assert tokens_of(made()) == tokens
+    assert table_of(made()) == (*shape, tokens)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(lambda: (torch.zeros(4, 3), ids(4, 16)), id="numbers, and many classes"),
+        pytest.param(lambda: torch.zeros(4, 16).bool(), id="a mask"),
+        pytest.param(lambda: torch.zeros(4, 3, 8, 8).byte(), id="pictures"),
+        pytest.param(lambda: (torch.zeros(4, 3, 8, 8).byte(), ids(4, 9)), id="pictures, and letters in them"),
+        pytest.param(lambda: "text", id="no tensors"),
+    ],
+)
+def test_what_is_no_table(made: Callable[[], Any]) -> None:
+    from gpudoctor.run.instruments.prints import table_of
+
+    assert table_of(made()) is None
+
+
+TABLES = """
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+rows = torch.randint(0, 9, (64, 17))
+table = torch.nn.Embedding(9, 9)
+optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+for batch in DataLoader(rows, batch_size=8):
+    {loss}.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "tokens"),
+    [
+        ("cross_entropy(table(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())", 17),
+        ("(cross_entropy(table(batch[:, :-1]).transpose(1, 2), batch[:, 1:]) / 2)", 17),
+        # A recommender that tells one of nine classes from sixteen categories.
+        ("cross_entropy(table(batch[:, :-1]).sum(1), batch[:, -1])", None),
+        ("table(batch).mean()", None),
+    ],
+)
+def test_tables_are_tokens_where_each_of_their_numbers_is_predicted(
+    tmp_path: Path, loss: str, tokens: int | None
+) -> None:
+    (tmp_path / "train.py").write_text(TABLES.format(loss=loss))
+    told = watch(tmp_path, "--no-lint", "train.py").report
+    assert told["faults"] == []
+    assert [each["faults"] for each in told["ranks"]] == [[]]
+    expected = None if tokens is None else pytest.approx(tokens * told["samples_per_second"], rel=1e-3)
+    assert told["tokens_per_second"] == expected

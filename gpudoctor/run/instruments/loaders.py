@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
-from gpudoctor.run.instruments.prints import print_of, tokens_of
+from gpudoctor.run.instruments.prints import print_of, table_of
 from gpudoctor.run.instruments.state import Span, State
 
 _MOST_PRINTS = 64
@@ -219,9 +219,11 @@ class _Pass:
                 self._settle()
         if len(self._prints) < self._most_prints:
             self._prints.append(print_of(batch))
-            tokens, sequences = tokens_of(batch)
-            self._tokens += tokens
-            self._sequences += sequences
+            table = table_of(batch)
+            if table is not None:
+                self._tokens += table.rows * table.columns
+                self._sequences += table.rows
+                self._state.note_table(table)
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
         often = self._looked_at or time.perf_counter() - self._wrote > _AGAIN
         if often and self._batches & (self._batches - 1) == 0:
@@ -249,8 +251,8 @@ class _Pass:
             samples=self._samples,
             prints=self._prints,
             noise=self._noise,
-            tokens=self._tokens,
-            sequences=self._sequences,
+            tokens=self._tokens if self._state.reads_tokens else 0,
+            sequences=self._sequences if self._state.reads_tokens else 0,
             **self._about,
         )
 

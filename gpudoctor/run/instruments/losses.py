@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 if TYPE_CHECKING:
+    from gpudoctor.run.instruments.prints import Table
     from gpudoctor.run.instruments.state import State
 
 _MOST_LOSSES = 256
@@ -66,7 +68,11 @@ class Losses:
 
     def _look(self, node: Any) -> None:
         place = self._state.recorder.place()
-        scale, made_by = _scale(node)
+        scale, node = _scale(node)
+        made_by = node.name()
+        if not self._state.reads_tokens:
+            positions = _positions(node)
+            self._state.reads_tokens = any(_each_is_predicted(table, positions) for table in self._state.tables)
         key = (*place, made_by) if place else ()
         if key and (key in self._places or len(self._places) < _MOST_PLACES):
             known = self._places.setdefault(key, {"place": place, "made_by": made_by, "count": 0, "scales": []})
@@ -81,7 +87,23 @@ class _Mark:
     __slots__ = ("__weakref__",)
 
 
-def _scale(node: Any) -> tuple[float, str]:
+def _positions(node: Any) -> int:
+    """For how many positions a class was predicted, where this is what made a loss of it; 0 otherwise."""
+    chances = node.next_functions[0][0] if node.name().startswith("NllLoss") else None
+    # What was kept of tensors may not be asked for: a checkpoint would compute it anew.
+    about = getattr(chances, "_input_metadata", None)
+    shape: tuple[int, ...] = tuple(about[0].shape) if about else ()
+    # The second counts the classes.
+    return math.prod((*shape[:1], *shape[2:])) if shape[1:] else 0
+
+
+def _each_is_predicted(table: Table, positions: int) -> bool:
+    """One for each number of a table, or for each that has one before it: so are models of language trained."""
+    every = table.rows * table.columns
+    return positions > table.rows and positions in (every, every - table.rows)
+
+
+def _scale(node: Any) -> tuple[float, Any]:
     """By which plain numbers a loss was multiplied, and the operation that made it before that."""
     scale = 1.0
     for _ in range(_MOST_SCALES):
@@ -94,7 +116,7 @@ def _scale(node: Any) -> tuple[float, str]:
         if number is not None:
             scale = scale / number if name == "DivBackward0" else scale * number
         node = following[0]
-    return round(scale, 9), node.name()
+    return round(scale, 9), node
 
 
 def _number(node: Any) -> float | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 _SAMPLED = 256
 """Numbers of a tensor that are looked at."""
+_OF_A_TABLE = 2
+"""Dimensions."""
 
 
 def print_of(batch: Any) -> str:
@@ -26,14 +28,40 @@ def print_of(batch: Any) -> str:
     return digest.hexdigest() if seen else ""
 
 
-def tokens_of(batch: Any) -> tuple[int, int]:
-    """The tokens of a batch and the sequences that they are in: where it is made of whole numbers only, the first of
-    its tensors that has two dimensions; else none."""
+class Table(NamedTuple):
+    """Whole numbers in rows: sequences of tokens, categories of a customer, or answers to many questions. `tokens` says
+    that the batch alone shows them to be the first of these."""
+
+    rows: int
+    columns: int
+    tokens: bool
+
+
+def table_of(batch: Any) -> Table | None:
+    """The first tensor of two dimensions in a batch of whole numbers that has none of more, as pictures have; None
+    where there is none."""
     tensors = list(tensors_in(batch))
-    if any(each.is_floating_point() or each.is_complex() or each.dtype is torch.bool for each in tensors):
-        return 0, 0
-    first = next((each for each in tensors if each.dim() == 2), None)
-    return (first.numel(), first.shape[0]) if first is not None else (0, 0)
+    if not all(_is_whole(each) and each.dim() <= _OF_A_TABLE for each in tensors):
+        return None
+    # So are tokens called by each model of Hugging Face; what programs call their numbers says nothing.
+    named = batch.get("input_ids") if isinstance(batch, Mapping) else None
+    tables = [each for each in tensors if each.dim() == _OF_A_TABLE]
+    if isinstance(named, torch.Tensor) and named.dim() == _OF_A_TABLE:
+        return Table(named.shape[0], named.shape[1], tokens=True)
+    return Table(tables[0].shape[0], tables[0].shape[1], tokens=_next_of(*tables[:2])) if tables else None
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    real = tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool
+    return not real and tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _next_of(given: torch.Tensor, wanted: torch.Tensor | None = None) -> bool:
+    """What is wanted at each place of a row is what is given at the next."""
+    if wanted is None or given.shape != wanted.shape or given.shape[1] < 2 or given.device.type != "cpu":
+        return False
+    # Of a table that holds one number only, each one is what comes next.
+    return torch.equal(given[:, 1:], wanted[:, :-1]) and bool((given != given[0, 0]).any())
 
 
 def sums_of(parameters: Iterable[torch.Tensor]) -> list[int]:

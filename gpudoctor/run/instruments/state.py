@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from torch.utils.data import get_worker_info
 from gpudoctor.run.questions import STARTS, STEPS
 
 if TYPE_CHECKING:
+    from gpudoctor.run.instruments.prints import Table
     from gpudoctor.run.instruments.stepped import Stepped
     from gpudoctor.run.recorder import Recorder
 
@@ -50,6 +52,10 @@ class State:
         self.backwards = 0
         self.first_seed = torch.initial_seed()
         """Of torch, before the program set one."""
+        self.tables: deque[Table] = deque(maxlen=2)
+        """Of the last batches: some frameworks read one ahead."""
+        self.reads_tokens = False
+        """Such tables are known to be sequences of tokens."""
         self.exchanges = 0
         """Collectives that the program has called."""
         self.at_end: list[Callable[[], None]] = []
@@ -74,6 +80,11 @@ class State:
         self.tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
         # Of one clock with the lines, and as steady as what parts are measured by.
         self._epoch = time.time() - time.perf_counter()
+
+    def note_table(self, table: Table) -> None:
+        """A batch has this."""
+        self.tables.append(table)
+        self.reads_tokens |= table.tokens
 
     def spend(self, what: str, seconds: float) -> None:
         self.spans[what] = self.spans.get(what, 0.0) + seconds

@@ -261,7 +261,7 @@ class Pass:
     exchanges: int = 0
     """Collectives that the program had called by then."""
     tokens: int = 0
-    """In the batches that were looked at, where these are `sequences` of whole numbers."""
+    """In the batches that were looked at, where these are known to be `sequences` of tokens."""
     sequences: int = 0
 
     @property
