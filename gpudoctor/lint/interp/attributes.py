@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 MODULE = "torch.nn.Module"
+DICT_METHODS = frozenset(dir(dict))
+OF_SETTINGS = "of settings"
+"""The fact of a dictionary of the project's own class that it was made of nothing but what the user chose."""
 
 
 def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
@@ -50,7 +53,7 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     if stored is None:
         return inherited if inherited is not None else _by_kind(m, value, name, node)
     # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
-    if inherited is None and _is_chosen(m, value, name):
+    if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value)):
         inherited = _by_kind(m, value, name, node)
     bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND.only])
     if inherited is not None:
@@ -61,9 +64,24 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
 
 def _is_chosen(m: Interpreter, value: Value, name: str) -> bool:
     """It is there from the start: an option of the command line, or an attribute of something unknown."""
-    options = m.fact(value, "its options") if isinstance(value, Namespace) else None
+    return isinstance(value, Unknown) or (isinstance(value, Namespace) and _declares(m, value, name))
+
+
+def has_option(m: Interpreter, owner: Namespace, name: str) -> bool:
+    """The command line has such an option, or the program has put it there."""
+    return m.read((owner, name)) is not None or _declares(m, owner, name)
+
+
+def _declares(m: Interpreter, owner: Namespace, name: str) -> bool:
+    options = m.fact(owner, "its options")
     declared = options.only.items if options is not None and isinstance(options.only, TupleOf) else ()
-    return isinstance(value, Unknown) or any(item.only == Const(name) for item in declared)
+    return any(item.only == Const(name) for item in declared)
+
+
+def _answers_for_all(m: Interpreter, value: Value) -> bool:
+    """Its class answers for attributes that nobody set."""
+    cls = class_of(value) if isinstance(value, Instance) else None
+    return cls is not None and find_in_class(m, cls, "__getattr__") is not None
 
 
 def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values | None:
@@ -100,6 +118,11 @@ def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Value
     """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
     cls = class_of(value)
     if cls is not None:
+        # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
+        if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:
+            config = m.fact(value, OF_SETTINGS) is not None
+            entry = Unknown(("attribute", value, name), "an entry", m.text(node, 40), config=config)
+            return one(m.setting(entry, m.place(node)))
         getter = find_in_class(m, cls, "__getattr__")
         if getter is not None:
             return m.unknown(node, "answered by __getattr__")

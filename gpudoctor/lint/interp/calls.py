@@ -7,14 +7,16 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
+from gpudoctor.lint.interp import containers
+from gpudoctor.lint.interp.attributes import OF_SETTINGS, fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
 from gpudoctor.lint.interp.repeats import Watch
 from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED
 from gpudoctor.lint.models.classes import new_object
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.models.names import gives_settings
+from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.function import (
     Bound,
@@ -24,6 +26,7 @@ from gpudoctor.lint.values.function import (
     Generator,
     Library,
     Method,
+    Namespace,
     Partial,
     Super,
 )
@@ -354,6 +357,8 @@ def instantiate(
         # A tree of modules makes its branches in its own constructor: what the last ones hold is not seen.
         return m.unknown(node, f"{cls.label} is made while one is being made")
     made = new_object(cls, m.identity(place), place, label, m)
+    if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
+        m.set_fact(made, OF_SETTINGS, one(TRUE))
     if initialiser is not None:
         call(m, initialiser, (one(made), *args), keywords, node)
     # Configurations are written so: their constructors exist in no file.
@@ -369,6 +374,23 @@ def instantiate(
     if look is not None and not m.dead:
         look(m, made)
     return m.fact(made, AS_MADE) or one(made)
+
+
+def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:
+    """Text, numbers and what was read with a configuration: nothing that a rank has computed."""
+    for value in values:
+        if isinstance(value, DictOf) and not nested:
+            more = m.fact(value, "more")
+            entries = [entry for _, entry in containers.possible_pairs(m, value)]
+            if not all(_is_chosen(m, each, nested=True) for each in ([*entries, more] if more else entries)):
+                return False
+        elif isinstance(value, Unknown):
+            made_by = value.escaped_from
+            if value.depends or value.shards or (made_by and not value.config and not gives_settings(made_by)):
+                return False
+        elif not isinstance(value, (Const, Text, Namespace, DictOf, ListOf, TupleOf)):
+            return False
+    return True
 
 
 _WAYS_TO_CALL: dict[

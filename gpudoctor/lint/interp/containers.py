@@ -15,6 +15,7 @@ from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, S
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator
 from gpudoctor.lint.values.event import BatchCut
 from gpudoctor.lint.values.function import Generator
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import replace
 
@@ -203,6 +204,8 @@ def _row(m: Interpreter, value: Enumerated, node: ast.AST) -> Values:
 
 def counter(m: Interpreter, node: ast.AST, label: str) -> Values:
     """The number of a round: the same on all ranks, another one each time."""
+    if m.assumed and m.counts_ranks:
+        return one(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
     return one(Unknown(("counter", m.identity(m.place(node))), "a counter", label, Dependence.BATCH_INDEX))
 
 

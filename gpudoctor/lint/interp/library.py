@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.interp.attributes import class_of, library_call
+from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
 from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
@@ -23,7 +23,7 @@ from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import DeviceUsed, Escape, Event, ItemOnGpu, ItemRead, Load, Move, ReadFile
-from gpudoctor.lint.values.function import Bound, Function, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.values.function import Bound, Function, Instance, Library, Namespace, Partial, ProjectModule
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
 CONTAINER_DEPTH = 3
+MERGED = "merged into it"
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 
 
@@ -160,6 +161,8 @@ def call_unknown(
 ) -> Values:
     """Call something of which nothing is known."""
     if isinstance(value, Unknown):
+        if len(args) == 1 and _method_of(value) == "update" and not m.path.literals:
+            m.set_fact(Unknown(value.key[1]), MERGED, args[0])  # type: ignore[index]
         answered = _unknown_method(m, value, args, keywords, node)
         if answered is not None:
             return answered
@@ -262,6 +265,7 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
     if isinstance(value, Unknown):
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
         known = m.fact(value, f"item {_text_of(only)}") if _text_of(only) else None
+        known = _option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
         if known is not None and all(each.value is not NEVER_ASSIGNED for each in known.bindings):
             return known
         label = m.text(node, 40)
@@ -271,6 +275,17 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
         # Put there on one side of a branch, it is on the other what was read with the rest.
         return one(entry) if known is None else known.mapped(lambda each: entry if each is NEVER_ASSIGNED else each)
     return one(Unknown(("item", value, only), "an item", m.text(node, 40), value.depends))
+
+
+def _option_in(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> Values | None:
+    """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
+    merged = m.fact(value, MERGED)
+    for each in (value, *(merged or ())):
+        key = each.key if isinstance(each, Unknown) else None
+        owner = key[1][0].only if isinstance(key, tuple) and key[0] == "vars" and key[1] else None
+        if isinstance(owner, Namespace) and has_option(m, owner, name):
+            return m.attribute(owner, name, node)
+    return None
 
 
 def _text_of(value: Value | None) -> str:

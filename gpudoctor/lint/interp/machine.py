@@ -51,8 +51,8 @@ NEVER_ASSIGNED = Unknown("unbound", "never assigned on this path")
 UNBOUND: Values = ValueSet.of(NEVER_ASSIGNED)
 
 
-def _rank_of(setting: Hashable) -> Hashable:
-    return "rank", setting
+def _rank_of(setting: Hashable, kind: RankKind) -> Hashable:
+    return kind, setting
 
 
 class Restart(Exception):
@@ -342,12 +342,12 @@ class Machine:
             self.learnt.update(fresh)
             raise Restart
 
-    def learn_rank(self, values: Values) -> None:
+    def learn_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:
         """A setting that is handed to the process group as its rank is one: each process is started with its own."""
         only = values.only
         # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
         if isinstance(only, Unknown) and only.config and self.several_processes:
-            fresh = _rank_of(only.key)
+            fresh = _rank_of(only.key, kind)
             if fresh not in self.assumed:
                 self.learnt[fresh] = True
                 raise Restart
@@ -359,10 +359,22 @@ class Machine:
             self.learnt.update(dict.fromkeys(fresh, True))
             raise Restart
 
+    @property
+    def counts_ranks(self) -> bool:
+        """The loop around this place is known to start processes: what it counts is their rank."""
+        return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumed
+
+    def learn_counted(self) -> None:
+        """The loop around this place starts the processes."""
+        if not self.counts_ranks:
+            self.learnt["ranks", self.open_loops[-1].event.location] = True
+            raise Restart
+
     def setting(self, value: Unknown, place: Location) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
-        if value.config and self.assumed.get(_rank_of(value.key)):
-            return Rank(RankKind.GLOBAL, RankSource.ARGUMENT, place=place)
+        for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumed else ():
+            if _rank_of(value.key, kind) in self.assumed:
+                return Rank(kind, RankSource.ARGUMENT, place=place)
         return value
 
     def add_search_path(self, folder: str) -> None:

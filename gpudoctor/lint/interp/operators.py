@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Hashable
 
 from gpudoctor.lint.flow.condition import Atom, Bound, Dependence, Literal
@@ -47,6 +48,18 @@ OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 TURNED = {"==": "==", "<": ">", ">": "<"}
 TESTS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Is: "==", ast.Lt: "<", ast.Gt: ">", ast.In: "in"}
+
+
+TORCH_VERSION = "torch.__version__"
+OPEN_SINCE = 2, 0
+"""The first version of torch that a reader may lack."""
+_VERSION = re.compile(r"(\d+)(?:\.(\d+))?")
+
+
+def _version_of(value: Value) -> str:
+    """What `version.parse("1.8")` was given, an empty text for anything else."""
+    key = value.key if isinstance(value, Unknown) else None
+    return str(key[1]) if isinstance(key, tuple) and key[0] == "version" else ""
 
 
 def answer(literal: Literal) -> Value:
@@ -128,6 +141,10 @@ def _factor(value: Value) -> Value | None:
 
 def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
     """One comparison of two values."""
+    if isinstance(left, Library) and left.name == TORCH_VERSION:
+        known = _newer_than(op, right)
+        if known is not None:
+            return TRUE if known else FALSE
     opposite = OPPOSITE.get(type(op))
     # One form for each pair, so that `!=` and `==` are one atom with two signs.
     if opposite is not None:
@@ -148,6 +165,18 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
     return open_test(
         TESTS.get(type(op), "?"), (left, right), text, place, Dependence.LOCAL if kind else Dependence.NONE
     )
+
+
+def _newer_than(op: ast.cmpop, other: Value) -> bool | None:
+    """What a comparison of the version of torch says, which is taken to be a new one; None where that is open."""
+    text = other.value if isinstance(other, Const) else _version_of(other)
+    match = _VERSION.match(text) if isinstance(text, str) else None
+    if match is None:
+        # `torch.__version__ == "parrots"` asks for another library in its place.
+        return isinstance(op, ast.NotEq) if text and isinstance(op, (ast.Eq, ast.NotEq)) else None
+    if tuple(map(int, match.groups(default="0"))) >= OPEN_SINCE or isinstance(op, (ast.In, ast.NotIn)):
+        return None
+    return isinstance(op, (ast.Gt, ast.GtE, ast.NotEq))
 
 
 def open_test(

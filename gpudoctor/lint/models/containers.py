@@ -94,6 +94,11 @@ def _extend(call: Call) -> Values:
         call.do.add_items(call.receiver, list(known))
     elif call.args:
         call.do.add_items(call.receiver, [call.do.items_of(call.args[0], call.node)], exact=False)
+    # What each rank has chosen for itself stays so among others.
+    for other in call.args[0] if call.args else ():
+        chosen = call.do.fact(other, "by rank") if isinstance(other, ListOf) else None
+        if chosen is not None and TRUE in tuple(chosen):
+            call.do.set_fact(call.receiver, "by rank", one(TRUE))
     return one(NONE)
 
 

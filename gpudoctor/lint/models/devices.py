@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import Call, Interpreter, one
-from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import DeviceUsed, RankTextUsed
 from gpudoctor.lint.values.function import Library
@@ -141,7 +142,9 @@ def moved_to(call: Call) -> tuple[Values | None, bool]:
     dtype = "dtype" in call.keywords or len(call.args) > 1
     if given is None:
         return None, dtype
-    found = devices_of(given, call.place)
+    # `None` moves nothing: of several answers it is the one that was meant for another way through the program.
+    named = ValueSet([each for each in given.bindings if each.value != NONE])
+    found = devices_of(named if named.bindings else given, call.place)
     return found, dtype or found is None
 
 

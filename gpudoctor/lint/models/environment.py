@@ -64,6 +64,18 @@ SET_BY_TORCHRUN = frozenset(
     ]
 )
 
+# Where `srun` has put the tasks. Who asks for them wants to know whether it was `srun` that started the program.
+PLACEMENT = frozenset(
+    [
+        "SLURM_NODELIST",
+        "SLURM_JOB_NODELIST",
+        "SLURM_STEP_NODELIST",
+        "SLURM_TASKS_PER_NODE",
+        "SLURM_STEP_TASKS_PER_NODE",
+        "SLURM_STEP_NUM_TASKS",
+    ]
+)
+
 
 @MODELS.name("os.environ")
 def _environ(do: Interpreter, place: Location) -> Values:
@@ -83,7 +95,7 @@ def _is_set(do: Interpreter, name: str) -> bool | None:
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
     if name in SET_BY_TORCHRUN and do.launched_by == "torchrun":
         return True
-    if name in RANKS or name in SIZES or name in SET_BY_TORCHRUN:
+    if name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT:
         return False
     return None
 

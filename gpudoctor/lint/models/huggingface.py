@@ -7,8 +7,9 @@ from gpudoctor.lint.models.devices import as_device, default_device, use
 from gpudoctor.lint.models.torch_nn import adopt
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.event import UseManaged
-from gpudoctor.lint.values.function import Bound, Function, Partial
+from gpudoctor.lint.values.function import Bound, Class, Function, Instance, Namespace, Partial
 from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 
 NO_MODELS = (
     "Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "ImageProcessor", "Scheduler", "Pipeline",
@@ -25,6 +26,25 @@ def _training_arguments(call: Call) -> Values:
     several = any(name in call.keywords for name in SEVERAL)
     call.emit(UseManaged, framework="transformers", call=call.name, several=several)
     return one(Unknown((call.name, call.identity()), "settings of a trainer", call.label, escaped_from=call.name))
+
+
+@MODELS.attribute(Instance, "args")
+def _settings_of_trainer(call: Call) -> Values:
+    """`self.args` of a class under `transformers.Trainer`: these know the process that they are read in."""
+    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
+    bases = cls.library_bases if isinstance(cls, Class) else ()
+    if not any(base.startswith("transformers.") and base.endswith("Trainer") for base in bases):
+        return NOT_ANSWERED
+    made = Namespace(("settings of the trainer", call.receiver), call.place, call.label, "transformers")
+    several = call.do.several_processes
+    known: dict[str, Value] = {
+        # One GPU for each process, all of them only where there is one process.
+        "n_gpu": Const(1) if several else Size(SizeKind.DEVICES, place=call.place),
+        "local_rank": Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place) if several else Const(-1),
+    }
+    for name, value in known.items():
+        call.do.set_fact(made, f"declared {name}", one(value))
+    return one(made)
 
 
 @MODELS.callable("transformers.*", "diffusers.*")

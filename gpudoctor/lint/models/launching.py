@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
 from gpudoctor.lint.models.environment import ENVIRON, RANKS, SIZES
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
@@ -75,9 +76,8 @@ def _process(call: Call) -> Values:
         return one(
             Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process")
         )
-    ranked = tuple(_as_rank(call, values) for values in items)
     # Without a counter among the arguments the processes know no rank.
-    if ranked == items:
+    if not call.do.counts_ranks and not any(values.any(_is_counted) for values in items):
         return one(
             Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process")
         )
@@ -85,8 +85,15 @@ def _process(call: Call) -> Values:
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
         target_is_local=False, start_method=_start_method(call),
     )  # fmt: skip
-    call.do.run_spawned(target, ranked, call.node)
+    # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
+    call.do.learn_counted()
+    call.do.run_spawned(target, items, call.node)
     return one(Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process"))
+
+
+def _is_counted(value: Value) -> bool:
+    """Another in each round of the loop: its counter, or what was calculated from it."""
+    return Dependence.BATCH_INDEX in value.depends
 
 
 def _start_method(call: Call) -> Values | None:
@@ -102,14 +109,6 @@ def _set_start_method(call: Call) -> Values:
     call.emit(SetStartMethod, method=call.arg(0, "method"))
     call.do.set_fact(MULTIPROCESSING, "start method", call.arg(0, "method") or one(NONE))
     return one(NONE)
-
-
-def _as_rank(call: Call, values: Values) -> Values:
-    only = values.only
-    # On one machine the counter is the global rank as well.
-    if isinstance(only, Unknown) and isinstance(only.key, tuple) and only.key[:1] == ("counter",):
-        return one(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
-    return values
 
 
 @MODELS.callable("torch.multiprocessing.*")

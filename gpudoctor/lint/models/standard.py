@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.tensors import note_printed, report
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.event import ClockRead, SeedSet
-from gpudoctor.lint.values.function import Context, FieldFactory, Instance, Partial
+from gpudoctor.lint.values.function import Context, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.record import replace
 
@@ -33,6 +33,20 @@ def _pathlib(call: Call) -> Values:
 def _exists(call: Call) -> Values:
     # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
     return one(Unknown((call.name, call.args), "whether a file is there", call.label))
+
+
+@MODELS.callable(
+    "packaging.version.parse", "packaging.version.Version", "distutils.version.LooseVersion",
+    "distutils.version.StrictVersion", "pkg_resources.parse_version",
+)  # fmt: skip
+def _version(call: Call) -> Values:
+    """A version compares as its text says; that of a library is the library's."""
+    only = call.args[0].only if call.args else None
+    if isinstance(only, Library):
+        return one(only)
+    if isinstance(only, Const) and isinstance(only.value, str):
+        return one(Unknown(("version", only.value), "a version", call.label, config=True))
+    return NOT_ANSWERED
 
 
 @MODELS.callable(

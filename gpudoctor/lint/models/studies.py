@@ -162,9 +162,12 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         _tell_again(do, event)
     if any(isinstance(event, Collective) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
-    # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out.
+    # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out. So may
+    # one with a word: `model("encode", x)`.
     given = (*call.args, *call.keywords.values())
-    flagged = any(isinstance(only := values.only, Const) and only.value is True for values in given)
+    flagged = any(
+        isinstance(each := values.only, Const) and (each.value is True or type(each.value) is str) for values in given
+    )
     if cls.complete and not call.open_ended and not flagged:
         _note_unused(do, core, reads, events)
 

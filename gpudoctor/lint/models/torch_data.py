@@ -295,11 +295,16 @@ def _is_sharded(call: Call, dataset: Values | None) -> bool:
     return False
 
 
-def _keeps_rank(call: Call, value: Value) -> bool:
+def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
     parent = value.parent if isinstance(value, Dataset) else None
     # A data set that stores `self.rank` in its constructor shards in `__getitem__` or `__iter__`.
     kept = call.do.attributes_of(value)
-    return _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent))
+    if _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent)):
+        return True
+    # One that is put together of others has the shares that these have.
+    tables = [more for each in kept if isinstance(each, (ListOf, DictOf)) for more in call.do.fact(each, "more") or ()]
+    parts = [each for each in flat(call.do, [*kept, *tables]) if isinstance(each, Dataset)] if depth else []
+    return any(each.sharded or _keeps_rank(call, each, depth - 1) for each in parts)
 
 
 @MODELS.attribute(Loader, "sampler", "batch_sampler", "dataset", "batch_size", "num_workers")

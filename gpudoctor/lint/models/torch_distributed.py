@@ -12,6 +12,7 @@ from gpudoctor.lint.models.devices import devices_of, note_text
 from gpudoctor.lint.models.marks import mark_result
 from gpudoctor.lint.models.pending import WAITING, begin_work, end_work
 from gpudoctor.lint.models.tensors import made
+from gpudoctor.lint.models.torch_cuda import CUDA
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.device import Device, on_cpu
@@ -65,6 +66,16 @@ def begin_group(call: Call, by: str, **fields: object) -> None:
     call.do.set_fact(DISTRIBUTED, "group", one(TRUE))
 
 
+def _learn_local_rank(call: Call) -> None:
+    """`set_device(cfg.local_rank)` before it: were this one number for all, they would all be on one GPU."""
+    chosen = call.do.fact(CUDA, "current device")
+    device = chosen.only if chosen is not None and call.do.launched_by == "torchrun" else None
+    index = device.index if isinstance(device, Device) else device
+    # Options of the command line are declared, so whether a launcher passes them is known.
+    if isinstance(index, Unknown) and isinstance(index.key, tuple) and index.key[0] != "setting":
+        call.do.learn_rank(one(index), RankKind.LOCAL)
+
+
 @MODELS.callable("torch.distributed.init_process_group")
 def _init(call: Call) -> Values:
     # `rank=os.environ["RANK"]` gives text where the rendezvous needs a number.
@@ -72,6 +83,7 @@ def _init(call: Call) -> Values:
     note_text(call, call.arg(4, "rank"), "given as `rank` in the process group")
     # An option that is passed here is the rank, whatever the program calls it.
     call.do.learn_rank(call.arg(4, "rank") or one(NONE))
+    _learn_local_rank(call)
     begin_group(
         call,
         call.name,

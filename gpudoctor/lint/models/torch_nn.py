@@ -176,10 +176,12 @@ def has_buffers(do: Interpreter, value: Value) -> bool | None:
     own = do.fact(core, "own buffers")
     if own is not None and own.any(lambda v: v == TRUE):
         return True
-    answers = [has_buffers(do, child) for child in children_of(do, core) if child != core]
-    if True in answers:
+    # Layers that only a setting adds are there in one of several lists.
+    lists = [getattr(held, "items", ()) for held in do.fact(core, "child modules") or (NONE,)]
+    answers = [[has_buffers(do, child) for item in each for child in item if child != core] for each in lists]
+    if all(True in each for each in answers):
         return True
-    return None if None in answers or _has_unseen(do, core) else False
+    return None if any(True in each or None in each for each in answers) or _has_unseen(do, core) else False
 
 
 @MODELS.setter(Module)

@@ -35,6 +35,93 @@ SETTINGS = {
         reveal(args.spawn)  #: False if config.alone | setting args.spawn if not (config.alone)
         reveal(config.spawn)  #: False if config.alone | setting yaml.safe_load('c').spawn if not (config.alone)
         """,
+    "a dictionary with attributes": """
+        import yaml
+        class Config(dict):
+            def __getattr__(self, name):
+                return self[name]
+            def __setattr__(self, name, value):
+                self[name] = value
+        entries = {}
+        loaded = yaml.safe_load("c")
+        for part in loaded:
+            for key, value in loaded[part].items():
+                entries[key] = value
+        config = Config(entries)
+        if len(config.gpus) == 1:
+            config.spawn = False
+        reveal(config.spawn)  #: False if len(config.gpus) == 1 | setting config.spawn if not (len(config.gpus) == 1)
+        """,
+    "a dictionary that is its own attributes": """
+        import json
+        class AttrDict(dict):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                self.__dict__ = self
+        config = AttrDict(json.load(open("c")))
+        if config.deep:
+            reveal()  #: config.deep
+        """,
+    "a dictionary of what was computed": """
+        import torch
+        class Result(dict):
+            def __getattr__(self, name):
+                return self[name]
+        found = Result(loss=torch.ones(1))
+        reveal(found.loss)  #: unknown
+        """,
+    "options merged into a configuration": """
+        import argparse, yaml
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=0)
+        parser.add_argument("--folder")
+        args = parser.parse_args()
+        args.several = True
+        config = yaml.safe_load("c")
+        config.update(vars(args))
+        reveal(config["local_rank"])  #: local rank
+        reveal(config["several"])  #: True
+        reveal(config["folder"])  #: setting config['folder']
+        reveal(config["lr"])  #: setting config['lr']
+        reveal(vars(args)["folder"])  #: setting vars(args)['folder']
+        """,
+    "a GPU that a configuration names": """
+        import hydra, torch, torch.distributed as dist
+        @hydra.main(config_path="conf")
+        def main(config):
+            torch.cuda.set_device(config.gpu)
+            dist.init_process_group("nccl")
+            reveal(config.gpu)  #: local rank
+            reveal(config.lr)  #: setting config.lr
+        main()
+        """,
+    "a GPU for all that the command line names": """
+        import argparse, torch, torch.distributed as dist
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpu", type=int)
+        args = parser.parse_args()
+        torch.cuda.set_device(args.gpu)
+        dist.init_process_group("nccl")
+        reveal(args.gpu)  #: setting args.gpu
+        """,
+    "settings of a trainer of transformers": """
+        import transformers
+        class Trainer(transformers.Trainer):
+            def train(self):
+                reveal((self.args.n_gpu, self.args.local_rank))  #: (1, local rank)
+                reveal(self.args.fp16)  #: setting self.args.fp16
+        Trainer(args=transformers.TrainingArguments("out")).train()
+        """,
+    "versions": """
+        import torch
+        from packaging import version
+        if torch.__version__ == "parrots" or torch.__version__ < "1.10":
+            reveal()  #: never
+        if version.parse(torch.__version__) >= version.parse("1.6"):
+            reveal()  #: always
+        if version.parse(torch.__version__) >= version.parse("2.6"):
+            reveal()  #: not (version.parse(torch.__version__) >= version.parse('2.6'))
+        """,
     "two tests of one number": """
         import argparse
         parser = argparse.ArgumentParser()

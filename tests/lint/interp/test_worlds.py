@@ -89,6 +89,27 @@ SPAWNED = {
             for rank in range(8):
                 mp.Process(target=worker, args=(rank, 8)).start()
         """,
+    "processes of several nodes in a loop": """
+        import argparse, torch, torch.distributed as dist
+        from torch.multiprocessing import Process
+        def worker(rank, size, args):
+            reveal(args.local_rank)  #: local rank
+            dist.init_process_group("nccl", rank=rank, world_size=size)
+            if rank == 0:
+                reveal()  #: rank == 0
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--gpus", type=int, default=1)
+            parser.add_argument("--node", type=int, default=0)
+            parser.add_argument("--local_rank", type=int, default=0)
+            args = parser.parse_args()
+            if args.gpus > 1:
+                for rank in range(args.gpus):
+                    args.local_rank = rank
+                    Process(target=worker, args=(rank + args.node * args.gpus, 8, args)).start()
+            else:
+                worker(0, 1, args)
+        """,
 }
 
 
