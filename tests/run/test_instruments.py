@@ -138,3 +138,31 @@ def test_near_misses_are_no_findings(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(NEAR_MISSES)
     watched = watch(tmp_path, "--nproc-per-node", "2", "--no-lint", "train.py")
     assert (watched.status, watched.codes) == (0, set())
+
+
+NEW, OLD = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
+
+
+@pytest.mark.parametrize(
+    ("version", "given", "then"),
+    [
+        ("2.8.0+cu128", {}, {OLD: "2000"}),
+        ("2.10.0", {}, {NEW: "2000"}),
+        ("2.10.0", {OLD: "9"}, {OLD: "9"}),
+        ("2.10.0", {NEW: "0"}, {NEW: "0"}),
+    ],
+)
+def test_collectives_are_kept_unless_the_user_has_said_how_many(
+    monkeypatch: pytest.MonkeyPatch, version: str, given: dict[str, str], then: dict[str, str]
+) -> None:
+    import os
+
+    import torch
+
+    from gpudoctor.run.instruments.listener import keep_collectives
+
+    monkeypatch.setattr(os, "environ", dict(given))
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(torch._C._distributed_c10d, "_dump_fr_trace", lambda: b"", raising=False)
+    keep_collectives()
+    assert os.environ == then

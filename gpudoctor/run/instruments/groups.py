@@ -25,6 +25,7 @@ def watch(state: State) -> None:
     """Write a line where a process group is made."""
     if not dist.is_available():
         return
+    state.recorder.guarded(listener.keep_collectives)()
     make = c10d.init_process_group
     tell = state.recorder.guarded(_tell)
     # A line of its own, so that whoever waits for the others here is known by then.

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
 
 _MOST_ENTRIES = 400
+_DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
+"""Functions that tell what was recorded: of all backends, since torch 2.8, and of NCCL, which may have its own."""
+_KEEPS = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+_RENAMED = (2, 9)
+_KEPT = 2_000
+"""Collectives, as many as newer versions keep by default."""
 _OF_WRAPPERS = ("torch/nn/parallel/distributed.py", "torch/autograd/graph.py")
 
 
@@ -91,13 +97,24 @@ def _stack(frame: FrameType | None) -> list[list[Any]]:
 
 def collectives() -> list[dict[str, Any]]:
     """The last collectives that this process has started, as PyTorch's flight recorder keeps them, oldest first."""
-    dump = getattr(torch._C._distributed_c10d, "_dump_fr_trace", None) or getattr(
-        torch._C._distributed_c10d, "_dump_nccl_trace", None
-    )
-    if dump is None:
-        return []
-    entries = pickle.loads(dump()).get("entries", [])
-    return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
+    for name in _DUMPS:
+        dump = getattr(torch._C._distributed_c10d, name, None)
+        entries = pickle.loads(dump()).get("entries", []) if dump is not None else []
+        if entries:
+            return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
+    return []
+
+
+def keep_collectives() -> None:
+    """Have PyTorch's flight recorder keep something where it would not: before torch 2.11 it had to be asked."""
+    if not hasattr(torch._C._distributed_c10d, _DUMPS[0]) or any(name in os.environ for name in _KEEPS):
+        return
+    # Who is asked by the name of another version says so on standard error, or does not hear it.
+    os.environ[_KEEPS[_version() < _RENAMED]] = str(_KEPT)
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(number) for number in torch.__version__.split(".")[:2])
 
 
 def _collective(entry: dict[str, Any]) -> dict[str, Any]:
