@@ -304,7 +304,8 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.iterable_dataset_not_sharded",
         summary="A stream yields all of its samples on every rank, or in every worker of a loader.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=7144,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
+        size=7496,
     ),
     RuleCard(
         code="GPU310", name="sampler-with-iterable-dataset", severity=Severity.ERROR, family="data",
@@ -316,7 +317,8 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU311", name="custom-sampler-not-sharded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.custom_sampler_not_sharded",
         summary="A sampler that knows nothing of ranks gives each of them all of the data.", shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"), size=8189,
+        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
+        size=8351,
     ),
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
@@ -349,8 +351,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.uneven_batches",
         summary="Ranks read different files, so one of them runs out of batches while the others still wait for it.",
         shows_in_run=True,
-        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=7095,
+        needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
+        size=6977,
     ),
     RuleCard(
         code="GPU317", name="average-over-whole-dataset", severity=Severity.WARNING, family="data",

@@ -10,6 +10,7 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import containers
 from gpudoctor.lint.interp.attributes import OF_SETTINGS, fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
+from gpudoctor.lint.interp.heard import listening
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
 from gpudoctor.lint.interp.repeats import Watch
@@ -18,6 +19,7 @@ from gpudoctor.lint.models.classes import new_object
 from gpudoctor.lint.models.names import gives_settings
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.function import (
     Bound,
     Class,
@@ -194,7 +196,7 @@ def call_function(
 ) -> Values:
     """Follow a call into a function of the project."""
     # Calling a generator runs nothing; its body runs where it is iterated.
-    if m.frame.on_yield is None and m.shape(function).yields:
+    if m.shape(function).yields:
         place = m.place(node)
         return one(Generator(m.identity(place), place, function.label, function, args, tuple(keywords.items())))
     return _run(m, function, args, keywords, node)
@@ -360,7 +362,7 @@ def instantiate(
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
         m.set_fact(made, OF_SETTINGS, one(TRUE))
     if initialiser is not None:
-        call(m, initialiser, (one(made), *args), keywords, node)
+        _construct(m, made, initialiser, (one(made), *args), keywords, node)
     # Configurations are written so: their constructors exist in no file.
     elif cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases):
         _fill_fields(m, made, cls, args, keywords, node)
@@ -391,6 +393,23 @@ def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:
         elif not isinstance(value, (Const, Text, Namespace, DictOf, ListOf, TupleOf)):
             return False
     return True
+
+
+def _construct(
+    m: Interpreter,
+    made: Value,
+    initialiser: Values,
+    args: tuple[Values, ...],
+    keywords: dict[str, Values],
+    node: ast.AST,
+) -> None:
+    if not isinstance(made, (Dataset, Sampler)):
+        call(m, initialiser, args, keywords, node)
+        return
+    with listening(m) as heard:
+        call(m, initialiser, args, keywords, node)
+    if heard.picks:
+        m.takes_parts.add(made)
 
 
 _WAYS_TO_CALL: dict[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.lint.flow.condition import Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import attribute
-from gpudoctor.lint.interp.calls import call_node
+from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, NONE_SET, Exit, one
@@ -24,7 +24,7 @@ from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Value
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Averaged, Elapsed
-from gpudoctor.lint.values.function import Imported
+from gpudoctor.lint.values.function import Generator, Imported
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
@@ -75,7 +75,11 @@ def _subscript(m: Interpreter, node: ast.Subscript) -> Values:
 
 
 def _binary(m: Interpreter, node: ast.BinOp) -> Values:
-    return binary(m, m.evaluate(node.left), node.op, m.evaluate(node.right), node)
+    left, right = m.evaluate(node.left), m.evaluate(node.right)
+    # `%` of a text writes it.
+    if m.heard is not None and isinstance(node.op, ast.Mod) and not left.any(_is_text):
+        m.heard.picked(right)
+    return binary(m, left, node.op, right, node)
 
 
 def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
@@ -387,13 +391,21 @@ def _yield(m: Interpreter, node: ast.Yield) -> Values:
 
 
 def _yield_from(m: Interpreter, node: ast.YieldFrom) -> Values:
-    m.yielded(m.items_of(m.evaluate(node.value), node))
+    source = m.evaluate(node.value)
+    if isinstance(source.only, Generator) and m.frame.on_yield is not None:
+        # Whoever goes over this generator goes over the loops of that one.
+        return run_body(m, source.only, m.frame.on_yield, node)
+    if m.heard is not None:
+        m.heard.handed_on = source
+    m.yielded(m.items_of(source, node))
     return NONE_SET
 
 
 def _slice(m: Interpreter, node: ast.Slice) -> Values:
-    parts = (None if part is None else m.evaluate(part) for part in (node.lower, node.upper, node.step))
-    return one(Slice(*parts))
+    start, stop, step = (None if part is None else m.evaluate(part) for part in (node.lower, node.upper, node.step))
+    if m.heard is not None:
+        m.heard.picked(start)
+    return one(Slice(start, stop, step))
 
 
 EVALUATORS: dict[type[ast.expr], Callable[[Interpreter, Any], Values]] = {

@@ -20,6 +20,7 @@ from gpudoctor.lint.interp import (
     contexts,
     expressions,
     imports,
+    items,
     library,
     statements,
     tests,
@@ -376,7 +377,7 @@ class Interpreter(Machine):
         return library.iterate_object(self, value, node)
 
     def batch(self, loader: Loader, node: ast.AST) -> Values:
-        return library.batch(self, loader, node)
+        return items.batch(self, loader, node)
 
     def part(self, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
         return library.part(self, tensor, node, key)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
 from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, one
 from gpudoctor.lint.models import environment, tensors
-from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, flat
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED
 from gpudoctor.lint.models.averages import of_arithmetic, operator_of
 from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.marks import after_operator
@@ -20,10 +19,10 @@ from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.models.studies import check_meeting
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.device import CPU, Device
-from gpudoctor.lint.values.event import DeviceUsed, Escape, Event, ItemOnGpu, ItemRead, Load, Move, ReadFile
-from gpudoctor.lint.values.function import Bound, Function, Instance, Library, Namespace, Partial, ProjectModule
+from gpudoctor.lint.values.data import Loader, Sampler
+from gpudoctor.lint.values.device import CPU
+from gpudoctor.lint.values.event import Escape
+from gpudoctor.lint.values.function import Bound, Instance, Library, Namespace, Partial, ProjectModule
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
@@ -63,6 +62,8 @@ def call_library(
     m: Interpreter, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """Call a library callable: its model answers, else the result is unknown."""
+    if m.heard is not None:
+        m.heard.called(name, args)
     receiver = args[0].only if args and name.endswith(".__init__") else None
     constructor = MODELS.methods.get((type(receiver), "__init__")) if receiver is not None else None
     if constructor is not None:
@@ -330,89 +331,6 @@ def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
     if model is not None:
         return model(library_call(m, "__iter__", (), {}, node, value))
     return one(Unknown(("item of", value), "an item", m.text(node, 40), value.depends))
-
-
-def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
-    """One batch of a loader."""
-    for dataset in loader.dataset or ():
-        _look_at_items(m, dataset, loader, node)
-        _look_at_collate(m, dataset, loader, node)
-    return tensors.batch(m, loader, m.place(node), m.text(node, 40))
-
-
-def _look_at_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
-    """Learn whether the function that makes batches of items puts them on a device."""
-    function = loader.collate
-    followed = function is not None and function.all(lambda value: isinstance(value, (Function, Bound, Partial)))
-    if function is None or not followed or m.fact(loader, "collated") is not None:
-        return
-    m.set_fact(loader, "collated", one(TRUE))
-    getter = m.find_method(dataset, "__getitem__")
-    # What the data set returns is what the function gets, in a list.
-    item = m.rehearse(partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
-    _, events = m.rehearse(lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
-    _note_gpu(m, loader, events)
-
-
-def _note_gpu(m: Interpreter, loader: Loader, events: list[Event]) -> None:
-    """Log where what is done for each item surely uses a GPU."""
-    for event in events:
-        used = isinstance(event, DeviceUsed) and event.purpose in ("move", "factory") and event.certain
-        # What stands under a test may be switched off where there are workers.
-        if used and _is_cuda(event) and not event.when.without(m.path):
-            m.emit(ItemOnGpu, at=event.location, loader=loader)
-            return
-
-
-def _is_cuda(event: Event) -> bool:
-    return isinstance(event, DeviceUsed) and isinstance(event.device, Device) and event.device.type == "cuda"
-
-
-def _look_at_items(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
-    """Learn whether a data set of the project puts its items on a device."""
-    while isinstance(dataset, Dataset) and isinstance(dataset.parent, Dataset):
-        dataset = dataset.parent
-    if not isinstance(dataset, Dataset) or m.fact(dataset, "seen") is not None:
-        return
-    # Once for each data set: an item costs as much as all that makes it.
-    m.set_fact(dataset, "seen", one(TRUE))
-    getter, iterator = m.find_method(dataset, "__getitem__"), m.find_method(dataset, "__iter__")
-    # Rehearsed: loading an item in a worker is no event of the training loop.
-    if getter is not None:
-        ask = partial(_item, m, getter, node)
-        items, events = m.rehearse(ask)
-        if any(isinstance(event, (ReadFile, Load)) for event in events):
-            _note_reading(m, dataset, ask)
-    elif iterator is not None:
-        items, events = m.rehearse(lambda: m.items_of(m.call(iterator, (), {}, node), node))
-    else:
-        return
-    _note_gpu(m, loader, events)
-    moved = any(isinstance(event, (Move, DeviceUsed)) for event in events)
-    if moved or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
-        m.set_fact(dataset, "moves items", one(TRUE))
-
-
-def _item(m: Interpreter, getter: Values, node: ast.AST) -> Values:
-    return m.call(getter, (m.unknown(node, "an index"),), {}, node)
-
-
-def _note_reading(m: Interpreter, dataset: Dataset, ask: Callable[[], Values]) -> None:
-    """Log where a data set reads a file for an item, unless it keeps what it has read once."""
-    start, begun = len(m.log), 0
-
-    def twice() -> Values:
-        nonlocal begun
-        ask()
-        begun = len(m.log) - start
-        return ask()
-
-    _, events = m.rehearse(twice)
-    for event in events[begun:]:
-        # What stands under a test may be read once and kept.
-        if isinstance(event, (ReadFile, Load)) and not event.when.without(m.path):
-            m.emit(ItemRead, at=event.location, dataset=dataset, call=event.call)
-            return
 
 
 def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> Values:

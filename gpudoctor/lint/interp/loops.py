@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
-from gpudoctor.lint.interp.machine import Exit, OpenLoop, one
+from gpudoctor.lint.interp.machine import NOTHING, Exit, OpenLoop, one
 from gpudoctor.lint.interp.targets import assign
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
@@ -47,13 +47,16 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
         return
     only = iterable.only
     unordered = isinstance(only, ListOf) and m.fact(only, "unordered") is not None
-    _run(m, node, rounds, loaders, times, alike, unordered)
+    _run(m, node, rounds, loaders, times, alike, unordered, iterable)
 
 
 def run_while(m: Interpreter, node: ast.While) -> None:
     """`while test`: the body is followed twice, whatever the test says, unless it can never hold."""
-    if m.test(node.test) is False:
+    holds = m.test(node.test)
+    if holds is False:
         return
+    if holds is True and m.heard is not None:
+        m.heard.endless = True
 
     def again() -> None:
         test = m.test(node.test)
@@ -72,6 +75,7 @@ def _run(
     times: int | None,
     alike: bool,
     unordered: bool = False,
+    source: Values = NOTHING,
 ) -> None:
     # The one round of a loop that is repeated is none of its first ones: counters have counted.
     first = 1 if alike and _is_repeated(m, node) else 0
@@ -89,7 +93,7 @@ def _run(
         for index, bind in enumerate([*rounds, *extra], first):
             over = loaders[0] if loaders else None
             event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered)
-            loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0)
+            loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0, source=source)
             m.open_loops.append(loop)
             # An epoch begins once for each time the loop is entered.
             for loader in loaders if index == first else ():

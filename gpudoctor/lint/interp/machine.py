@@ -23,6 +23,7 @@ from gpudoctor.lint.interp.limits import (
     MAX_TOGETHER,
     MAX_VALUES,
 )
+from gpudoctor.lint.interp.muting import Muted
 from gpudoctor.lint.interp.shapes import Shape, shape_of
 from gpudoctor.lint.program import World
 from gpudoctor.lint.source.looks import is_folder
@@ -37,6 +38,7 @@ from gpudoctor.lint.values.tensor import Tensor, one_of_several
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.interp.heard import Heard
     from gpudoctor.lint.interp.repeats import Dull
     from gpudoctor.lint.interp.witness import Witness
 
@@ -109,6 +111,8 @@ class OpenLoop:
     """A later round of a body that was followed before, not the first one and not another item."""
     inside_generator: bool = False
     """The rounds are those of the generator's own loop, which is open too."""
+    source: Values = NOTHING
+    """What it goes over; nothing where it is no `for`."""
 
 
 class _Ages:
@@ -130,9 +134,9 @@ class Machine:
     __slots__ = (
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
-        "hints", "learnt", "log", "made_nodes", "max_statements", "muted", "oldest_write", "open_loops", "parts",
-        "path", "project", "reads", "replicated", "statements", "store", "studied", "without_group", "witness",
-        "world_matters",
+        "heard", "hints", "learnt", "log", "made_nodes", "max_statements", "muted", "oldest_write", "open_loops",
+        "parts", "path", "project", "reads", "replicated", "statements", "store", "studied", "takes_parts",
+        "without_group", "witness", "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -181,6 +185,10 @@ class Machine:
         """The keys that were read, in order: what a long function has read decides whether it is followed again."""
         self.aborted = False
         self.witness: Witness | None = None
+        self.heard: Heard | None = None
+        """Somebody listens how a class of the project gives out its items."""
+        self.takes_parts: set[Value] = set()
+        """Streams and samplers whose constructor picks some of what it was given."""
 
     # --- places and names --------------------------------------------------------------------------------------
 
@@ -538,24 +546,9 @@ class Machine:
         finally:
             self.frames, self.calls = frames, inner
 
-    def muting(self) -> _Muted:
+    def muting(self) -> Muted:
         """Nothing is logged inside."""
-        return _Muted(self)
-
-
-class _Muted:
-    """Keeps a machine quiet for a while; written out, because it is done so often."""
-
-    __slots__ = ("_machine",)
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    def __enter__(self) -> None:
-        self._machine.muted += 1
-
-    def __exit__(self, *error: object) -> None:
-        self._machine.muted -= 1
+        return Muted(self)
 
 
 def _is_long(node: ast.expr) -> bool:

@@ -177,6 +177,8 @@ def _note_leaving(m: Interpreter, how: str, node: ast.stmt) -> None:
     # `return` in a helper leaves the helper's loops, not those of its caller.
     inside = [loop for loop in m.open_loops if loop.frame_depth == frame_depth] if how == "return" else m.open_loops
     loop = inside[-1].event if inside else None
+    if loop is not None and how != "continue" and m.heard is not None:
+        m.heard.leaves = True
     # All others leave on all ranks at once, so nobody is left waiting; a count of batches ends the training.
     counted = Dependence.BATCH_INDEX if loop is not None and loop.over is not None else Dependence.NONE
     if m.path.depends & (Dependence.LOCAL | Dependence.RANK | counted):

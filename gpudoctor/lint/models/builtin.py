@@ -254,7 +254,8 @@ def _open(call: Call) -> Values:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.
     depends = reduce(or_, (each.depends for each in path or ()), Dependence.NONE)
-    return one(Unknown(("file", call.identity()), "an open file", call.label, depends, escaped_from="io.open"))
+    key = "file", call.identity(), path
+    return one(Unknown(key, "an open file", call.label, depends, escaped_from="io.open"))
 
 
 @MODELS.method(Const, "format")

@@ -6,13 +6,6 @@ import ast
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.models.awareness import (
-    never_ends,
-    reads_straight_through,
-    unaware_of_ranks,
-    unaware_of_workers,
-    yields_by_pieces,
-)
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
 from gpudoctor.lint.values.function import Bound, Class, Function, Instance
 from gpudoctor.lint.values.module import Module
@@ -71,20 +64,12 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
     names = {name.rpartition(".")[2] for name in cls.library_bases}
     if names & DATASETS:
         iterable = "IterableDataset" in names
-        straight = iterable and reads_straight_through(cls)
-        return Dataset(
-            identity, place, label, cls=cls, iterable=iterable, draws=draws_items(cls),
-            same_on_ranks=straight and unaware_of_ranks(cls), same_in_workers=straight and unaware_of_workers(cls),
-            by_pieces=iterable and yields_by_pieces(cls),
-        )  # fmt: skip
+        return Dataset(identity, place, label, cls=cls, iterable=iterable, draws=draws_items(cls))
     if names & SAMPLERS:
         # An own Sampler may shard in `__iter__`; whether it does is not known.
         distributed = True if "DistributedSampler" in names else None
         own = counts_epochs(cls)
-        same = distributed is None and unaware_of_ranks(cls) and not never_ends(cls)
-        return Sampler(
-            identity, place, label, made_by=cls.label, distributed=distributed, sets_own_epoch=own, same_on_ranks=same
-        )
+        return Sampler(identity, place, label, made_by=cls.label, distributed=distributed, sets_own_epoch=own, own=cls)
     # Its sampler may be built anywhere in the class: opaque until `super().__init__` is seen.
     if "torch.utils.data.DataLoader" in cls.library_bases:
         return Loader(identity, place, label, opaque=True, cls=cls)

@@ -9,13 +9,12 @@ from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, flat, leaves, one
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.models.torch_distributed import group_exists
-from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import Augments, Download, Escape, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.values.function import Instance
-from gpudoctor.lint.values.rank import Size
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.models.api import Interpreter
 
-PLAIN = (Const, Text, Tensor, ListOf, TupleOf, DictOf, Dataset, Size)
 """What a class may hold without its objects being others on each rank."""
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
@@ -263,24 +261,9 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         context=call.arg(11, "multiprocessing_context"),
         worker_init=call.arg(10, "worker_init_fn") not in (None, one(NONE)),
         made_up=any(_is_made_up(call, value) for value in dataset or ()),
-        same_on_ranks=_holds_the_same(call),
     )
     call.emit(MakeLoader, loader=loader)
     return loader
-
-
-def _holds_the_same(call: Call) -> bool:
-    """What the objects of the project's classes among the arguments hold is known, and alike on all ranks."""
-    given = (*flat(call.do, call.all_values()),)
-    own = [value for value in given if isinstance(value, (Sampler, Dataset)) and value.same_on_ranks]
-    held = [each for value in own for each in call.do.attributes_of(value)]
-    return bool(own) and all(_is_plain(each) for each in held)
-
-
-def _is_plain(value: Value) -> bool:
-    # What the user chooses is one for all ranks.
-    known = isinstance(value, PLAIN) or (isinstance(value, Unknown) and value.config)
-    return known and not value.depends & Dependence.RANK
 
 
 def _is_sharded(call: Call, dataset: Values | None) -> bool:

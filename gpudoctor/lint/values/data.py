@@ -26,12 +26,6 @@ class Dataset(Made):
     train: bool | None = None
     draws: bool = False
     """Its items do not depend on the index: it makes or draws one at random whenever it is asked."""
-    same_on_ranks: bool = False
-    """A stream of the project that reads straight through what it holds, and never asks for its rank."""
-    same_in_workers: bool = False
-    """Nor in which worker of a loader it is."""
-    by_pieces: bool = False
-    """A stream of the project that yields the samples of one piece after the other, as many as each has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,8 +46,8 @@ class Sampler(Made):
     sets_own_epoch: bool = False
     inner: Value | None = None
     """The sampler inside a batch sampler."""
-    same_on_ranks: bool = False
-    """Of a class of the project that goes over its data once and never asks for its rank."""
+    own: Value | None = None
+    """The project's class that it is an object of. Its `set_epoch` is the sampler's all the same."""
     count: Values | None = None
     """How many samples a random sampler draws, where that is given."""
 
@@ -99,8 +93,6 @@ class Loader(Made):
     """The project's class where the loader is an object of one that derives from DataLoader."""
     worker_init: bool = False
     """A function prepares each worker, and may give it a part of its own."""
-    same_on_ranks: bool = False
-    """What its own sampler or stream was made from holds nothing that differs between ranks."""
     made_up: bool = False
     """Its data are random numbers that the program has drawn itself: their order means nothing."""
 

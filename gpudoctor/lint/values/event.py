@@ -20,6 +20,9 @@ from gpudoctor.lint.values.inside import PartAdded as PartAdded
 from gpudoctor.lint.values.inside import TensorKept as TensorKept
 from gpudoctor.lint.values.inside import UnusedPart as UnusedPart
 from gpudoctor.lint.values.inside import WeightsDrawn as WeightsDrawn
+from gpudoctor.lint.values.items import ItemOnGpu as ItemOnGpu
+from gpudoctor.lint.values.items import ItemRead as ItemRead
+from gpudoctor.lint.values.items import Streamed as Streamed
 from gpudoctor.lint.values.shown import Averaged as Averaged
 from gpudoctor.lint.values.shown import Report as Report
 from gpudoctor.lint.values.shown import StartLogger as StartLogger
@@ -336,21 +339,6 @@ class Iterate(Event):
 
     loader: Value
     loop: Loop | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemRead(Event):
-    """A data set of the project reads a file, here, for each item that it is asked for."""
-
-    dataset: Value
-    call: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemOnGpu(Event):
-    """A data set of the project puts each item on a GPU, here, or the function does that makes batches of a loader."""
-
-    loader: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

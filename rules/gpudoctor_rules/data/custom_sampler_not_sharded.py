@@ -62,9 +62,9 @@ its rank. A sampler of your own takes every n-th index, beginning at its rank. N
 
 ## Silent when
 
-The class or what its objects hold speaks of ranks, or could not be read; the sampler draws for ever, or a number of
-samples that is not the length of the data set; steps are counted and not epochs; a framework shares the data out; the
-data set is cut by rank already.
+`__iter__` or what the sampler holds depends on the rank, begins at a number that it was given or picks with `%`, or
+could not be read; the sampler draws for ever, or a number of samples that is not the length of the data set; steps are
+counted and not epochs; a framework shares the data out; the data set is cut by rank already.
 
 ## Sources
 
@@ -79,6 +79,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.values.base import NONE, Unknown, Value
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.event import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     escapes,
@@ -113,12 +114,13 @@ class CustomSamplerNotSharded(Rule):
         # A sampler may be wrapped into one that shares it out.
         if unused_samplers(program):
             return
+        alike = {event.source for event in program.events(Streamed) if event.same_on_ranks}
         for loader, training in trained_with(program).items():
             averaged = synchronised(program, training)
             sampler = _only_sampler(loader, training.when)
             if averaged is None or sampler is None or loader.opaque or loader.managed or loader.sharded:
                 continue
-            if escapes(program, loader, sampler) or not _goes_over_all(sampler, loader):
+            if escapes(program, loader, sampler) or not _goes_over_all(sampler, loader, alike):
                 continue
             # Where steps are counted, a batch drawn at random on each rank may be meant.
             if training.start.loop is None or repeating_loop(program, training.start) is None:
@@ -168,7 +170,7 @@ def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:
     return only.base if only.inner is None or only.made_by == f"{TORCH}BatchSampler" else None
 
 
-def _goes_over_all(sampler: Sampler, loader: Loader) -> bool:
+def _goes_over_all(sampler: Sampler, loader: Loader, alike: set[Value]) -> bool:
     if any(isinstance(data, Dataset) and (data.sharded or data.iterable) for data in loader.dataset or ()):
         return False
     if sampler.made_by == SUBSET:
@@ -176,7 +178,7 @@ def _goes_over_all(sampler: Sampler, loader: Loader) -> bool:
     if sampler.made_by == WEIGHTED:
         # A number of its own may be the share of a rank.
         return sampler.count is not None and sampler.count.all(_is_length)
-    return sampler.same_on_ranks and loader.same_on_ranks and sampler.distributed is None
+    return sampler in alike and sampler.distributed is None
 
 
 def _is_length(value: Value) -> bool:

@@ -71,8 +71,9 @@ info.num_workers`. No automatic fix.
 
 ## Silent when
 
-The class, or what its objects hold, speaks of ranks or workers, draws at random, never ends, calls functions of the
-project, or is not known in full; a `worker_init_fn` prepares the workers; a framework shares the stream out.
+`__iter__` asks for the rank or the worker, begins at a number that it was given, picks with `%`, draws at random or
+never ends; what it reads was made by code that cannot be read, which may share it out; the class is not known in full;
+a `worker_init_fn` prepares the workers; a framework shares the stream out.
 
 ## Sources
 
@@ -88,6 +89,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.data import Dataset, Loader
+from gpudoctor.lint.values.event import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
 
@@ -107,14 +109,17 @@ class IterableDatasetNotSharded(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.cut_short or shared_out(program):
             return
+        followed = {event.source: event for event in program.events(Streamed)}
         for loader, training in trained_with(program).items():
             stream = loader.dataset.given(training.when).only if loader.dataset is not None else None
             if not isinstance(stream, Dataset) or loader.opaque or loader.managed or loader.sharded:
                 continue
+            told = followed.get(stream) if stream.iterable else None
             # Its constructor may have been given a share, or somebody may cut it later.
-            if not loader.same_on_ranks or loader.worker_init or escapes(program, loader, stream):
+            if loader.worker_init or escapes(program, loader, stream):
                 continue
-            yield from self._of(program, loader, training, stream)
+            if told is not None:
+                yield from self._of(program, loader, training, stream, told)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         passes = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
@@ -133,10 +138,12 @@ class IterableDatasetNotSharded(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(each.iterable for rank in recording.ranks for each in rank.training_passes)
 
-    def _of(self, program: Program, loader: Loader, training: Pass, stream: Dataset) -> Iterator[Finding]:
+    def _of(
+        self, program: Program, loader: Loader, training: Pass, stream: Dataset, told: Streamed
+    ) -> Iterator[Finding]:
         averaged = synchronised(program, training) if program.launched_in_several else None
         workers = _workers(loader)
-        if stream.same_on_ranks and averaged is not None:
+        if told.same_on_ranks and averaged is not None:
             yield self.found(
                 loader.place,
                 f"Every rank trains on all of `{stream.label}`: the stream never asks which rank it is on, so more "
@@ -148,7 +155,7 @@ class IterableDatasetNotSharded(Rule):
                     ("the model averages its gradients over the ranks", averaged.location),
                 ],
             )
-        elif stream.same_in_workers and workers > 1:
+        elif told.same_in_workers and workers > 1:
             yield self.found(
                 loader.place,
                 f"Each of the {workers} workers of `{loader.label}` yields all of `{stream.label}`: every sample comes "

@@ -83,9 +83,9 @@ or as many steps on each rank, counted beforehand. No automatic fix.
 ## Silent when
 
 The loop stands under `join`, may end early, or holds a collective of its own, with which ranks may agree to stop; the
-class speaks of lengths, limits or padding, never ends, or deals out single samples, of which ranks have nearly the same
-number; a `DistributedSampler` or a framework shares the data out. A run is silent where a rank left the loop before its
-data came to an end (GPU503).
+class has a length, may leave its loops early, never ends, or deals out single samples, of which ranks have nearly the
+same number; a `DistributedSampler` or a framework shares the data out. A run is silent where a rank left the loop
+before its data came to an end (GPU503).
 
 ## Sources
 
@@ -99,7 +99,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.values.data import Dataset
-from gpudoctor.lint.values.event import Collective, LeaveLoop
+from gpudoctor.lint.values.event import Collective, LeaveLoop, Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
 
@@ -109,7 +109,6 @@ if TYPE_CHECKING:
 
 REMEDY = "Put the loop under `with model.join():`, or make as many steps on each rank."
 LETS_GO = frozenset({"join", "Join"})
-ENDS_EARLY = ("break\n", "islice(", "StopIteration")
 
 
 class UnevenBatches(Rule):
@@ -123,13 +122,11 @@ class UnevenBatches(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or not program.whole or program.cut_short or shared_out(program):
             return
-        # Somebody may end the loop on all ranks after as many batches.
-        if any(word in text for text in program.texts for word in ENDS_EARLY):
-            return
+        by_pieces = {event.source for event in program.events(Streamed) if event.by_pieces}
         for loader, training in trained_with(program).items():
             stream = loader.dataset.given(training.when).only if loader.dataset is not None else None
             averaged = synchronised(program, training)
-            if averaged is None or not isinstance(stream, Dataset) or not stream.by_pieces or not loader.sharded:
+            if averaged is None or not isinstance(stream, Dataset) or stream not in by_pieces or not loader.sharded:
                 continue
             if loader.opaque or loader.managed or escapes(program, loader, stream) or _is_agreed(program, training):
                 continue

@@ -1,0 +1,155 @@
+"""How a stream or a sampler of the project gives out its items: its `__iter__` is rehearsed once for each object."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interp.calls import run_body
+from gpudoctor.lint.interp.heard import Heard, holds_setting, listening
+from gpudoctor.lint.interp.machine import NOTHING, one
+from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.event import EnvironmentRead, Event, Lost, Streamed
+from gpudoctor.lint.values.function import Class, Generator
+from gpudoctor.lint.values.rank import Rank, Size
+from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+WORKER_INFO = "torch.utils.data.get_worker_info"
+SHARES = (
+    "torch.distributed.", "horovod.", "deepspeed.", "accelerate.", "mpi4py.", "lightning.", "pytorch_lightning.",
+    "torch_xla.", "webdataset.", "datasets.distributed.", "multiprocessing.", "threading.",
+)  # fmt: skip
+"""Code under these names knows the rank or deals out work, or it runs beside the stream."""
+DRAWN = ("random.", "numpy.random.", "secrets.", "torch.rand", "torch.multinomial", "torch.normal")
+"""Chance gives each process something else."""
+DRAWN_AGAIN = (
+    "random.randint", "random.choice", "random.randrange", "numpy.random.randint", "numpy.random.choice",
+    "torch.randint", "torch.multinomial",
+)  # fmt: skip
+"""These may draw one and the same item more than once."""
+ENDLESS = frozenset({"itertools.cycle", "itertools.repeat", "itertools.count"})
+OWN = Dependence.RANK | Dependence.LOCAL
+RANKED = OWN | Dependence.UNREAD
+"""What may differ between ranks, as code that was not read may see to."""
+
+
+@dataclass(slots=True)
+class Given:
+    """What was given out, what the loops around each `yield` go over (outermost first), and under which tests."""
+
+    items: list[Values] = field(default_factory=list)
+    sources: list[list[Values]] = field(default_factory=list)
+    tests: set[Literal] = field(default_factory=set)
+
+
+def look_at_stream(
+    m: Interpreter, source: Dataset | Sampler, loader: Loader, node: ast.AST
+) -> tuple[Values, list[Event]]:
+    """Follow `__iter__` without a trace, and log how it gives out its items: one of them, and what was logged."""
+    cls = source.cls if isinstance(source, Dataset) else source.own
+    iterator = m.find_in_class(cls, "__iter__") if isinstance(cls, Class) else None
+    if iterator is None or not isinstance(cls, Class):
+        return NOTHING, []
+    given, begin = Given(), len(m.reads)
+    with listening(m) as heard:
+        items, events = m.rehearse(partial(_follow, m, source, iterator, given, heard, node))
+    read = [value for key in dict.fromkeys(m.reads[begin:]) for value in m.store.get(key) or ()]
+    known = cls.complete and bool(given.items) and not any(isinstance(event, Lost) for event in events)
+    straight = known and not heard.endless and not heard.calls & ENDLESS
+    same = straight and source not in m.takes_parts and _gives_all(given, heard) and not _knows_rank(read, events)
+    # A sampler that draws each item once gives all ranks all of them, in whatever order.
+    drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
+    same = same and not any(name.startswith(drawn) for name in heard.calls)
+    pieces = straight and not heard.leaves and m.find_in_class(cls, "__len__") is None and _by_pieces(m, given, node)
+    m.emit(
+        Streamed, at=source.place, source=source, same_on_ranks=same,
+        same_in_workers=same and WORKER_INFO not in heard.calls, by_pieces=pieces,
+    )  # fmt: skip
+    return items, events
+
+
+def _follow(m: Interpreter, source: Value, iterator: Values, given: Given, heard: Heard, node: ast.AST) -> Values:
+    base, outer = m.path, len(m.open_loops)
+
+    def on_yield(values: Values) -> None:
+        given.items.append(values)
+        around = [loop.source for loop in m.open_loops[outer:]]
+        given.sources.append([each for each in (*around, heard.handed_on) if each.bindings])
+        given.tests.update(m.path.without(base))
+        heard.handed_on = NOTHING
+
+    made = m.call(iterator, (one(source),), {}, node)
+    only = made.only
+    if isinstance(only, Generator):
+        run_body(m, only, on_yield, node)
+    elif only != source:
+        given.sources.append([made])
+        given.items.append(m.items_of(made, node))
+    return union(given.items) if given.items else NOTHING
+
+
+def _gives_all(given: Given, heard: Heard) -> bool:
+    """No item is left out for a reason that another rank may not have."""
+    # `if index < self.first: continue`: what the user has chosen may be a share.
+    chosen = any(_compares_setting(each) or each.atom.depends & OWN for each in given.tests)
+    shared = heard.picks or chosen or any(name.startswith(SHARES) for name in heard.calls)
+    return not shared and all(_is_whole(value) for row in given.sources for each in row for value in each)
+
+
+def _compares_setting(literal: Literal) -> bool:
+    key = literal.atom.key
+    # A switch is no share: `if self.shuffle:`.
+    return not (isinstance(key, tuple) and key[:1] == ("true",)) and holds_setting(key)
+
+
+def _is_whole(value: Value) -> bool:
+    """Nothing is left out of what a loop goes over."""
+    if isinstance(value, Range):
+        return value.start.all(lambda each: isinstance(each, Const)) and not value.depends & RANKED
+    if isinstance(value, Enumerated):
+        return all(_is_whole(each) for item in value.items for each in item)
+    if isinstance(value, Dataset):
+        return not value.iterable and not value.sharded
+    kinds = (Const, Text, ListOf, TupleOf, DictOf, Tensor, Generator, Unknown)
+    return isinstance(value, kinds) and not value.depends & RANKED
+
+
+def _knows_rank(read: list[Value], events: list[Event]) -> bool:
+    asked = any(isinstance(event, EnvironmentRead) for event in events)
+    return asked or any(isinstance(each, (Rank, Size)) or bool(each.depends & Dependence.RANK) for each in read)
+
+
+def _by_pieces(m: Interpreter, given: Given, node: ast.AST) -> bool:
+    """What is gone over inside is made from an item of what is gone over outside."""
+    for row in given.sources:
+        # A generator's own loops are among these, too.
+        held = [(each, m.items_of(each, node)) for each in row if not each.any(_is_generator)]
+        for place, (_, items) in enumerate(held):
+            inside = [value for each, parts in held[place + 1 :] for value in (*each, *parts)]
+            if any(_made_from(value, item) for value in inside for item in items):
+                return True
+    return False
+
+
+def _is_generator(value: Value) -> bool:
+    return isinstance(value, Generator)
+
+
+def _made_from(value: object, item: Value) -> bool:
+    """The item is a part of how a value was computed."""
+    if value == item:
+        return True
+    if isinstance(value, Unknown):
+        return _made_from(value.key, item)
+    if isinstance(value, Enumerated):
+        return any(_made_from(each, item) for each in value.items)
+    return isinstance(value, (tuple, ValueSet)) and any(_made_from(each, item) for each in value)
