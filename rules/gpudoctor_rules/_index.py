@@ -196,7 +196,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU208", name="device-ids-mismatch", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.device_ids_mismatch",
         summary="The `device_ids` of a wrapper do not go with the GPU that the model is on.", shows_in_run=True,
-        needs=("Forward", "Wrap"), size=8071,
+        needs=("Forward", "Wrap"), size=8502,
     ),
     RuleCard(
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
@@ -305,7 +305,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.iterable_dataset_not_sharded",
         summary="A stream yields all of its samples on every rank, or in every worker of a loader.", shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
-        size=7496,
+        size=7468,
     ),
     RuleCard(
         code="GPU310", name="sampler-with-iterable-dataset", severity=Severity.ERROR, family="data",
@@ -318,7 +318,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.custom_sampler_not_sharded",
         summary="A sampler that knows nothing of ranks gives each of them all of the data.", shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
-        size=8351,
+        size=8388,
     ),
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
@@ -352,7 +352,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Ranks read different files, so one of them runs out of batches while the others still wait for it.",
         shows_in_run=True,
         needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
-        size=6977,
+        size=6980,
     ),
     RuleCard(
         code="GPU317", name="average-over-whole-dataset", severity=Severity.WARNING, family="data",
@@ -628,7 +628,8 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU702", name="no-sync-misplaced", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.no_sync_misplaced",
         summary="The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it.",
-        shows_in_run=True, needs=("GradientSync",), size=11515,
+        shows_in_run=True,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=13340,
     ),
     RuleCard(
         code="GPU703", name="clip-before-unscale", severity=Severity.WARNING, family="gradient",
@@ -646,7 +647,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU705", name="clip-misplaced", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.clip_misplaced",
         summary="Gradients are clipped where that does not bound the step: before the backward, after the step, or in parts.",
-        shows_in_run=True, needs=("ClipGradients",), size=8456,
+        shows_in_run=True, needs=("ClipGradients",), size=8781,
     ),
     RuleCard(
         code="GPU706", name="gradient-averaged-twice", severity=Severity.WARNING, family="gradient",

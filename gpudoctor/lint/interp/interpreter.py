@@ -388,6 +388,9 @@ class Interpreter(Machine):
     def note_accumulation(self, target: ast.expr, new: Values, node: ast.AST) -> None:
         library.note_accumulation(self, target, new, node)
 
+    def note_written(self, old: Values, by: Values, node: ast.AST) -> None:
+        library.note_written(self, old, by, node)
+
     def note_printed(self, values: Values, node: ast.AST) -> None:
         library.note_printed(self, values, node)
 

@@ -20,13 +20,13 @@ from gpudoctor.lint.models.studies import check_meeting
 from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.device import CPU
-from gpudoctor.lint.values.event import Escape
+from gpudoctor.lint.values.device import CPU, Device
+from gpudoctor.lint.values.event import ConstantMixed, Escape
 from gpudoctor.lint.values.function import Bound, Instance, Library, Namespace, Partial, ProjectModule
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -215,11 +215,13 @@ def _unknown_method(
     """`x.backward()` of something unknown still is what it is called."""
     name, key = _method_of(value), value.key
     model = MODELS.methods.get((Unknown, name)) if name else None
-    # `writer.step()` of a known library is no optimizer's step.
-    if model is None or (value.escaped_from and is_harmless(value.escaped_from)):
+    # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
+    quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in ("to", "cuda")
+    if model is None or quiet:
         return None
     receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])  # type: ignore[index]
-    return model(library_call(m, name, args, keywords, node, receiver))
+    answered = model(library_call(m, name, args, keywords, node, receiver))
+    return None if answered is NOT_ANSWERED else answered
 
 
 def unanswered(
@@ -394,6 +396,16 @@ def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.A
     """`total += loss`: a graph may be kept beyond the iteration."""
     if new.any(lambda value: isinstance(value, Tensor)):
         tensors.note_accumulation(m, m.text(target, 40), new, m.place(node))
+
+
+def note_written(m: Interpreter, old: Values, by: Values, node: ast.AST) -> None:
+    """`total += loss`: what is written in place lies where it lay, and takes nothing from a GPU, not even a number."""
+    total, other = old.only, by.only
+    if isinstance(total, Tensor) and total.origin is TensorOrigin.FACTORY and total.device == CPU:
+        there = other.device if isinstance(other, Tensor) else None
+        # What has more than one number was told as any operation.
+        if total.root is None and isinstance(there, Device) and there.is_accelerator:
+            m.emit(ConstantMixed, at=m.place(node), by="this operation", constant=total, other=other, module=None)
 
 
 def note_printed(m: Interpreter, values: Values, node: ast.AST) -> None:

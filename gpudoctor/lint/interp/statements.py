@@ -96,7 +96,9 @@ def _augmented(m: Interpreter, node: ast.AugAssign) -> None:
     old = m.evaluate(_as_load(m, node.target))
     # `total += loss.item()` is a sum on the way, not yet a number that is shown.
     m.augmenting = True
-    new = m.binary(old, node.op, m.evaluate(node.value), node)
+    by = m.evaluate(node.value)
+    new = m.binary(old, node.op, by, node)
+    m.note_written(old, by, node)
     m.note_accumulation(node.target, new, node)
     assign(m, node.target, new)
     m.augmenting = False

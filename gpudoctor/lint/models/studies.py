@@ -22,7 +22,7 @@ from gpudoctor.lint.values.event import (
 )
 from gpudoctor.lint.values.function import Bound, Class, Function, Partial
 from gpudoctor.lint.values.module import Module, Wrapper, core_of
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -78,9 +78,30 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     if kind in _SIZED and any(size.only == Const(0) for size in (items or call.args)):
         return None
     # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
-    sized = kind in _SIZED and (bool(items) or (len(call.args) > 1 and kind != "full"))
+    several = bool(items) or (len(call.args) > 1 and kind != "full") or (first is not None and _is_count(first))
+    sized = kind in _SIZED and several
     listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
     return call.identity() if sized or listed else None
+
+
+def _is_count(value: Value) -> bool:
+    """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
+    key = value.key if isinstance(value, Unknown) else ()
+    if not isinstance(key, tuple) or not key:
+        return isinstance(value, Const) and type(value.value) is int
+    shape = key[1] if key[0] == "item" and isinstance(key[2], Const) else None
+    entry = isinstance(shape, tuple) and shape[:1] == ("attribute",) and shape[-1] == "shape"
+    return entry or key[0] == "len" or (key[0] == "size" and len(key) > 2)
+
+
+def joined(result: Value, operands: list[Value], name: str) -> Value:
+    """What `torch.cat` makes of tensors that all lie on the CPU: none of them is a bare number, or it would fail."""
+    parts = [each for each in operands if isinstance(each, Tensor)]
+    if name not in ("cat", "concat", "stack", "hstack", "vstack") or not parts or not isinstance(result, Tensor):
+        return result
+    if any(each.origin is not TensorOrigin.FACTORY or each.device != CPU for each in parts):
+        return result
+    return replace(result, root=parts[0].root or parts[0].identity)
 
 
 def computing(name: str, operands: list[Value]) -> list[Value]:

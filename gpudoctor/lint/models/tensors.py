@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import MODELS, Call, Interpreter, leaves, one
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, leaves, one
 from gpudoctor.lint.models.averages import SCALING, of_arithmetic
 from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
@@ -410,6 +410,13 @@ def _backward_of_unknown(call: Call) -> Values:
     return one(NONE)
 
 
+@MODELS.method(Unknown, "to", "cuda")
+def _move_of_unknown(call: Call) -> Values:
+    """`torch.load(path)["x"].cuda()`: whatever it is, it goes to that device."""
+    use(call, moved_to(call)[0], "move", call.argument_places.get("0"))
+    return NOT_ANSWERED
+
+
 @MODELS.method(Tensor, "register_hook", "register_post_accumulate_grad_hook")
 def _register_hook(call: Call) -> Values:
     """The hook runs in each backward; what it does is followed once, where it is registered."""
@@ -457,7 +464,8 @@ def _method(call: Call) -> Values:
     tensor = call.receiver
     assert isinstance(tensor, Tensor)
     if call.name in IN_PLACE_OR_META:
-        return one(Unknown((call.name, tensor), f"the {call.name} of a tensor", call.label))
+        # `x.size(0)` is a number, and `x.size()` a shape.
+        return one(Unknown((call.name, tensor, *call.args), f"the {call.name} of a tensor", call.label))
     certain = computing(call.name, [tensor, *call.sure_values()])
     result = combined(call.do, [tensor, *call.all_values()], call.place, call.label, certain)
     operands: list[Value] = [tensor, *call.all_values()]

@@ -258,7 +258,7 @@ def _unknown_no_sync(call: Call) -> Values:
 def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
     """`model.require_backward_grad_sync = last_micro_step`: what `no_sync` does, by hand."""
     if name == "require_backward_grad_sync":
-        do.emit(GradientSync, at=place, target=owner, call=name)
+        do.emit(GradientSync, at=place, target=owner, call=name, never=values.only == FALSE)
 
 
 def _plain(call: Call) -> Values:

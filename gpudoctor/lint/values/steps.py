@@ -70,6 +70,8 @@ class GradientSync(Event):
 
     target: Value
     call: str
+    never: bool = False
+    """They surely are not averaged from here on: `model.require_backward_grad_sync = False`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

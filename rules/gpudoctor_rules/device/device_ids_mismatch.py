@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.values.base import NONE, Const, Value, Values
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, Forward, Wrap
+from gpudoctor.lint.values.event import DeviceUsed, Forward, Move, Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.lint.values.rank import Rank
 from gpudoctor.rule import Rule
@@ -167,7 +167,13 @@ def _resolved(program: Program, device: Device | None) -> Device | None:
     """The device with its number: `cuda` is the first GPU as long as nobody chooses another."""
     if device is None or device.index is not None or device.type != "cuda":
         return device
-    # Once somebody chooses, what `cuda` means depends on the order of calls and on the rank.
-    if any(used.purpose in ("set_device", "context") for used in program.events(DeviceUsed)):
+    chosen = [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
+    if not chosen:
+        return Device("cuda", Const(0), device.place)
+    # Chosen once and for all before anything is moved: each `cuda` means that one.
+    first, kinds = chosen[0].device, {used.purpose for used in chosen}
+    moves = (event.order for event in program.events(Move))
+    settled = kinds == {"set_device"} and all(used.device == first and used.certain for used in chosen)
+    if not settled or chosen[0].when or not isinstance(first, Device) or min(moves, default=0) < chosen[0].order:
         return None
-    return Device("cuda", Const(0), device.place)
+    return Device("cuda", first.index, device.place)

@@ -164,14 +164,20 @@ class ClipMisplaced(Rule):
 
 
 def _last_backward(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
-    """The backward whose gradients this step uses, in the same round; None where another one may be it."""
+    """The last backward whose gradients this step uses, in the same round; None where another one may be it."""
     if repeating_loop(step) is None:
         return None
     for event in reversed([e for e in program.events(Backward) if e.order < step.order]):
         if event.when.excludes(step.when):
             continue
-        sure = same_round(event, step) and step.when.implies(event.when) and feeds(program, event, optimizer)
+        sure = _within_round(event, step) and step.when.implies(event.when) and feeds(program, event, optimizer)
         # A backward on some path only, or of an unknown loss, decides nothing.
         if sure or may_feed(program, event, optimizer):
             return event if sure else None
     return None
+
+
+def _within_round(backward: Backward, step: OptimizerStep) -> bool:
+    """In the round of the step, perhaps in a loop over micro-batches inside it."""
+    around = backward.loops[: len(step.loops)]
+    return [(each.identity, each.pass_) for each in around] == [(each.identity, each.pass_) for each in step.loops]

@@ -108,8 +108,12 @@ class NoSyncMisplaced(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # Who switches by the attribute as well reduces where we do not see it.
-        if not program.world.several_processes or any(e.call != "no_sync" for e in program.events(GradientSync)):
+        if not program.world.several_processes:
+            return
+        switches = [event for event in program.events(GradientSync) if event.call != "no_sync"]
+        if switches:
+            # Who switches by the attribute now and then reduces where we do not see it.
+            yield from self._never(program, switches[0]) if all(each.never for each in switches) else ()
             return
         told: set[Location] = set()
         for backward in program.events(Backward) if program.has(GradientSync) else ():
@@ -138,6 +142,23 @@ class NoSyncMisplaced(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
+
+    def _never(self, program: Program, switch: GradientSync) -> Iterator[Finding]:
+        for backward in program.events(Backward):
+            wrapper = averaging_wrapper(program, backward)
+            if wrapper is None or wrapper.core != core_of(switch.target) or backward.order < switch.order:
+                continue
+            step = next((e for e in program.events(OptimizerStep) if _takes(program, e, backward)), None)
+            if step is None or not backward.complete or switch.when.without(step.when):
+                continue
+            yield self.found(
+                switch.location,
+                f"The gradients of {name_of(switch.target)} are never averaged: this switches it off, and nothing "
+                "switches it on before the step, so the ranks' models drift apart.",
+                remedy="Set it to True for the last batch before each step, before its forward.",
+                because=[("the backward", backward.location), ("the step", step.location)],
+            )
+            return
 
     def _without_forward(self, program: Program, backward: Backward, opened: GradientSync) -> Finding | None:
         calls = _calls(program, backward)
@@ -216,7 +237,18 @@ def _uses(program: Program, step: OptimizerStep, backward: Backward, when: Condi
     if any(_synced(program, each, backward, step, when) for each in program.events(Backward)):
         return False
     shared = when.shared(step.when)
-    return meet(when.without(shared), step.when.without(shared))
+    asked = when.without(shared)
+    # Where each batch is left to its rank, so is the one before the step, whenever that is.
+    return not asked or meet(asked, step.when.without(shared))
+
+
+def _takes(program: Program, step: OptimizerStep, backward: Backward) -> bool:
+    """The step uses what this backward left, and the program reduces nothing itself in between."""
+    if step.order < backward.order or not isinstance(step.optimizer, Optimizer):
+        return False
+    if not feeds(program, backward, step.optimizer) or backward.when.excludes(step.when):
+        return False
+    return not any(_reduces(event, backward, step) for event in program.events(Collective))
 
 
 def _soon(step: OptimizerStep, backward: Backward, when: Condition) -> bool:

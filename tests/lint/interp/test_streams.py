@@ -76,3 +76,26 @@ def test_a_worker_that_is_asked_for_is_known(paper):
 )  # fmt: skip
 def test_pieces_are_read_one_after_the_other(paper, body: str, by_pieces: bool):
     assert told(paper, body).by_pieces is by_pieces
+
+
+@pytest.mark.parametrize(
+    ("body", "same"),
+    [
+        ("return iter(range(8))", True),
+        ("order = list(range(8)); random.shuffle(order); return iter(order)", True),
+        ("yield from (random.randint(0, 7) for _ in range(8))", False),
+        ("while True: yield 0", False),
+        ("return iter(range(dist.get_rank(), 8, 2))", False),
+    ],
+)
+def test_samplers_give_each_item_to_all_ranks_or_not(paper, body: str, same: bool):
+    source = f"""{HEAD}
+from torch.utils.data import Sampler
+class Order(Sampler):
+    def __iter__(self):
+        {body}
+for batch in DataLoader([1], sampler=Order()):
+    pass
+"""
+    [event] = paper(source).events(Streamed)
+    assert event.same_on_ranks is same
