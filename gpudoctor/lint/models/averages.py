@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.values.base import Unknown
+from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.event import ScaleGradients
 from gpudoctor.lint.values.rank import Size, SizeKind
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -30,11 +32,22 @@ def of_arithmetic(do: Interpreter, result: Value, operands: list[Value], by: str
     if by in SCALING and any(tensor.origin is TensorOrigin.GRADIENT for tensor in tensors):
         do.emit(ScaleGradients, at=place)
     graphs = [tensor for tensor in tensors if tensor.graph is not False]
-    if not isinstance(result, Tensor) or not graphs:
+    if not isinstance(result, Tensor):
         return result
+    if not graphs:
+        return replace(result, mean=True) if _is_running_mean(tensors, operands, by) else result
     mean = by == "add" and all(tensor.mean for tensor in graphs)
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
     return replace(result, mean=mean, divided=divided) if mean or divided is not None else result
+
+
+def _is_running_mean(tensors: list[Tensor], operands: list[Value], by: str) -> bool:
+    """`running += loss.detach()`, from a tensor of zeros on, and `running / len(loader)`."""
+    if by == "div" and len(tensors) == 1 and tensors[0].mean:
+        key = operands[-1].key if isinstance(operands[-1], Unknown) else None
+        return isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
+    added = by in ("add", "add_") and len(tensors) == len(operands) and any(tensor.mean for tensor in tensors)
+    return added and all(tensor.mean or tensor.origin is TensorOrigin.FACTORY for tensor in tensors)
 
 
 def _divided(operands: list[Value], by: str) -> Value | None:

@@ -6,7 +6,9 @@ Every process must have a rank of its own below the world size, counted over all
 by the program itself, one of them is easily left at the count of one machine: a local rank given as the rank makes
 each node begin with 0 again, and `node * gpus + local_rank` beside a world size that was not multiplied with the GPUs
 gives ranks beyond it. The processes then wait for each other in `init_process_group` until it times out, or two take
-the same place. On one machine with one node nothing is noticed.
+the same place. On one machine with one node nothing is noticed. A rank that is written as a number is everybody's, and
+with `mp.spawn` the second process that calls itself rank 0 ends with `DistNetworkError: The server socket has failed to
+listen on any local network address … EADDRINUSE`.
 
 ## Bad
 
@@ -91,6 +93,9 @@ class RankArithmetic(Rule):
             yield from self._of(program, group, rank, size)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # The port may be another job's: only where the code says so it is taken by a second rank 0.
+        if self.code in recording.suspected:
+            yield from self.crashed(recording, "EADDRINUSE", remedy="Give each process a rank of its own.")
         if not _waited_in_vain(recording, self.code):
             return
         met = [(each, each.groups[0]) for each in (*recording.ranks, *recording.others) if each.groups]
@@ -129,6 +134,12 @@ class RankArithmetic(Rule):
                 else f"`world_size` is {size.value}, and {started} processes are started: some ranks lie beyond it.",
                 remedy="Give `nprocs` and `world_size` the same number.",
                 because=[("they are started here", next(program.events(Spawn)).location)],
+            )
+        elif _number(rank) is not None and _is_for_each(program, group, size):
+            yield self.found(
+                group.location,
+                f"`rank` is {_number(rank)} for every process: {_end_of_equals(program)}.",
+                remedy=_own_rank(program),
             )
         elif isinstance(rank, Rank) and _is_beyond(rank, size):
             yield self.found(
@@ -184,6 +195,34 @@ def _started(program: Program, group: InitGroup) -> int | None:
     spawns = [event for event in program.events(Spawn) if event.location in group.way.calls]
     count = _only(spawns[0].nprocs) if len(spawns) == 1 else None
     return count.value if isinstance(count, Const) and type(count.value) is int else None
+
+
+def _number(value: Value | None) -> int | None:
+    return value.value if isinstance(value, Const) and type(value.value) is int else None
+
+
+def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:
+    """All processes come here that the launcher starts, or the program at one place: more than one."""
+    if group.when or _number(size) == 1:
+        return False
+    if program.world is World.SPAWN:
+        spawns = [event for event in program.events(Spawn) if event.location in group.way.calls]
+        return len(spawns) == 1 and _number(_only(spawns[0].nprocs)) != 1
+    # A number beside a number is meant for one process alone, perhaps.
+    return isinstance(size, Size) and size.kind is SizeKind.WORLD and not program.has(Spawn)
+
+
+def _end_of_equals(program: Program) -> str:
+    # Under `torchrun` the store is the launcher's; else each rank 0 opens its own.
+    if program.world is World.SPAWN:
+        return "the second one ends with `EADDRINUSE`, since the first has opened the port already"
+    return "the group waits for the other ranks until it times out"
+
+
+def _own_rank(program: Program) -> str:
+    if program.world is World.SPAWN:
+        return "Give the index that `mp.spawn` hands to the worker: `rank=rank`."
+    return "Leave `rank` and `world_size` out: `torchrun` sets both."
 
 
 def _is_beyond(rank: Rank, size: Value | None) -> bool:

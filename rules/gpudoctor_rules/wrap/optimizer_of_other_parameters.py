@@ -148,7 +148,7 @@ class OptimizerOfOtherParameters(Rule):
             )
         trained = _trained_instead(program, held)
         if trained is None:
-            return None
+            return self._held_twice(program, made, step, held)
         return self.found(
             made.location,
             f"{name_of(held, 'the optimizer')} holds the parameters of {_names(held)}, and another model is trained: "
@@ -159,6 +159,32 @@ class OptimizerOfOtherParameters(Rule):
                 ("this one is trained", trained.place),
             ],
         )
+
+    def _held_twice(
+        self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer
+    ) -> Finding | None:
+        """Two networks, two optimizers, and both were given the parameters of one."""
+        optimizers = [event for event in program.events(MakeOptimizer) if event.optimizer != held]
+        other = next((e for e in optimizers if _modules(e.optimizer) == held.modules), None)
+        before = [e for e in program.events(Backward) if e.order < step.order]
+        if other is None or not before or not _all_known(program, held):
+            return None
+        wrapped = {wrap.wrapper.core for wrap in program.events(Wrap) if isinstance(wrap.wrapper, Wrapper)}
+        calls = [program.forwards[identity] for identity in before[-1].forwards if identity in program.forwards]
+        for core in [core_of(call.module) for call in calls if call.graph]:
+            if core in wrapped and isinstance(core, Module) and _is_free(program, core):
+                return self.found(
+                    made.location,
+                    f"{name_of(held, 'the optimizer')} holds the parameters of {_names(held)}, as another optimizer "
+                    f"does, and those of {name_of(core)} are in none: it is never trained.",
+                    remedy=f"Give it the parameters of {name_of(core)}.",
+                    because=[("the other optimizer", other.location), ("this model is never trained", core.place)],
+                )
+        return None
+
+
+def _modules(optimizer: Value) -> frozenset[Value]:
+    return optimizer.modules if isinstance(optimizer, Optimizer) else frozenset()
 
 
 def _names(held: Optimizer) -> str:
@@ -183,21 +209,34 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     """A model that is trained and is in no optimizer, where all that is trained is known and none of it is held."""
     grads: list[Backward | TakeGradient] = [*program.events(Backward), *program.events(TakeGradient)]
     # In a graph that is not known the parameters may be after all.
-    if not all(each.complete for each in grads) or held.modules & program.escaped:
+    if not _all_known(program, held):
         return None
     calls = [program.forwards[identity] for each in grads for identity in each.forwards if identity in program.forwards]
     trained = [core_of(call.module) for call in calls if call.graph]
     if any(_related(program, held, core) for core in trained):
         return None
-    optimizers = [each.optimizer for each in program.events(MakeOptimizer)]
-    known = all(isinstance(each, Optimizer) and each.complete for each in optimizers)
-    stepped_elsewhere = any(not isinstance(step.optimizer, Optimizer) for step in program.events(OptimizerStep))
-    for core in trained if known and not stepped_elsewhere else ():
-        # Meta-learning trains a copy by an optimizer of its own, and writes the gradients of the other by hand.
-        free = not any(isinstance(each, Optimizer) and _related(program, each, core) for each in optimizers)
-        if free and isinstance(core, Module) and core.made_by != "unknown":
+    for core in trained:
+        if isinstance(core, Module) and core.made_by != "unknown" and _is_free(program, core):
             return core
     return None
+
+
+def _all_known(program: Program, held: Optimizer) -> bool:
+    """All that is stepped, and what each optimizer holds."""
+    grads: list[Backward | TakeGradient] = [*program.events(Backward), *program.events(TakeGradient)]
+    optimizers = (event.optimizer for event in program.events(MakeOptimizer))
+    return (
+        all(each.complete for each in grads)
+        and not held.modules & program.escaped
+        and all(isinstance(each, Optimizer) and each.complete for each in optimizers)
+        and all(isinstance(step.optimizer, Optimizer) for step in program.events(OptimizerStep))
+    )
+
+
+def _is_free(program: Program, core: Value) -> bool:
+    """No optimizer holds it. In meta-learning a copy has one, and the gradients of the other are written by hand."""
+    optimizers = (event.optimizer for event in program.events(MakeOptimizer))
+    return not any(isinstance(each, Optimizer) and _related(program, each, core) for each in optimizers)
 
 
 def _related(program: Program, held: Optimizer, core: Value) -> bool:
