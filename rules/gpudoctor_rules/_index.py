@@ -140,7 +140,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU120", name="optimizer-of-other-parameters", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.optimizer_of_other_parameters",
         summary="The optimizer holds other parameters than those that are trained.", shows_in_run=True,
-        needs=("OptimizerStep",), size=9761,
+        needs=("OptimizerStep",), size=11810,
     ),
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
@@ -468,7 +468,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU415", name="rank-arithmetic", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.rank_arithmetic",
         summary="The rank and the number of ranks are computed from numbers that do not fit together.",
-        shows_in_run=True, needs=("InitGroup",), size=10586,
+        shows_in_run=True, needs=("InitGroup",), size=12689,
     ),
     RuleCard(
         code="GPU416", name="launch-hard-coded", severity=Severity.INFO, family="launch",

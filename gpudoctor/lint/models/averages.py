@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.base import Unknown
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.models.api import one
+from gpudoctor.lint.values.base import TRUE, Const, Unknown
+from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.event import ScaleGradients
 from gpudoctor.lint.values.rank import Size, SizeKind
@@ -15,9 +18,15 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.models.api import Interpreter
-    from gpudoctor.lint.values.base import Value
+    from gpudoctor.lint.values.base import Value, Values
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub"}
+FACTORY = TensorOrigin.FACTORY
+SUMMED = "summed means"
+"""The fact of a tensor that is the sum of the means of several batches."""
+RETURNED = "returned means"
+"""The fact of a class of models, and of what they return: at which places of a tuple, or as a whole, it is a mean."""
+WHOLE = Const(-1)
 SCALING = frozenset({"mul", "div", "mul_", "div_", "multiply", "divide", "true_divide", "true_divide_", "multiply_"})
 
 
@@ -35,19 +44,53 @@ def of_arithmetic(do: Interpreter, result: Value, operands: list[Value], by: str
     if not isinstance(result, Tensor):
         return result
     if not graphs:
-        return replace(result, mean=True) if _is_running_mean(tensors, operands, by) else result
+        return _running_mean(do, result, operands, by)
     mean = by == "add" and all(tensor.mean for tensor in graphs)
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
     return replace(result, mean=mean, divided=divided) if mean or divided is not None else result
 
 
-def _is_running_mean(tensors: list[Tensor], operands: list[Value], by: str) -> bool:
-    """`running += loss.detach()`, from a tensor of zeros on, and `running / len(loader)`."""
-    if by == "div" and len(tensors) == 1 and tensors[0].mean:
-        key = operands[-1].key if isinstance(operands[-1], Unknown) else None
-        return isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
-    added = by in ("add", "add_") and len(tensors) == len(operands) and any(tensor.mean for tensor in tensors)
-    return added and all(tensor.mean or tensor.origin is TensorOrigin.FACTORY for tensor in tensors)
+def _running_mean(do: Interpreter, result: Tensor, operands: list[Value], by: str) -> Tensor:
+    """`running += loss.detach()`, from a tensor of zeros on, is a mean again as `running / len(loader)`."""
+    if by == "div" and do.fact(operands[0], SUMMED) is not None and isinstance(operands[-1], Unknown):
+        key = operands[-1].key
+        over = isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
+        return replace(result, mean=True) if over else result
+    means = [each for each in operands if isinstance(each, Tensor) and (each.mean or do.fact(each, SUMMED) is not None)]
+    others = [each for each in operands if each not in means]
+    if by == "add" and means and all(isinstance(each, Tensor) and each.origin is FACTORY for each in others):
+        do.set_fact(result, SUMMED, one(TRUE))
+    return result
+
+
+def note_returned(do: Interpreter, cls: Value, returned: Values) -> None:
+    """What a rehearsed forward has returned: `return logits, F.cross_entropy(…)`."""
+    only = returned.only
+    if isinstance(only, TupleOf):
+        places = [Const(index) for index, item in enumerate(only.items) if item.all(_is_mean)]
+    else:
+        places = [WHOLE] if returned.bindings and returned.all(_is_mean) else []
+    if places:
+        do.set_fact(cls, RETURNED, ValueSet([Binding(place) for place in places]))
+
+
+def _is_mean(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.mean
+
+
+def as_returned(do: Interpreter, output: Tensor, cls: Value | None) -> Tensor:
+    """The output of a model, with what is known of what its class returns."""
+    means = do.fact(cls, RETURNED) if cls is not None else None
+    if means is None:
+        return output
+    do.set_fact(output, RETURNED, means)
+    return replace(output, mean=True) if means.only == WHOLE else output
+
+
+def is_returned_mean(do: Interpreter, output: Tensor, index: object) -> bool:
+    """This entry of what a model has returned is a mean."""
+    means = do.fact(output, RETURNED) if output.origin is TensorOrigin.OUTPUT and not output.part else None
+    return means is not None and any(place == Const(index) for place in means)
 
 
 def _divided(operands: list[Value], by: str) -> Value | None:

@@ -14,3 +14,17 @@ WITH_PARAMETERS = frozenset(
 # DDP broadcasts buffers at each forward: a forward on rank 0 alone then waits.
 WITH_BUFFERS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"])
 CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict"])
+
+_NORMALISED = (
+    "resnet", "resnext", "wide_resnet", "densenet", "mobilenet", "efficientnet", "googlenet", "inception",
+    "shufflenet", "mnasnet", "regnet",
+)  # fmt: skip
+"""Families of torchvision that are made with batch normalisation."""
+
+
+def has_running_statistics(made_by: str) -> bool:
+    """A ready model of torchvision that surely has layers of batch normalisation, unless it is given another kind."""
+    last = made_by.rpartition(".")[2]
+    # Those of `detection` are made with frozen ones.
+    known = made_by.startswith("torchvision.models.") and ".detection." not in made_by
+    return known and (last.startswith(_NORMALISED) or (last.startswith("vgg") and last.endswith("_bn")))

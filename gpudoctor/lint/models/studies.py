@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.models.api import one
+from gpudoctor.lint.models.averages import note_returned
 from gpudoctor.lint.models.freezing import is_frozen
 from gpudoctor.lint.values.base import Const, Unknown
 from gpudoctor.lint.values.device import CPU, Device
@@ -175,7 +176,8 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         inside.update(do.studied)
         return returned
 
-    _, events = do.rehearse(act)
+    returned, events = do.rehearse(act)
+    note_returned(do, cls, returned)
     # A rehearsal forgets what was looked at in it; of this one the events are kept.
     do.studied.update(inside)
     reads = set(do.reads[begin:])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, leaves, one
-from gpudoctor.lint.models.averages import SCALING, of_arithmetic
+from gpudoctor.lint.models.averages import SCALING, is_returned_mean, of_arithmetic
 from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
 from gpudoctor.lint.models.pending import note_pending
@@ -129,7 +129,7 @@ def part_of(
     doubtful = tensor.doubtful or tensor.origin is TensorOrigin.OUTPUT
     return replace(
         tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
-        device=device, extent=extent_of_part(do, tensor, key),
+        device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),
     )  # fmt: skip
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.averages import as_returned
 from gpudoctor.lint.models.classes import LOSSES, is_sketch, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
-from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS
+from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS, has_running_statistics
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.recomputing import look_inside, looks_inside
@@ -86,7 +87,8 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
     """A module of a library, on the CPU unless it is told where."""
     last = made_by.rpartition(".")[2]
     parameters: bool | None = bool(ready or last in WITH_PARAMETERS)
-    buffers: bool | None = None if ready else last in WITH_BUFFERS
+    normalised = has_running_statistics(made_by) and "norm_layer" not in call.keywords and not call.open_ended
+    buffers: bool | None = (normalised or None) if ready else last in WITH_BUFFERS
     exact = False
     if last in CONTAINERS:
         # A container has what its parts have, those included that join it later.
@@ -563,7 +565,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         study(replace(call, args=(one(output),), keywords={}), part, core_of(part), device)
     forget_what_forward_sets(call.do, core)
     parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
-    return one(gathered(call, core, output) if parallel else output)
+    return one(gathered(call, core, output) if parallel else as_returned(call.do, output, getattr(core, "cls", None)))
 
 
 def _moves_inputs(module: Value) -> bool:
