@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import (
@@ -282,7 +283,18 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
         return False
     # What stands under a test of numbers or settings is rare, or asked for.
     outside = when_of(program, loop)
-    return all(_asks_only_the_rank(literal) for literal in event.when.without(outside))
+    if all(_asks_only_the_rank(literal) for literal in event.when.without(outside)):
+        return True
+    return any(
+        all(_asks_only_the_rank(literal) for literal in when.without(outside)) for when in _on_all_ways(program, event)
+    )
+
+
+def _on_all_ways(program: Program, event: Event) -> list[Condition]:
+    """When the same happens there in this round, whatever it happens to: one of two models, one of two losses."""
+    alike = [e.when for e in program.events(type(event)) if e.location == event.location and same_round(e, event)]
+    merged = union(ValueSet((Binding(event.location, when),)) for when in alike)
+    return [each.when for each in merged.bindings if event.when.implies(each.when)]
 
 
 def _asks_only_the_rank(literal: Literal) -> bool:

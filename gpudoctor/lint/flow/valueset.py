@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import starmap
 from typing import Generic, TypeVar
 
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, either
@@ -124,6 +125,15 @@ def union(sets: Iterable[ValueSet[V]]) -> ValueSet[V]:
         else:
             conditions.append(binding.when)
     return ValueSet([Binding(value, when) for value, conditions in found.items() for when in conditions])
+
+
+def each_once(values: ValueSet[V]) -> ValueSet[V]:
+    """No value twice: it is there under what its conditions have in common."""
+    when: dict[V, Condition] = {}
+    for binding in values.bindings:
+        known = when.get(binding.value)
+        when[binding.value] = binding.when if known is None else known.shared(binding.when)
+    return values if len(when) == len(values.bindings) else ValueSet(starmap(Binding, when.items()))
 
 
 def _weaken(conditions: list[Condition], new: Condition) -> None:

@@ -28,6 +28,7 @@ from gpudoctor.lint.values.function import (
     Super,
 )
 from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -117,6 +118,10 @@ def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
 def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Values:
     """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
     cls = class_of(value)
+    # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
+    kept = m.read((value, "__dict__"))
+    if kept is not None and isinstance(kept.only, Unknown):
+        return _by_kind(m, replace(kept.only, label=getattr(value, "label", "")), name, node)
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
         if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:

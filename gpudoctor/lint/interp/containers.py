@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.limits import MAX_VALUES
 from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.models.marks import put_back
 from gpudoctor.lint.models.states import is_loaded
-from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.base import TRUE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator
 from gpudoctor.lint.values.event import BatchCut
@@ -278,7 +281,7 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
     extra = m.fact(value, "more")
     candidates = [extra] if extra is not None else []
     if not isinstance(key, Const):
-        candidates += [found for _, found in known]
+        candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
     # `defaultdict(list)[key]` makes what is not there yet.
     factory = m.fact(value, "factory")
     if factory is not None and not candidates:
@@ -286,6 +289,23 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
         set_item(m, value, one(key) if key is not None else m.unknown(node, "a key"), made, node)
         return made
     return union(candidates) if candidates else m.unknown(node, "no such key is known")
+
+
+def _picked(m: Interpreter, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:
+    """`MODELS[args.arch]` asks what a chain of `elif` over the keys asks."""
+    plain = isinstance(key, Unknown) and not key.depends and 1 < len(known) <= MAX_VALUES
+    names = [each.only for each, _ in known]
+    # Another value for each key: the last one is what is left.
+    if not plain or key is None or not all(isinstance(each, Const) for each in names):
+        yield from (found for _, found in known)
+        return
+    others = type(m.path)()
+    for name, (_, found) in zip(names, known, strict=True):
+        text = f"{getattr(key, 'label', '')} == {name!r}"
+        test = compare(ast.Eq(), key, name or key, text, m.place(node))
+        literal = test.literal if isinstance(test, Truth) and name != names[-1] else None
+        yield found.under(others if literal is None else others.also(literal))
+        others = others if literal is None else others.also(literal.negated())
 
 
 def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast.AST) -> None:

@@ -13,14 +13,14 @@ from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
-from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, NONE_SET, Exit, one
+from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
 from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.containers import as_set
 from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.tensors import agreed, shards_in
-from gpudoctor.lint.values.base import FALSE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.base import FALSE, NEVER_ASSIGNED, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Averaged, Elapsed

@@ -27,15 +27,16 @@ from gpudoctor.lint.interp import (
 )
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, Machine, one
+from gpudoctor.lint.interp.machine import Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
 from gpudoctor.lint.models.index import load_models
 from gpudoctor.lint.source.project import ModuleFile
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import NEVER_ASSIGNED, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf
 from gpudoctor.lint.values.event import Event, RankTextUsed, SettingRead
 from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Imported, Library, ProjectModule
 from gpudoctor.lint.values.rank import Rank, Size
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import World
@@ -435,6 +436,11 @@ class Interpreter(Machine):
         self._logged, self.studied = logged, studied
         self.path, self.dead, self.aborted, self.muted = before
         return values, events
+
+    def tell(self, event: Event) -> None:
+        """Log what a rehearsal has found, as it was found there."""
+        if not self.muted:
+            self.log.append(replace(event, order=len(self.log)))
 
     def define_class(self, value: Value) -> str | None:
         """The name of the project's class of an object."""

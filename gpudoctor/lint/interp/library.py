@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
-from gpudoctor.lint.interp.machine import NEVER_ASSIGNED, one
+from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED
 from gpudoctor.lint.models.averages import of_arithmetic, operator_of
@@ -17,7 +17,7 @@ from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
 from gpudoctor.lint.models.studies import check_meeting
-from gpudoctor.lint.values.base import TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import NEVER_ASSIGNED, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Loader, Sampler
 from gpudoctor.lint.values.device import CPU, Device
@@ -273,7 +273,10 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
             return known
         label = m.text(node, 40)
         key = ("item", value.key, only)
-        item = Unknown(key, value.why, label, value.dependence, value.config, value.shards, value.escaped_from)
+        # `data[start : start + length]` of a start that this rank has drawn is something of its own.
+        drawn = index.any(lambda each: bool(each.depends & Dependence.LOCAL))
+        depends = value.dependence | (Dependence.LOCAL if drawn else Dependence.NONE)
+        item = Unknown(key, value.why, label, depends, value.config, value.shards, value.escaped_from)
         entry = m.setting(item, m.place(node))
         # Put there on one side of a branch, it is on the other what was read with the rest.
         return one(entry) if known is None else known.mapped(lambda each: entry if each is NEVER_ASSIGNED else each)

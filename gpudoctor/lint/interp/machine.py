@@ -12,7 +12,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Layer, Store
-from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, each_once, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import (
     MAX_CHOICES,
@@ -29,7 +29,7 @@ from gpudoctor.lint.program import World
 from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.written import written
-from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
+from gpudoctor.lint.values.base import NEVER_ASSIGNED, NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
 from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.values.optim import Optimizer
@@ -49,7 +49,6 @@ _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
 NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
-NEVER_ASSIGNED = Unknown("unbound", "never assigned on this path")
 UNBOUND: Values = ValueSet.of(NEVER_ASSIGNED)
 
 
@@ -560,6 +559,8 @@ def widened(key: Hashable, values: Values) -> Values:
     """Fewer values: several unknown ones become one, and too many of any kind too."""
     if len(values.bindings) <= 2:
         return values
+    if len(values.bindings) > MAX_VALUES:
+        values = each_once(values)
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
     if len(values.bindings) > MAX_VALUES and not unknown:
         tensors = [value for value in values if isinstance(value, Tensor)]

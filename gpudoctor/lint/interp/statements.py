@@ -17,7 +17,7 @@ from gpudoctor.lint.interp.swallowing import catches_all, tells_nobody
 from gpudoctor.lint.interp.targets import assign, hint, hint_as, unbind
 from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop, Swallowed
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin, name_key
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Layer
@@ -252,8 +252,8 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
         until = len(m.log)
         if not m.dead:
             run_block(m, node.orelse)
-        if not m.dead:
-            sides.append(Exit(layer, m.path))
+        body = None if m.dead else Exit(layer, m.path)
+        sides += [body] if body is not None else []
     for index, handler in enumerate(handlers):
         atom = Atom(("raised", m.place(handler), index), text="an exception is caught")
         m.path, m.dead = base, False
@@ -263,6 +263,9 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
         counts = [len(way) for way in ways]
         side = _handler_side(m, base, test, handler)
         if side is not None:
+            # What the body has written holds where nothing was caught.
+            if body is not None and isinstance(test, Literal):
+                body.path = body.path.also(test.negated())
             sides.append(side)
         left = [each for way, count in zip(ways, counts, strict=True) for each in way[count:]]
         if catches_all(handler) and tells_nobody(handler, side, left, m.log[start:]):
@@ -373,7 +376,14 @@ def clears_gradient(m: Interpreter, target: ast.expr, values: Values) -> None:
         for owner in m.evaluate(target.value):
             # `image.grad = None` of an adversarial input clears no parameter.
             if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
-                m.emit(ClearGradients, at=m.place(target), target=owner)
+                m.emit(ClearGradients, at=m.place(target), target=owner, named=_is_named(m, owner))
+
+
+def _is_named(m: Interpreter, owner: Value) -> bool:
+    """`if "last_layer" in name:` leads here: it is about parameters of that name."""
+    name = Unknown(name_key(owner))
+    keys = [literal.atom.key for literal in m.path if literal.holds]
+    return any(isinstance(key, tuple) and name in key for key in keys)
 
 
 def _class(m: Interpreter, node: ast.ClassDef) -> None:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.interp.machine import NEVER_ASSIGNED
-from gpudoctor.lint.values.base import Values
+from gpudoctor.lint.values.base import NEVER_ASSIGNED, Values
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

@@ -48,6 +48,7 @@ NOT_MODULES = (
     "Collator",
     "Mixin",
 )
+LIBRARIES_OF_MODELS = ("transformers.", "diffusers.")
 # These hold no weights, as those of torch.nn.
 LOSSES = ("timm.loss.", "segmentation_models_pytorch.losses.")
 # What timm offers besides models: scalers, loaders, schedulers, optimizers.
@@ -73,10 +74,14 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
     # Its sampler may be built anywhere in the class: opaque until `super().__init__` is seen.
     if "torch.utils.data.DataLoader" in cls.library_bases:
         return Loader(identity, place, label, opaque=True, cls=cls)
-    # `torch.optim.lr_scheduler.X` lies one level deeper and is no optimizer.
-    if any(name.startswith("torch.optim.") and name.count(".") == 2 for name in cls.library_bases):
+    if any(map(_is_optimizer, cls.library_bases)):
         return Optimizer(identity, place, label, made_by=cls.label, complete=False, cls=cls)
     return Instance(identity, place, label, cls)
+
+
+def _is_optimizer(name: str) -> bool:
+    # `torch.optim.lr_scheduler.X` lies one level deeper and is no optimizer.
+    return name == "torch.optim.optimizer.Optimizer" or (name.startswith("torch.optim.") and name.count(".") == 2)
 
 
 def draws_items(cls: Class) -> bool:
@@ -117,6 +122,15 @@ def is_tool(name: str) -> bool:
     """A name of a library of models that is none."""
     # An average of the weights is a model of its own.
     return name.startswith(TOOLS) and not name.rpartition(".")[2].startswith("ModelEma")
+
+
+def is_no_module(made_by: str) -> bool:
+    """A dotted name in a library of models, of what is none: `transformers.BertTokenizer.from_pretrained`."""
+    if not made_by.startswith(LIBRARIES_OF_MODELS):
+        return False
+    # Activations have no weights, wherever they are.
+    parts = (part.removesuffix("Fast") for part in made_by.split("."))
+    return any(part.endswith(NOT_MODULES) or part == "activations" for part in parts)
 
 
 def is_module_name(name: str) -> bool:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
-from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import FALSE, NEVER_ASSIGNED, NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.event import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -90,20 +90,37 @@ def _name(values: Values | None) -> str | None:
 def _is_set(do: Interpreter, name: str) -> bool | None:
     """Whether a variable is there: by the launcher or by the program; None where that is open."""
     written = do.fact(ENVIRON, name)
-    if written is not None:
+    if written is not None and not written.any(_is_left_alone):
         return True
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
     if name in SET_BY_TORCHRUN and do.launched_by == "torchrun":
         return True
-    if name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT:
+    # `if "SLURM_JOB_ID" in os.environ: os.environ["RANK"] = ...`.
+    told = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT
+    if written is None and told:
         return False
     return None
 
 
-def _value(do: Interpreter, name: str, place: Location) -> Values:
+def _is_left_alone(value: Value) -> bool:
+    """The program has written the variable on some path, and not on this one."""
+    return value is NEVER_ASSIGNED
+
+
+def _value(do: Interpreter, name: str, place: Location, otherwise: Values | None = None) -> Values:
     written = do.fact(ENVIRON, name)
-    if written is not None:
-        return written
+    if written is None:
+        return _set_outside(do, name, place)
+    found = []
+    for each in written.bindings:
+        value = one(replace(each.value, place=place) if isinstance(each.value, (Rank, Size)) else each.value)
+        here = otherwise or _set_outside(do, name, place) if _is_left_alone(each.value) else value
+        found.append(here.under(each.when))
+    return union(found)
+
+
+def _set_outside(do: Interpreter, name: str, place: Location) -> Values:
+    """What the launcher or the user has set."""
     if name in RANKS and do.several_processes:
         kind, source = RANKS[name]
         # Text until `int()` is called: `os.environ["RANK"] == 0` is never true.
@@ -141,8 +158,14 @@ def write(call: Call) -> Values:
         value = call.arg(1, "value") or one(NONE)
         call.emit(EnvironmentWrite, name=name, value=value)
         # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
-        call.do.set_fact(ENVIRON, name, value)
+        call.do.set_fact(ENVIRON, name, value.mapped(_as_written))
     return one(NONE)
+
+
+def _as_written(value: Value) -> Value:
+    """`str(rank)` is what the launcher would have written there."""
+    number = value.parts[0] if isinstance(value, Text) and len(value.parts) == 1 else None
+    return replace(number, as_text=True) if isinstance(number, (Rank, Size)) else value
 
 
 @MODELS.callable("os.getenv")
@@ -158,8 +181,7 @@ def get(call: Call) -> Values:
     # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.
     if known is False:
         return default
-    value = _value(call.do, name, call.place)
-    return value if known else union([value])
+    return _value(call.do, name, call.place, default if known is None else None)
 
 
 @MODELS.method(Environ, "setdefault")
@@ -179,7 +201,7 @@ def _update(call: Call) -> Values:
         name = _name(key)
         if name is not None:
             call.emit(EnvironmentWrite, name=name, value=value)
-            call.do.set_fact(ENVIRON, name, value)
+            call.do.set_fact(ENVIRON, name, value.mapped(_as_written))
     return one(NONE)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, flat, one
+from gpudoctor.lint.models.classes import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.models.devices import as_device, default_device, use
 from gpudoctor.lint.models.torch_nn import adopt
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.base import FALSE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.event import UseManaged
 from gpudoctor.lint.values.function import Bound, Class, Function, Instance, Namespace, Partial
 from gpudoctor.lint.values.module import Module, Wrapper
@@ -15,6 +16,13 @@ NO_MODELS = (
     "Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "ImageProcessor", "Scheduler", "Pipeline",
     "Collator", "Arguments", "Dataset",
 )  # fmt: skip
+
+LOADING = (
+    "config", "cache_dir", "state_dict", "from_tf", "ignore_mismatched_sizes", "force_download", "local_files_only",
+    "token", "use_auth_token", "revision", "torch_dtype", "dtype", "low_cpu_mem_usage", "trust_remote_code",
+    "output_loading_info", "use_safetensors", "attn_implementation", "resume_download", "proxies", "from_flax",
+)  # fmt: skip
+"""What `from_pretrained` takes for itself."""
 
 
 SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
@@ -60,6 +68,28 @@ def _library(call: Call) -> Values:
     if handed:
         call.do.note_escape(call.name, tuple(handed), call.node)
     return one(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.method(Class, "from_pretrained")
+def _own_model(call: Call) -> Values:
+    """A model of the project with the weights of a file: its constructor is handed a configuration, and what else is
+    given by name."""
+    cls = call.receiver
+    assert isinstance(cls, Class)
+    base = next((name for name in sorted(cls.library_bases) if name.startswith(LIBRARIES_OF_MODELS)), None)
+    if base is None or call.open_ended or "device_map" in call.keywords:
+        return NOT_ANSWERED
+    if not is_module_class(cls):
+        made_by = f"{base}.from_pretrained"
+        return one(Unknown((made_by, call.args), f"what {made_by} returns", call.label, escaped_from=made_by))
+    key = ("configuration", call.identity())
+    config = call.keywords.get("config") or one(Unknown(key, "a configuration", "config", config=True))
+    given = {name: values for name, values in call.keywords.items() if name not in LOADING}
+    made = call.do.call(one(cls), (config, *call.args[1:]), given, call.node)
+    for value in made:
+        # As `from_pretrained` leaves it.
+        call.do.set_fact(value, "training", one(FALSE))
+    return made
 
 
 @MODELS.callable("transformers.modeling_utils.apply_chunking_to_forward")

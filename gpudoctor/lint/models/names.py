@@ -133,11 +133,11 @@ HARMLESS_ROOTS = frozenset(sys.stdlib_module_names) | frozenset(
         "safetensors",
     ]
 )
-HARMLESS = ("fvcore.nn.", "timm.data.", "timm.utils.get_state_dict", "timm.utils.model.")
+HARMLESS = ("fvcore.nn.", "timm.data.", "timm.scheduler.", "timm.utils.get_state_dict", "timm.utils.model.")
 """Parts of libraries that are not harmless as a whole."""
 SETTINGS = (
     "yaml.", "json.load", "omegaconf.", "hydra.", "toml", "configparser.", "tyro.", "fire.", "absl.", "ml_collections.",
-    "easydict.", "yacs.", "tomllib.", "dotenv.", "click.", "typer.", "simple_parsing.", "jsonargparse.",
+    "ruamel", "easydict.", "yacs.", "tomllib.", "dotenv.", "click.", "typer.", "simple_parsing.", "jsonargparse.",
 )  # fmt: skip
 
 
@@ -158,7 +158,10 @@ DATA_METHODS = (
      "lt", "max", "mean", "min", "mkdir", "mul", "nelement", "nonzero", "norm", "numel", "numpy", "permute",
      "pow", "ravel", "repeat", "reshape", "resolve", "round", "shape", "sigmoid", "size", "softmax", "sqrt",
      "squeeze", "std", "sum", "t", "tobytes", "tolist", "topk", "transpose", "unbind", "unique", "unsqueeze",
-     "value_counts", "var", "view"]
+     "value_counts", "var", "view",
+     # In-place arithmetic, as in the `step` of an optimizer; `zero_` is left out, which may clear a gradient.
+     "add_", "addcdiv_", "addcmul_", "clamp_", "copy_", "div_", "lerp_", "mul_", "neg_", "pow_", "sqrt_", "sub_",
+     "type_as"]
 )  # fmt: skip
 """Methods of text, numbers, containers, arrays and paths: asked of something unknown, they say what it is."""
 SHOWING_ROOTS = frozenset(

@@ -60,7 +60,7 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
         # A loop that strips `module.` from the keys is the usual cure of a prefix.
         changed = any(call.do.fact(value, "rewritten") is not None for value in (only, loaded))
         return loaded, None if changed else entry
-    for value in flat(call.do, [only]) if only is not None else ():
+    for value in (only, *flat(call.do, [only])) if only is not None else ():
         more = call.do.fact(value, "more") if isinstance(value, DictOf) else None
         for each in (value, *(more or ())):
             root = _root(each.key, 0) if isinstance(each, Unknown) else None

@@ -6,7 +6,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.models.api import one
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, one
 from gpudoctor.lint.models.averages import note_returned
 from gpudoctor.lint.models.freezing import is_frozen
 from gpudoctor.lint.values.base import Const, Unknown
@@ -60,6 +61,7 @@ KEEPING = frozenset(
     """.split()
 )
 """Methods that leave a tensor on its device, and with a dimension at least."""
+FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 MOST_STATEMENTS = 8_000
 """A program that took more than this before a model is called is not looked at from inside."""
 _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
@@ -183,6 +185,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     reads = set(do.reads[begin:])
     for event in events:
         _tell_again(do, event)
+    tell_guarded(do, events)
     if any(isinstance(event, Collective) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
     # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out. So may
@@ -225,6 +228,30 @@ def _tell_again(do: Interpreter, event: Event) -> None:
         )  # fmt: skip
     elif isinstance(event, UnusedPart):
         do.emit(UnusedPart, at=event.location, module=event.module, part=event.part, name=event.name)
+
+
+def tell_guarded(do: Interpreter, events: list[Event]) -> None:
+    """Log the collectives inside a forward to which a test on the rank leads in there: the others go no way astray."""
+    for event in events:
+        if isinstance(event, Collective) and event.when.without(do.path).depends & Dependence.RANK:
+            do.tell(event)
+
+
+@MODELS.method(Class, "apply")
+def _apply(call: Call) -> Values:
+    """`Gather.apply(x)` of an `autograd.Function` of the project calls its `forward`, and its `backward` later on."""
+    cls = call.receiver
+    assert isinstance(cls, Class)
+    if any(name in FUNCTIONS for name in cls.library_bases) and cls not in call.do.studied:
+        call.do.studied.add(cls)
+        for name in ("forward", "backward"):
+            own = call.do.find_in_class(cls, name)
+            if own is not None:
+                context = one(Unknown(("context", call.identity()), "the context of a function"))
+                given = call.args if name == "forward" else (one(Unknown(("gradient", cls), "a gradient")),)
+                act = partial(call.do.call, own, (context, *given), {}, call.node)
+                tell_guarded(call.do, call.do.rehearse(act)[1])
+    return NOT_ANSWERED
 
 
 def _note_unused(do: Interpreter, core: Module, reads: set[Hashable], events: list[Event]) -> None:

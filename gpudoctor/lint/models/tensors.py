@@ -46,7 +46,7 @@ METHODS = frozenset(
     isnan isinf nonzero where t matmul mm bmm dot expand_as view_as equal allclose element_size data_ptr stride
     get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
     values get update pop copy tril triu flip sin cos repeat_interleave narrow roll tile unflatten movedim swapaxes
-    swapdims tensor_split split_with_sizes reshape_as kthvalue multinomial broadcast_to
+    swapdims tensor_split split_with_sizes reshape_as kthvalue multinomial broadcast_to new
     """.split()
 )
 
@@ -472,6 +472,9 @@ def _method(call: Call) -> Values:
     if call.name in MEETING:
         check_meeting(call.do, certain, call.name, call.place)
     result = kept(result, tensor, call.name)
+    # `grad.new_zeros(n)` is a tensor of its own, and no gradient.
+    if call.name.partition("_")[0] == "new" and isinstance(result, Tensor):
+        result = replace(result, origin=TensorOrigin.FACTORY)
     # In-place: the same object, so later reads see what is known of it.
     if call.name.endswith("_") and not call.name.endswith("__"):
         changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)

@@ -60,6 +60,9 @@ def _factory(call: Call) -> Values:
         # `torch.tensor(loss_sum)` for an all-reduce still stands for this rank's share.
         if isinstance(value, (Tensor, Unknown)):
             depends |= value.depends & Dependence.LOCAL
+            # Rows of a file that a rank has picked by its number.
+            picked = isinstance(value, Unknown) and value.depends & Dependence.RANK
+            depends |= Dependence.LOCAL if picked else Dependence.NONE
             shards |= value.shards
     devices = devices_of(call.keywords.get("device"), call.place)
     use(call, devices, "factory", call.argument_places.get("device"))

@@ -8,7 +8,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.averages import as_returned
-from gpudoctor.lint.models.classes import LOSSES, is_sketch, is_tool
+from gpudoctor.lint.models.classes import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS, has_running_statistics
@@ -36,7 +36,7 @@ from gpudoctor.lint.values.event import (
 )
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.values.tensor import Tensor, TensorOrigin, name_key
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def take_in(do: Interpreter, parent: Value, value: Value) -> None:
 def _may_be_module(value: Unknown) -> bool:
     """What code that is not read has made: neither a setting nor a number of the program's own."""
     made_by = value.escaped_from
-    return not value.config and bool(made_by or "callable" in value.why) and not is_harmless(made_by)
+    unread = bool(made_by or "callable" in value.why) and not is_harmless(made_by)
+    return unread and not value.config and not is_no_module(made_by)
 
 
 def children_of(do: Interpreter, module: Value) -> list[Value]:
@@ -371,7 +372,7 @@ def _iterate_parameters(call: Call) -> Values:
     owner = next(iter(sorted(parameters.modules, key=repr)), None)
     tensor = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, batch_of=owner, graph=True)
     if "named" in parameters.label:
-        name = one(Unknown(("name of", tensor), "the name of a parameter"))
+        name = one(Unknown(name_key(tensor), "the name of a parameter"))
         return one(TupleOf((name, one(tensor))))
     return one(tensor)
 

@@ -286,6 +286,16 @@ def _scaling_rates(call: Call) -> Values:
     return call.arg(0, "optimizer") or one(NONE)
 
 
+@MODELS.callable("apex.amp.master_params")
+def _master_parameters(call: Call) -> Values:
+    """The parameters of an optimizer, in full precision."""
+    given = call.arg(0, "optimizer")
+    held = [value for value in given or () if isinstance(value, Optimizer)]
+    modules = frozenset(module for each in held for module in each.modules)
+    whole = len(held) == len(given or ()) and all(each.complete for each in held)
+    return one(Parameters(call.identity(), call.place, call.label, modules, whole))
+
+
 @MODELS.callable("apex.amp.initialize")
 def _apex(call: Call) -> Values:
     """Model and optimizer come back as they were given."""

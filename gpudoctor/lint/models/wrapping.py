@@ -21,6 +21,7 @@ from gpudoctor.lint.values.rank import Rank
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.flow.condition import Condition
 
 SYNC_NORM = "torch.nn.SyncBatchNorm"
 METHODS = frozenset({"no_sync", "join", "_set_static_graph"})
@@ -35,7 +36,7 @@ def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
         return one(Unknown((call.name, call.args), "a wrapper without a module", call.label))
     given = bare(given)
     # One wrapper for each model it may be: `if args.arch == …` leaves several.
-    made = [_wrap_one(call, kind, value, certain=len(given.bindings) == 1) for value in given]
+    made = [_wrap_one(call, kind, each.value, len(given.bindings) == 1, each.when) for each in given.bindings]
     result = given.mapped(lambda value: made[list(given).index(value)])
     return result
 
@@ -58,11 +59,12 @@ def bare(given: Values) -> Values:
     return given if len(kept) == len(given.bindings) else ValueSet(kept)
 
 
-def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool) -> Value:
+def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: Condition) -> Value:
     place = call.place
     inner = _seen(inner, place)
     ids = call.arg(1, "device_ids")
     _use_ids(call, ids)
+    device = device_of(call.do, inner)
     wrapper = Wrapper(
         call.identity(),
         place,
@@ -76,13 +78,15 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool) -> Val
     )
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
-        model_device=device_of(call.do, inner), group_exists=group_exists(call.do), ids=_items(call, ids),
+        model_device=device.given(when) if device is not None else None,
+        group_exists=group_exists(call.do), ids=_items(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
         static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
         keeps_parameters=call.keywords.get("use_orig_params"),
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_fact(wrapper, "searches", one(TRUE))
+    _note_place(call, kind, inner, ids)
     note_wrapped(call.do)
     # Who gets past that constructor has a process group, also where another file made it.
     if kind is not WrapperKind.DATA_PARALLEL:
@@ -100,6 +104,17 @@ def _seen(value: Value, place: Location) -> Value:
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
     only = ids.only if ids is not None else None
     return call.do.known_items(only) if isinstance(only, (ListOf, TupleOf)) else None
+
+
+def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None) -> None:
+    """A model that was not seen is on the GPU whose number DDP is given, or its first forward fails."""
+    items = _items(call, ids) or ()
+    only = items[0].only if len(items) == 1 else None
+    if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != "unknown" or only is None:
+        return
+    device = only if isinstance(only, Device) else Device("cuda", only, call.place)
+    if call.do.fact(inner, "device") is None:
+        call.do.set_fact(inner, "device", one(device))
 
 
 def _broadcasts(call: Call) -> Value:

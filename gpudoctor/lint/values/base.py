@@ -88,6 +88,10 @@ class Unknown(Value):
         return f"Unknown({self.label or self.why})"
 
 
+NEVER_ASSIGNED = Unknown("unbound", "never assigned on this path")
+"""What a name or a fact holds on the sides of a branch that did not write it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Truth(Value):
     """The answer of a test that is open: true where the literal holds."""

@@ -101,6 +101,8 @@ class ClearGradients(Event):
     """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
 
     target: Value
+    named: bool = False
+    """Only that of the parameters whose name passed a test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.values.event import Backward, OptimizerStep
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
-    from gpudoctor.lint.values.event import Backward, ClearGradients, Event, Loop
+    from gpudoctor.lint.values.event import ClearGradients, Event, Loop
 
 
 def is_followed(program: Program, optimizer: Value) -> bool:
@@ -46,6 +47,9 @@ def may_feed(program: Program, backward: Backward, optimizer: Optimizer) -> bool
 def may_clear(program: Program, event: ClearGradients, optimizer: Optimizer) -> bool:
     """Clearing may reach some gradient of the optimizer."""
     target = event.target
+    # `if "last_layer" in name: p.grad = None` before the step: these are not to be trained now, the others are.
+    if event.named and _before_step(program, event):
+        return False
     if isinstance(target, Optimizer):
         # Optimizers around optimizers (lookahead, SAM) clear what they were given.
         unclear = not target.complete or not target.modules
@@ -57,6 +61,14 @@ def may_clear(program: Program, event: ClearGradients, optimizer: Optimizer) -> 
         return _share(program, target.batch_of, optimizer)
     # What is not known may be the model: clearing is assumed, so that rules of absence stay silent.
     return not isinstance(target, (Module, Wrapper)) or _share(program, target, optimizer)
+
+
+def _before_step(program: Program, event: ClearGradients) -> bool:
+    """It stands after a backward and before the step that uses its gradients."""
+    others = list(program.events(Backward, OptimizerStep))
+    before = [each for each in others if each.order < event.order]
+    after = [each for each in others if each.order > event.order]
+    return bool(before and after) and isinstance(before[-1], Backward) and isinstance(after[0], OptimizerStep)
 
 
 def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) -> bool:

@@ -141,7 +141,9 @@ def _keep(event: Discard, wrapper: Wrapper) -> Repair | None:
 def _goes_on(program: Program, event: Discard, model: Value) -> bool:
     """Something is done with the model from there on: where nothing is, the wrap itself was what mattered."""
     # `with raises(ValueError): accelerator.prepare(model)` ends the use of the model.
-    called = any(each.order > event.order and core_of(each.module) == model for each in program.events(Forward))
+    # `model.forward(x)` is followed as any method is: what shows of it are the calls of its parts.
+    parts = program.within(model)
+    called = any(each.order > event.order and core_of(each.module) in parts for each in program.events(Forward))
     return called or model in program.escaped or not isinstance(model, Module)
 
 

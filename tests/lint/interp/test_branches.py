@@ -189,7 +189,7 @@ BRANCHES = {
             x = 3
         finally:
             y = 4
-        reveal(x)  #: 2 | 3 if an exception is caught
+        reveal(x)  #: 2 if not (an exception is caught) | 3 if an exception is caught
         reveal(y)  #: 4
         """,
     "try, else and finally": """

@@ -285,7 +285,7 @@ MODELS = {
         KINDS = {"small": Small, "big": Big}
         reveal(KINDS["big"]())  #: Big
         reveal(KINDS.get("small", Big)())  #: Small
-        reveal(KINDS[args.arch]())  #: Small | Big
+        reveal(KINDS[args.arch]())  #: Small if args.arch == 'small' | Big if not (args.arch == 'small')
         reveal(KINDS.get(args.arch, Small))  #: Small | Big
         """,
     "a name in a module": """

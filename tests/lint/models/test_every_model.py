@@ -62,6 +62,7 @@ KINDS = {
     "Unknown": "unknown",
     "Rank": "rank",
     "Instance": "Own()",
+    "Class": "Own",
 }
 
 
