@@ -39,7 +39,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapper_discarded",
         summary="A model is wrapped, and the wrapper is thrown away at once.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Discard",), size=6831,
+        shows_in_run=True, needs=("Discard",), size=6965,
     ),
     RuleCard(
         code="GPU104", name="attribute-on-wrapper", severity=Severity.ERROR, family="wrap",

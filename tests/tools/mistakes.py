@@ -271,7 +271,8 @@ def always_gpu_zero(code: Code) -> Iterator[Planted]:
 
 def rank_for_local_rank(code: Code) -> Iterator[Planted]:
     texts = [each for each in code.nodes(ast.Constant) if isinstance(each, ast.Constant) and each.value == "LOCAL_RANK"]
-    if texts:
+    # A sampler may ask for it to cut data by node: it is the number of a GPU that is wrong then.
+    if texts and re.search("cuda|device|gpu", code.text):
         yield code.changed(*((each, '"RANK"') for each in texts))
 
 
@@ -509,14 +510,22 @@ def drop_no_sync(code: Code) -> Iterator[Planted]:
 NO_GRAD = ("torch.no_grad()", "torch.inference_mode()")
 
 
+def _twice(code: Code, node: ast.AST) -> bool:
+    """The function around it builds no graph either: without one of the two nothing changes."""
+    function = code.around(node, ast.FunctionDef)
+    return isinstance(function, ast.FunctionDef) and any(code.source(d) in NO_GRAD for d in function.decorator_list)
+
+
 def drop_no_grad(code: Code) -> Iterator[Planted]:
     for block in code.nodes(ast.With):
         assert isinstance(block, ast.With)
         first, loop = block.items[0].context_expr, code.around(block, ast.For)
         trains = loop is not None and any(code.calls("backward", root=loop))
         repeats = loop is not None or any(isinstance(each, ast.For) for each in ast.walk(block))
-        calls_model = any(code.calls("model", "net", root=loop or block))
-        if calls_model and repeats and not trains and len(block.items) == 1 and code.source(first) in NO_GRAD:
+        # Around something else in a loop that calls the model, as targets that are computed, it saves next to nothing.
+        calls_model = any(code.calls("model", "net", root=block))
+        alone = len(block.items) == 1 and not _twice(code, block)
+        if calls_model and repeats and not trains and alone and code.source(first) in NO_GRAD:
             yield code.changed((first, "torch.enable_grad()"))
     for function in code.nodes(ast.FunctionDef):
         assert isinstance(function, ast.FunctionDef)
@@ -536,7 +545,11 @@ def keep_graph(code: Code) -> Iterator[Planted]:
         numbers = [
             (call, code.source(call.func.value))
             for call in code.calls("item", root=addition.value)
-            if isinstance(call.func, ast.Attribute) and "loss" in code.source(call.func.value)
+            if isinstance(call.func, ast.Attribute)
+            and "loss" in code.source(call.func.value)
+            # What is gathered from the ranks has no graph, and `float(loss.item())` is a number without `item`, too.
+            and "gather" not in code.source(call)
+            and last_name(getattr(code.parents[call], "func", call)) not in ("float", "int")
         ]
         if numbers:
             yield code.changed(*numbers)
@@ -567,7 +580,8 @@ OPERATORS = (
     Operator("return before a collective", ("GPU501", "GPU502", "GPU503"), leave_before_collective),
     Operator("validation on rank 0", ("GPU501", "GPU502"), validate_on_rank_zero, anywhere=True),
     Operator("round skipped for a loss of one rank", ("GPU503",), skip_rounds_alone),
-    Operator("validation not reduced", ("GPU312",), drop_reduction, anywhere=True),
+    # Where the score decides which model is kept, GPU609 says of it that it is of one share of the data only.
+    Operator("validation not reduced", ("GPU312", "GPU609"), drop_reduction, anywhere=True),
     Operator("backward and step swapped", ("GPU711",), swap_backward_and_step),
     Operator("zero_grad dropped", ("GPU709",), drop_zero_grad, anywhere=True),
     Operator("step dropped", ("GPU711",), drop_step, anywhere=True),

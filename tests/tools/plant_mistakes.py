@@ -3,13 +3,15 @@
     python tests/tools/plant_mistakes.py ROOT/./train.py [ROOT/./tools/train.py ...] [--only WORDS] [--each 1]
 
 What stands before `/./` is the folder that lint works in; without it that is the program's own folder. The mistakes go
-into a copy, one at a time: into the program itself and the files that it imports. A program in which lint finds an
+into a copy, one at a time: into the program itself and the files that it imports, but not into functions that this
+program never calls, where they would be none. A program in which lint finds an
 error or a warning as it is, is passed over, but for `--anyway`: then only what is found besides counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import shutil
 import sys
@@ -24,6 +26,7 @@ sys.path.insert(0, str(TESTS))
 
 from linting import Seen, lint  # noqa: E402
 from tools.mistakes import OPERATORS, Code, Operator, Planted  # noqa: E402
+from tools.reached import never_reached  # noqa: E402
 
 from gpudoctor.lint.interp.worlds import programs_of  # noqa: E402
 from gpudoctor.lint.source.project import Project, Sources  # noqa: E402
@@ -81,14 +84,39 @@ def planted_in(root: Path, entry: Path, only: str = "", most: int = 1, anyway: b
             print(f"not healthy: {root / entry} {' '.join(sorted({seen.code for seen in before}))}", file=sys.stderr)
             if not anyway:
                 return
+        files = _files(copy, entry)
+        # Read as a whole: who calls a function may stand in a file that is not edited.
+        dead = never_reached({path: tree for path in files if (tree := _tree(copy / path)) is not None})
+        # A file that is started itself holds another program, of which this one takes a helper.
+        places = [path for path in files if path == str(entry) or b"__main__" not in (copy / path).read_bytes()]
         for operator in OPERATORS:
             if only in operator.name:
-                yield from _try(operator, copy, entry, before, most)
+                yield from _try(operator, copy, entry, places[:MOST_FILES], dead, before, most)
 
 
-def _try(operator: Operator, copy: Path, entry: Path, before: list[Seen], most: int) -> Iterator[Outcome]:
+def _tree(file: Path) -> ast.Module | None:
+    try:
+        return ast.parse(file.read_text(encoding="utf-8"))
+    except (SyntaxError, UnicodeDecodeError):
+        return None
+
+
+def _try(
+    operator: Operator,
+    copy: Path,
+    entry: Path,
+    files: list[str],
+    dead: dict[str, list[range]],
+    before: list[Seen],
+    most: int,
+) -> Iterator[Outcome]:
     """Plant a mistake where it fits, at the most so often, and lint."""
-    places = ((path, planted) for path in _files(copy, entry) for planted in _plants(operator, copy / path))
+    places = (
+        (path, planted)
+        for path in files
+        for planted in _plants(operator, copy / path)
+        if not any(planted.line in lines for lines in dead.get(path, ()))
+    )
     for path, planted in itertools.islice(places, most):
         file = copy / path
         original = file.read_bytes()
@@ -125,16 +153,14 @@ def _is_it(operator: Operator, seen: Seen, path: str, planted: Planted) -> bool:
 
 
 def _files(copy: Path, entry: Path) -> list[str]:
-    """The files that lint reads for a program, relative to its root: the program first."""
+    """The files that lint reads for a program, relative to its root: the program first, then those to plant in."""
     project = Project(copy / entry, Sources())
     module = project.module_of(copy / entry)
     programs = programs_of(module, project, "auto") if module is not None else []
     read = {Path(shown) for program in programs for shown in program.files}
     inside = [path for path in copy.rglob("*.py") if any(path.match(str(each)) for each in read)]
-    # A file that is started itself holds another program, of which this one takes a helper.
-    inside = [path for path in inside if b"__main__" not in path.read_bytes()]
     others = sorted(str(path.relative_to(copy)) for path in inside if path != copy / entry)
-    return [str(entry), *others][:MOST_FILES]
+    return [str(entry), *others]
 
 
 def _serious(copy: Path, entry: Path) -> list[Seen]:
