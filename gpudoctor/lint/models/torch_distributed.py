@@ -8,7 +8,7 @@ from operator import or_
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.collective_arguments import flaw_of, writes_into_copy
-from gpudoctor.lint.models.devices import devices_of, note_text
+from gpudoctor.lint.models.devices import devices_of, note_text, use
 from gpudoctor.lint.models.marks import mark_result
 from gpudoctor.lint.models.pending import WAITING, begin_work, end_work
 from gpudoctor.lint.models.tensors import made
@@ -84,6 +84,8 @@ def _init(call: Call) -> Values:
     # An option that is passed here is the rank, whatever the program calls it.
     call.do.learn_rank(call.arg(4, "rank") or one(NONE))
     _learn_local_rank(call)
+    bound = call.keywords.get("device_id")
+    use(call, devices_of(bound, call.place), "process group", call.argument_places.get("device_id"))
     begin_group(
         call,
         call.name,
@@ -92,7 +94,7 @@ def _init(call: Call) -> Values:
         world_size=call.arg(3, "world_size"),
         rank=call.arg(4, "rank"),
         # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
-        device_id=call.keywords.get("device_id"),
+        device_id=bound,
         timeout=call.arg(2, "timeout"),
     )
     return one(NONE)

@@ -282,7 +282,7 @@ class Move(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUsed(Event):
     """A device with an index is chosen. `purpose`: `set_device`, `move`, `device_ids`, `map_location`, `factory`,
-    `output_device`, `context`."""
+    `output_device`, `context`, `process group`."""
 
     device: Value
     purpose: str
