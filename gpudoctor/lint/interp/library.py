@@ -164,6 +164,9 @@ def call_unknown(
     if isinstance(value, Unknown):
         if len(args) == 1 and _method_of(value) == "update" and not m.path.literals:
             m.set_fact(Unknown(value.key[1]), MERGED, args[0])  # type: ignore[index]
+        # `cfg.merge_from_file(args.config)`: what stood there was the default.
+        elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
+            _open_defaults(m, Unknown(value.key[1]))  # type: ignore[index]
         answered = _unknown_method(m, value, args, keywords, node)
         if answered is not None:
             return answered
@@ -186,6 +189,19 @@ def call_unknown(
     # What it comes from says more than that it was returned.
     why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
     return one(Unknown(key, why, m.text(node, 40), depends, config, shards, escaped_from=made_by))
+
+
+def _open_defaults(m: Interpreter, owner: Unknown, depth: int = CONTAINER_DEPTH) -> None:
+    """Every entry of a configuration may be another one from here on."""
+    for name in m.store.names(owner):
+        held = m.read((owner, name))
+        if held is not None and held.any(lambda value: isinstance(value, Const)):
+            m.write(
+                (owner, name), one(Unknown(("attribute", owner.key, name), "chosen at the start", name, config=True))
+            )
+        for part in held or () if depth else ():
+            if isinstance(part, Unknown):
+                _open_defaults(m, part, depth - 1)
 
 
 def _note_unread(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:

@@ -252,9 +252,17 @@ def _unscale(call: Call) -> Values:
 @MODELS.method(Scaler, "step")
 def _scaler_step(call: Call) -> Values:
     # `scaler.step` calls `optimizer.step` unless gradients overflowed.
-    for value in dict.fromkeys(call.args[0]) if call.args else ():
+    def step(value: Value) -> Values:
         call.emit(ScalerCall, scaler=call.receiver, call="step", optimizer=value)
         call.emit(OptimizerStep, optimizer=value, through="scaler")
+        return one(NONE)
+
+    several = dict.fromkeys(call.args[0]) if call.args else {}
+    # Where it is one of several, each is stepped only where it was chosen.
+    if len(several) > 1:
+        return call.do.each(call.args[0], step, call.node)
+    for value in several:
+        step(value)
     return one(NONE)
 
 

@@ -70,6 +70,23 @@ SETTINGS = {
         found = Result(loss=torch.ones(1))
         reveal(found.loss)  #: unknown
         """,
+    "defaults that a file replaces": """
+        import argparse
+        from yacs.config import CfgNode as CN
+        _C = CN()
+        _C.MODEL = CN()
+        _C.MODEL.SEVERAL = False
+        _C.NAME = "net"
+        reveal(_C.MODEL.SEVERAL)  #: False
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--config")
+        args = parser.parse_args()
+        if args.config:
+            _C.merge_from_file(args.config)
+        reveal(_C.NAME)  #: setting NAME if args.config | 'net' if not (args.config)
+        _C.merge_from_list(["NAME", "other"])
+        reveal(_C.MODEL.SEVERAL)  #: setting SEVERAL
+        """,
     "options merged into a configuration": """
         import argparse, yaml
         parser = argparse.ArgumentParser()
