@@ -118,7 +118,7 @@ class WrapperBypassed(Rule):
             for call in program.calls_in_graph(backward):
                 wrap = _wrap_before(program, call)
                 # DDP arms its reducer in its own forward: gradients of a bare call in that step are averaged, too.
-                if wrap is None or _place(call) in told or _runs_too(program, call, wrap):
+                if wrap is None or _place(call) in told or _runs_too(program, call, wrap, backward):
                     continue
                 # Hand-made averaging replaces DDP, but nothing gives idle GPUs of `DataParallel` work.
                 if by_hand and wrap.kind is not WrapperKind.DATA_PARALLEL:
@@ -140,12 +140,15 @@ class WrapperBypassed(Rule):
         if "GPU707" in recording.suspected:
             return
         # Inside of a compiled model forwards go unseen, but then the ranks do not drift apart.
-        if any(step.counts.get("forwards") for step in steps):
+        through = any(step.counts.get("forwards") for step in steps)
+        # Some went through it: that others did not is told by the code.
+        if through and self.code not in recording.suspected:
             return
+        went = "Training forwards went past the wrapper" if through else "No training forward went through the wrapper"
         if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
             yield self.found(
                 at,
-                f"No training forward went through the wrapper in {recording.ranks[0].made} steps, "
+                f"{went} in {recording.ranks[0].made} steps, "
                 f"and after step {drift.step} the ranks held different values in parameter {drift.name}.",
                 remedy="Call the wrapper itself, and not the model inside of it.",
                 because=[("the wrapper is made here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
@@ -207,13 +210,16 @@ def _wrap_before(program: Program, call: Forward) -> Wrap | None:
     return None
 
 
-def _runs_too(program: Program, call: Forward, wrap: Wrap) -> bool:
+def _runs_too(program: Program, call: Forward, wrap: Wrap, backward: Backward) -> bool:
     """The wrapper runs with a graph in the same round, which makes it average what follows."""
-    return any(
+    others = [
         # A wrapped forward under `no_grad` prepares no averaging.
-        other.graph and is_wrapper_of(other.module, wrap) and same_round(call, other)
+        other
         for other in program.events(Forward)
-    )
+        if other.graph and is_wrapper_of(other.module, wrap) and same_round(call, other)
+    ]
+    # Two networks by turns: the forward that prepares the averaging comes only behind this backward.
+    return any(other.order < backward.order or wrap.kind is WrapperKind.DATA_PARALLEL for other in others)
 
 
 def _trains(program: Program, wrap: Wrap) -> bool:
