@@ -33,7 +33,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapper_bypassed",
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=10137,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=10614,
     ),
     RuleCard(
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
@@ -277,7 +277,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU305", name="sampler-rank-hard-coded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.sampler_rank_hard_coded",
         summary="A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeSampler",), size=12465,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeSampler",), size=13196,
     ),
     RuleCard(
         code="GPU306", name="set-epoch-misplaced", severity=Severity.WARNING, family="data",

@@ -61,7 +61,7 @@ except for a number that is too large:
 ## Fix
 
 Leave `num_replicas` and `rank` out: the sampler asks the process group. Unsafe, because each rank then sees other
-data; that is the point. Give all ranks the same `seed`.
+data; that is the point. Of `seed=args.seed + rank` the part that all ranks share is kept.
 
 ## Silent when
 
@@ -83,11 +83,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import FALSE, Const, Value, Values
+from gpudoctor.lint.values.base import FALSE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import InitGroup, MakeSampler
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.values.repair import Either, Imported, RemoveArgument, Repair, SetArgument, Source
+from gpudoctor.lint.values.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
@@ -186,7 +186,7 @@ class SamplerRankHardCoded(Rule):
                 message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shares of the ranks "
                 "overlap and some samples are never read.",
                 remedy="Give `seed` the same number on all ranks.",
-                repair=Repair("Give all ranks the same seed", (RemoveArgument(sampler.place, "seed", 4),)),
+                repair=_same_seed(sampler),
             )
 
 
@@ -197,6 +197,20 @@ def _ask_group(sampler: Sampler) -> Repair:
     given = Repair(title, (SetArgument(at, "num_replicas", (size, "()"), 1), SetArgument(at, "rank", (rank, "()"), 2)))
     left_out = RemoveArgument(at, "num_replicas", 1, if_given=True, also=(("rank", 2),))
     return Repair(title, (left_out,), otherwise=given)
+
+
+def _same_seed(sampler: Sampler) -> Repair:
+    """Of `args.seed + rank` the part that all ranks have in common; where there is none, the sampler's own seed."""
+    at, title = sampler.place, "Give all ranks the same seed"
+    left_out = Repair(title, (RemoveArgument(at, "seed", 4),))
+    seed = _only(sampler.seed)
+    key = seed.key if isinstance(seed, Unknown) else None
+    shared = [each for each in key[1:] if not each.depends] if isinstance(key, tuple) and key[0] == "Add" else []
+    if len(shared) != 1:
+        return left_out
+    number = shared[0]
+    common: Code = (repr(number.value),) if isinstance(number, Const) else (Holds(number),)
+    return Repair(title, (SetArgument(at, "seed", common, 4),), otherwise=left_out)
 
 
 def _swap(sampler: Sampler) -> Repair:
