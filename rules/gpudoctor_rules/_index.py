@@ -258,7 +258,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_set_epoch",
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeOptimizer", "MakeSampler", "OptimizerStep", "SetEpoch", "UseManaged", "Wrap"),
+        needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeOptimizer", "MakeSampler", "OptimizerStep", "SetEpoch", "UseManaged", "Wrap"),
         size=7053,
     ),
     RuleCard(
@@ -284,7 +284,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.set_epoch_misplaced",
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
-        needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
+        needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
         size=9988,
     ),
     RuleCard(

@@ -94,6 +94,12 @@ def draws_items(cls: Class) -> bool:
     return any(draws_items(base) for base in cls.bases if isinstance(base, Class))
 
 
+def mentions(cls: Class, name: str) -> bool:
+    """The body of the class, or of one that it derives from, asks something for an attribute of this name."""
+    found = any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(cls.node))
+    return found or any(mentions(base, name) for base in cls.bases if isinstance(base, Class))
+
+
 def counts_epochs(cls: Class) -> bool:
     """The class draws the order in a way of its own, which may need nobody to tell it the epoch."""
     methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}

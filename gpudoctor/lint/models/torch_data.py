@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, flat, leaves, one
+from gpudoctor.lint.models.classes import mentions
 from gpudoctor.lint.models.devices import note_text
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.models.torch_distributed import group_exists
@@ -13,8 +14,17 @@ from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import CPU, Device
-from gpudoctor.lint.values.event import Augments, Download, Escape, MakeLoader, MakeSampler, SetEpoch, Split
-from gpudoctor.lint.values.function import Instance
+from gpudoctor.lint.values.event import (
+    SILENT_SAMPLER,
+    Augments,
+    Download,
+    Escape,
+    MakeLoader,
+    MakeSampler,
+    SetEpoch,
+    Split,
+)
+from gpudoctor.lint.values.function import Class, Instance
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
@@ -330,10 +340,16 @@ def _set_epoch(call: Call) -> Values:
 
 @MODELS.setter(Sampler)
 def _kept_by_sampler(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
-    """A sampler of the project that keeps another one may draw from it."""
+    """A sampler of the project that keeps another one draws from it, and may tell it the epoch."""
     inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
-    if inside:
-        do.emit(Escape, at=place, into="a sampler", values=inside)
+    cls = owner.own if isinstance(owner, Sampler) else None
+    if inside and isinstance(cls, Class) and cls.complete and not mentions(cls, "set_epoch"):
+        do.emit(Escape, at=place, into=SILENT_SAMPLER, values=inside)
+        # Who keeps this one gets at that one, too.
+        do.set_fact(owner, "keeps", values)
+    elif inside:
+        kept = [each for value in inside for each in do.fact(value, "keeps") or ()]
+        do.emit(Escape, at=place, into="a sampler", values=(*inside, *kept))
 
 
 @MODELS.method(Sampler, "__init__")

@@ -567,6 +567,10 @@ class UseManaged(Event):
     shares_data: bool = True
 
 
+SILENT_SAMPLER = "a sampler that tells no epoch"
+"""A sampler of the project that keeps another one and never asks for its `set_epoch`: so an `Escape` may be `into`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escape(Event):
     """Code that could not be read is called (`into`), and given objects that rules ask about, or none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Value
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import Loop, SetEpoch
+from gpudoctor.lint.values.event import SILENT_SAMPLER, Escape, Loop, SetEpoch
 from gpudoctor.record import dataclass
 from gpudoctor_rules.data._passes import (
     Pass,
@@ -80,11 +80,17 @@ def repeated_samplers(program: Program) -> Iterator[Repeated]:
             # Samplers of one line stand for one: telling either of them is telling it.
             twins = {twin for each in same for twin in samplers_of(each.loader, each.when) or ()} | {sampler}
             seen |= twins
-            if not any(escapes(program, each.loader) for each in same) and not escapes(program, *twins):
+            if not any(escapes(program, each.loader) for each in same) and not _may_be_told(program, twins):
                 loaders = {each.loader for each in same}
                 # Anywhere in the program: callbacks and hooks call it far away from the loop.
                 told = (event for event in program.events(SetEpoch) if _reaches(event, twins, loaders))
                 yield Repeated(sampler, training, epochs, tuple(told))
+
+
+def _may_be_told(program: Program, samplers: set[Sampler]) -> bool:
+    """One of them was handed to code that could not be read, and may call its `set_epoch`."""
+    handed = (event for event in program.events(Escape) if event.into != SILENT_SAMPLER)
+    return any(not samplers.isdisjoint(event.values) for event in handed)
 
 
 def told_instead(program: Program, repeated: Repeated) -> SetEpoch | None:
