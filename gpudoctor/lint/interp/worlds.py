@@ -31,6 +31,7 @@ from gpudoctor.lint.values.event import (
     Wrap,
 )
 from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.record import replace
 
 NOWHERE: frozenset[Location] = frozenset()
@@ -71,11 +72,25 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: fro
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
-        off = {key: not value for key, value in switches.items()}
+        off = {key: value if key in _beside(switches) else not value for key, value in switches.items()}
         alone, _, _ = _execute(entry, project, World.SINGLE, off, places, without_group=True)
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
+
+
+def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
+    """Of `local_rank == -1 or no_cuda` the first decides how many processes there are; the other stays as it is."""
+    found: set[Hashable] = set()
+    for key in switches:
+        parts = key[1] if isinstance(key, tuple) and key[0] == "or" else ()
+        about_ranks = [each for each in parts if _is_about_ranks(each.atom.key)]
+        found |= {each.atom.key for each in parts if each not in about_ranks} if about_ranks else set()
+    return found
+
+
+def _is_about_ranks(key: Hashable) -> bool:
+    return isinstance(key, tuple) and any(isinstance(each, (Rank, Size)) for each in key)
 
 
 def _is_distributed(program: Program) -> bool:

@@ -201,6 +201,9 @@ class Project:
         # A helper outside of packages finds its neighbours if the program has put their folder on `sys.path`.
         roots = dict.fromkeys((*self._roots, *self._added, home or folder))
         found = self._best(self._under(root, parts) for root in roots)
+        # `from train import utils` in train/train.py: nobody imports himself, it means the folder around him.
+        if isinstance(found, ModuleFile) and found.source is importer.source:
+            found = self._best(each for root in roots if (each := self._under(root, parts)) is not found) or found
         # An installed package comes before a folder without `__init__.py`, wherever that stands.
         if isinstance(found, Package) and top in SHADOWED_BY_PACKAGES:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.event import ClearGradients, Collective, Forward, Mixed, OptimizerStep, Wrap
 
 
@@ -49,6 +50,59 @@ def test_attributes_of_an_object_that_is_a_dictionary(paper):
             reveal(nets[settings.net])  #: 1
         """)
     assert found.program.lost == ()
+
+
+def test_a_file_with_the_name_of_its_folder_does_not_import_itself(tmp_path):
+    folder = tmp_path / "train"
+    folder.mkdir()
+    for name in ("train.py", "tools.py"):
+        (folder / name).write_text("from train import tools\n")
+    (tmp_path / "pyproject.toml").touch()
+    project = Project(folder / "train.py")
+    entry = project.module_of(folder / "train.py")
+    assert entry is not None
+    assert project.find(entry, "train.tools") is not None
+    assert not isinstance(project.find(entry, "train"), ModuleFile)
+
+
+def test_a_scaler_steps_one_of_two_optimizers(paper):
+    found = paper("""
+        import argparse, torch
+        args = argparse.ArgumentParser().parse_args()
+        model = torch.nn.Linear(2, 2)
+        if args.plain:
+            optimizer = torch.optim.SGD(model.parameters())
+        else:
+            optimizer = torch.optim.AdamW(model.parameters())
+        torch.amp.GradScaler().step(optimizer)
+        """)
+    assert [str(event.when) for event in found.events(OptimizerStep)] == ["args.plain", "not (args.plain)"]
+
+
+def test_a_switch_that_is_no_matter_of_ranks_is_as_it_was_where_one_process_has_all_gpus(paper):
+    found = paper(
+        """
+        import argparse, torch
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=-1)
+        parser.add_argument("--no_cuda", action="store_true")
+        args = parser.parse_args()
+        if args.local_rank == -1 or args.no_cuda:
+            device = torch.device("cuda" if torch.cuda.is_available() and not args.no_cuda else "cpu")
+        else:
+            device = torch.device("cuda", args.local_rank)
+            torch.distributed.init_process_group("nccl")
+        model = torch.nn.Linear(2, 2).to(device)
+        if args.local_rank == -1:
+            model = torch.nn.DataParallel(model)
+        model(torch.zeros(2, 2).cuda())
+        """,
+        "auto",
+    )
+    alone = found.programs[1]
+    (call,) = alone.events(Forward)
+    assert call.device is not None
+    assert [str(each) for each in call.device] == ["Device(cuda)"]
 
 
 UNSEEN = """
