@@ -22,6 +22,7 @@ BY_WORD = {
         "loggers",
         "frameworks",
     ),
+    "autograd": ("autograd",),
     "transformers": ("torch_nn", "huggingface"),
     "diffusers": ("torch_nn", "huggingface"),
     "peft": ("torch_nn", "huggingface"),

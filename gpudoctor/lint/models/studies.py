@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, one
+from gpudoctor.lint.models.api import one
 from gpudoctor.lint.models.averages import note_returned
 from gpudoctor.lint.models.freezing import is_frozen
 from gpudoctor.lint.values.base import Const, Unknown
@@ -61,7 +61,6 @@ KEEPING = frozenset(
     """.split()
 )
 """Methods that leave a tensor on its device, and with a dimension at least."""
-FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 MOST_STATEMENTS = 8_000
 """A program that took more than this before a model is called is not looked at from inside."""
 _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
@@ -235,23 +234,6 @@ def tell_guarded(do: Interpreter, events: list[Event]) -> None:
     for event in events:
         if isinstance(event, Collective) and event.when.without(do.path).depends & Dependence.RANK:
             do.tell(event)
-
-
-@MODELS.method(Class, "apply")
-def _apply(call: Call) -> Values:
-    """`Gather.apply(x)` of an `autograd.Function` of the project calls its `forward`, and its `backward` later on."""
-    cls = call.receiver
-    assert isinstance(cls, Class)
-    if any(name in FUNCTIONS for name in cls.library_bases) and cls not in call.do.studied:
-        call.do.studied.add(cls)
-        for name in ("forward", "backward"):
-            own = call.do.find_in_class(cls, name)
-            if own is not None:
-                context = one(Unknown(("context", call.identity()), "the context of a function"))
-                given = call.args if name == "forward" else (one(Unknown(("gradient", cls), "a gradient")),)
-                act = partial(call.do.call, own, (context, *given), {}, call.node)
-                tell_guarded(call.do, call.do.rehearse(act)[1])
-    return NOT_ANSWERED
 
 
 def _note_unused(do: Interpreter, core: Module, reads: set[Hashable], events: list[Event]) -> None:
