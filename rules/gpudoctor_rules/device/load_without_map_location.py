@@ -59,7 +59,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import NONE, Value
+from gpudoctor.lint.values.base import NONE, Const, Value
+from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import Load, LoadState, Save
 from gpudoctor.lint.values.optim import Scheduler
 from gpudoctor.lint.values.repair import Repair, SetArgument
@@ -87,7 +88,8 @@ class LoadWithoutMapLocation(Rule):
         for load in program.events(Load):
             use = restored.get(load.result) if load.result is not None else None
             # `map_location=None` is what the call does without it.
-            given = load.map_location is not None and load.map_location.only != NONE
+            named = _gpu_of_all(load)
+            given = load.map_location is not None and load.map_location.only != NONE and not named
             # Data that is loaded stays with its batches; only a state is restored on every rank.
             if use is None or given or load.location in told:
                 continue
@@ -96,13 +98,14 @@ class LoadWithoutMapLocation(Rule):
                 continue
             # Only what this program saves is known to hold tensors of a GPU.
             saved = _saved(program, load)
-            if _from_cpu(program, saved):
+            if not named and _from_cpu(program, saved):
                 continue
+            onto = f"onto `{named}`" if named else "onto the GPU that it was saved from, `cuda:0` as a rule"
             told.add(load.location)
             yield self.found(
                 at=load.location,
-                message="Every rank loads this checkpoint onto the GPU that it was saved from, `cuda:0` as a rule: the "
-                "first GPU holds a copy for each rank and runs out of memory.",
+                message=f"Every rank loads this checkpoint {onto}: that "
+                "GPU holds a copy for each rank and runs out of memory.",
                 remedy='Load to the CPU: `torch.load(..., map_location="cpu")`. `load_state_dict` copies it to the '
                 "device of the model.",
                 because=[
@@ -112,6 +115,15 @@ class LoadWithoutMapLocation(Rule):
                 confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
                 repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
             )
+
+
+def _gpu_of_all(load: Load) -> str:
+    """The one GPU that is written there for all ranks; an empty text where there is none."""
+    only = load.map_location.only if load.map_location is not None else None
+    if isinstance(only, Device) and only.type == "cuda" and only.literal_index is not None:
+        return f"cuda:{only.literal_index}"
+    text = only.value if isinstance(only, Const) else None
+    return text if isinstance(text, str) and text.startswith("cuda:") else ""
 
 
 def _of_the_rank(load: Load) -> bool:
