@@ -547,8 +547,8 @@ def keep_graph(code: Code) -> Iterator[Planted]:
             for call in code.calls("item", root=addition.value)
             if isinstance(call.func, ast.Attribute)
             and "loss" in code.source(call.func.value)
-            # What is gathered from the ranks has no graph, and `float(loss.item())` is a number without `item`, too.
-            and "gather" not in code.source(call)
+            # What is detached, or gathered from the ranks, has no graph; `float(loss.item())` is a number either way.
+            and not re.search("gather|detach", code.source(call))
             and last_name(getattr(code.parents[call], "func", call)) not in ("float", "int")
         ]
         if numbers:

@@ -18,7 +18,7 @@ from gpudoctor.lint.interp.machine import Frame, one
 from gpudoctor.lint.interp.surface import names_bound
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Package
-from gpudoctor.lint.values.function import Imported, Library, ProjectModule
+from gpudoctor.lint.values.function import Bound, Imported, Library, ProjectModule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -95,6 +95,9 @@ def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     if name == "__dict__":
         # What is asked of the dictionary of a module is asked of the module.
         return one(origin)
+    if name == "__getattribute__":
+        # `import_module(f"models.{name}").__getattribute__("Net")` is `getattr` in other words.
+        return one(Bound(origin, Library("builtins.getattr")))
     # `from package import module` loads the module where no name of that kind is bound.
     inner = m.project.submodule(m.packages[origin.scope], name) if origin.scope in m.packages else None
     if inner is not None:

@@ -65,6 +65,16 @@ def test_a_file_with_the_name_of_its_folder_does_not_import_itself(tmp_path):
     assert not isinstance(project.find(entry, "train"), ModuleFile)
 
 
+def test_a_module_is_asked_for_a_name_by_its_own_method(paper):
+    paper("""
+        import importlib
+        reveal(importlib.import_module("nets").__getattribute__("Net"))  #: Net
+        # file: nets.py
+        class Net:
+            pass
+        """)
+
+
 def test_a_scaler_steps_one_of_two_optimizers(paper):
     found = paper("""
         import argparse, torch
