@@ -126,11 +126,18 @@ def part_of(
     changed = tensor.origin is TensorOrigin.BATCH and do.fact(tensor, "rewritten") is not None
     device = Unknown(("device of entry", tensor), "entries were replaced") if changed else tensor.device
     # A model may return masks or counters beside what has a graph.
-    doubtful = tensor.doubtful or tensor.origin is TensorOrigin.OUTPUT
+    doubtful = tensor.doubtful or (tensor.origin is TensorOrigin.OUTPUT and not tensor.part)
     return replace(
         tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
         device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),
     )  # fmt: skip
+
+
+def cut(result: Value, name: str) -> Value:
+    """What `z.chunk(2)` gives are parts of a tensor, none of which is a mask or a counter beside it."""
+    if name in ("chunk", "split", "unbind", "tensor_split", "split_with_sizes") and isinstance(result, Tensor):
+        return replace(result, part=True)
+    return result
 
 
 def as_reduced(do: Interpreter, tensor: Tensor, read_at: Location | None = None) -> Tensor:
@@ -484,6 +491,7 @@ def _method(call: Call) -> Values:
         return one(tensor)
     result = of_extent(of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name))
     result = after_operation(call.name, operands, result)
+    result = cut(result, call.name)
     if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
         result = replace(result, mean=True)
     return one(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)

@@ -11,7 +11,7 @@ from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, not
 from gpudoctor.lint.models.marks import after_operation
 from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces, takes_mean
 from gpudoctor.lint.models.studies import MEETING, SHAPED, check_meeting, joined, root_of
-from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, made, without_graph
+from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, cut, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import DebugFlag, GradientsSwitched, SeedSet, TakeGradient
@@ -112,7 +112,7 @@ def _operation(call: Call) -> Values:
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
         mean = whole and takes_mean(call.keywords.get("reduction"))
         result = after_operation(last, given, of_extent(result, extent_by(call, last)))
-        return one(joined(as_loss(result, last, whole, mean), operands, last))
+        return one(joined(as_loss(cut(result, last), last, whole, mean), operands, last))
     depends = Dependence.NONE
     for value in given:
         depends |= value.depends
