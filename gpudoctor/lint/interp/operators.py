@@ -50,6 +50,7 @@ TURNED = {"==": "==", "<": ">", ">": "<"}
 TESTS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Is: "==", ast.Lt: "<", ast.Gt: ">", ast.In: "in"}
 
 
+NOUGHT = Const(0)
 TORCH_VERSION = "torch.__version__"
 OPEN_SINCE = 2, 0
 """The first version of torch that a reader may lack."""
@@ -155,6 +156,9 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
         known = _same(op, left, right)
         if known is not None:
             return TRUE if known else FALSE
+    # `len(os.path.join(folder, "encoder.pth")) == 0` asks whether there is a path at all.
+    if right == NOUGHT and isinstance(left, Unknown) and _is_length_of_text(left.key):
+        return TRUE if isinstance(op, ast.Gt) else FALSE
     for one, other, swapped in ((left, right, False), (right, left, True)):
         if isinstance(one, Rank) and isinstance(other, (Const, Unknown, Size)):
             return _compare_rank(op, one, other, swapped, text, place)
@@ -165,6 +169,12 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
     return open_test(
         TESTS.get(type(op), "?"), (left, right), text, place, Dependence.LOCAL if kind else Dependence.NONE
     )
+
+
+def _is_length_of_text(key: Hashable) -> bool:
+    """Of one that is known in parts, which cannot all be empty."""
+    text = key[1] if isinstance(key, tuple) and len(key) == 2 and key[0] == "len" else None
+    return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
 
 
 def _newer_than(op: ast.cmpop, other: Value) -> bool | None:

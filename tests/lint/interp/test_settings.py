@@ -129,6 +129,17 @@ SETTINGS = {
                 reveal(self.args.fp16)  #: setting self.args.fp16
         Trainer(args=transformers.TrainingArguments("out")).train()
         """,
+    "the length of a path": """
+        import argparse, os
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--folder")
+        args = parser.parse_args()
+        weights = os.path.join(args.folder, "encoder_" + args.folder)
+        reveal(len(weights) == 0)  #: False
+        reveal(len(weights) > 0)  #: True
+        if len(f"{args.folder}") == 0:
+            reveal()  #: len(f'{args.folder}') == 0
+        """,
     "versions": """
         import torch
         from packaging import version
