@@ -176,7 +176,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU205", name="global-rank-as-device", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.global_rank_as_device",
         summary="The global rank is used as the number of a GPU, which only works on the first node.",
-        fix_safety=Safety.UNSAFE, needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"), size=7559,
+        fix_safety=Safety.UNSAFE, needs=("DeviceUsed", "EnvironmentWrite", "InitGroup"), size=7788,
     ),
     RuleCard(
         code="GPU206", name="device-never-set", severity=Severity.WARNING, family="device",

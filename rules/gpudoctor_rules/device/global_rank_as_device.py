@@ -75,6 +75,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
+ONE = Const(1)
 # Ranks that meet at such an address are on one node, where the global rank is the local one.
 HERE = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
@@ -152,7 +153,9 @@ def _one_node(program: Program) -> bool:
     if any(_is_global(part) for value in texts for part in (value.parts if isinstance(value, Text) else (value,))):
         return True
     written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
-    methods = [init.init_method for init in program.events(InitGroup) if init.init_method is not None]
+    # `except KeyError:` makes a group of one, for who starts no launcher: its address says nothing of the others.
+    several = (init for init in program.events(InitGroup) if init.world_size is None or init.world_size.only != ONE)
+    methods = [init.init_method for init in several if init.init_method is not None]
     return any(_is_here(values) for values in (*written, *methods))
 
 
