@@ -1,35 +1,28 @@
-"""Modules: layers, containers, forward calls, moves, modes and what hangs on a module."""
+"""Modules: layers, containers, moves, modes and what hangs on a module. Their calls stand in `forwards`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
-from gpudoctor.lint.models.averages import as_returned
 from gpudoctor.lint.models.classes import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS, has_running_statistics
-from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.names import is_harmless
-from gpudoctor.lint.models.recomputing import look_inside, looks_inside
-from gpudoctor.lint.models.replicas import gathered, note_written, reduces, takes_mean
-from gpudoctor.lint.models.sideways import forget_what_forward_sets
+from gpudoctor.lint.models.replicas import note_written
 from gpudoctor.lint.models.states import note_gathered, origin
-from gpudoctor.lint.models.studies import as_buffer, check_meeting, computing, note_kept, study
-from gpudoctor.lint.models.tensors import as_loss, check_devices, combined, is_cpu_batch, made
+from gpudoctor.lint.models.studies import as_buffer, note_kept
+from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.models.wrapped import note_applied, part_added
 from gpudoctor.lint.models.wrapper_names import MODULE_API
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.values.device import CPU, Device, on_cpu
+from gpudoctor.lint.values.device import CPU, on_cpu
 from gpudoctor.lint.values.event import (
     ClearGradients,
-    Forward,
     LoadState,
-    Mixed,
     ModeChange,
     ModuleClassFlaw,
     Move,
@@ -37,7 +30,6 @@ from gpudoctor.lint.values.event import (
 from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin, name_key
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -139,7 +131,8 @@ def children_of(do: Interpreter, module: Value) -> list[Value]:
     return list(dict.fromkeys(each for values in found or () for item in getattr(values, "items", ()) for each in item))
 
 
-def _has_parameters(do: Interpreter, value: Value) -> bool | None:
+def has_parameters(do: Interpreter, value: Value) -> bool | None:
+    """Whether a module has parameters; None where that is not known."""
     core = core_of(value)
     if not isinstance(core, Module):
         return None
@@ -151,7 +144,7 @@ def _has_parameters(do: Interpreter, value: Value) -> bool | None:
         return True
     surely_not = True
     for child in children_of(do, core):
-        answer = _has_parameters(do, child) if child != core else False
+        answer = has_parameters(do, child) if child != core else False
         if answer:
             return True
         surely_not = surely_not and answer is not None
@@ -197,13 +190,13 @@ def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, pla
             note_kept(do, owner, name, value, place)
         if isinstance(value, (Module, Wrapper)):
             # torch raises "cannot assign module before Module.__init__() call" right here.
-            _check_initialised(do, owner, name, place)
-            part_added(do, owner, value, name, _has_parameters(do, value), place)
+            check_initialised(do, owner, name, place)
+            part_added(do, owner, value, name, has_parameters(do, value), place)
             adopt(do, owner, value)
         elif isinstance(value, Unknown):
             take_in(do, owner, value)
         elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
-            _check_initialised(do, owner, name, place)
+            check_initialised(do, owner, name, place)
             do.set_fact(owner, "own parameters", one(TRUE))
             part_added(do, owner, owner, name, True, place)
             if is_frozen(do, owner):
@@ -218,7 +211,8 @@ def _attribute_set(do: Interpreter, owner: Value, name: str, values: Values, pla
             do.set_fact(owner, "containers", one(TupleOf((*known, one(TupleOf((one(Const(name)), one(value))))))))
 
 
-def _check_initialised(do: Interpreter, owner: Module, name: str, place: Location) -> None:
+def check_initialised(do: Interpreter, owner: Module, name: str, place: Location) -> None:
+    """Log that a module is used before, or without, `super().__init__()`."""
     if owner.cls is None or do.fact(owner, "initialised") is not None or do.find_method(owner, "__new__") is not None:
         return
     # A base that was not read may call `super().__init__` itself.
@@ -251,7 +245,7 @@ def _hidden_layers(do: Interpreter, container: Value) -> int:
     """How many layers with parameters a container holds, 0 where some module has registered one of them."""
     more = do.fact(container, "more")
     values = flat(do, [container, *(more or ())])
-    layers = [value for value in values if isinstance(value, Module) and _has_parameters(do, value)]
+    layers = [value for value in values if isinstance(value, Module) and has_parameters(do, value)]
     registered = {part for parts in do.parts.values() for part in parts}
     # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose.
     if any(layer in registered or is_frozen(do, layer) for layer in layers):
@@ -285,7 +279,7 @@ def device_of(do: Interpreter, value: Value, depth: int = 0) -> Values | None:
     if (sharded := do.fact(core, "sharded")) is not None:
         return sharded if on_cpu(sharded) else None
     own = do.fact(core, "device")
-    parts = [part for part in children_of(do, core) if part != core and _has_parameters(do, part) is not False]
+    parts = [part for part in children_of(do, core) if part != core and has_parameters(do, part) is not False]
     # CPU is only the default of what we saw; whoever made the rest may have moved it.
     if own is not None and own.only == CPU and _may_be_elsewhere(do, core):
         return None
@@ -434,7 +428,7 @@ def _register(call: Call) -> Values:
     if given is not None and isinstance(name, str):
         for value in given:
             if isinstance(value, (Module, Wrapper)):
-                part_added(call.do, call.receiver, value, name, _has_parameters(call.do, value), call.place)
+                part_added(call.do, call.receiver, value, name, has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
         call.do.set_fact(call.receiver, name, given.mapped(as_buffer))
@@ -482,117 +476,6 @@ def _attribute(call: Call) -> Values:
     if call.name not in MODULE_API or call.name.startswith("get_"):
         take_apart(call.do, module)
     return NOT_ANSWERED
-
-
-@MODELS.called(Module)
-def _called(call: Call) -> Values:
-    return forward(call, call.receiver)
-
-
-@MODELS.method(Module, "forward")
-@MODELS.method(Wrapper, "forward")
-def _forward_method(call: Call) -> Values:
-    return forward(call, call.receiver)
-
-
-def forward(call: Call, module: Value | None) -> Values:
-    """A forward call. A module without parameters is an operation like any other."""
-    assert module is not None
-    core = core_of(module)
-    if isinstance(core, Module) and core.cls is not None:
-        _check_initialised(call.do, core, "", core.cls.place)  # type: ignore[attr-defined]
-    own = call.do.find_method(core, "forward") if looks_inside(call.do) else None
-    if own is not None:
-        return call.do.call(own, call.args, call.keywords, call.node)
-    # `model(**batch)`: under which name each entry goes in does not matter.
-    given = flat(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
-    tensors = tuple(value for value in given if isinstance(value, Tensor))
-    if isinstance(core, Module) and _has_parameters(call.do, core) is False and not isinstance(module, Wrapper):
-        # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
-        own = call.do.find_method(core, "forward")
-        if own is not None:
-            return call.do.call(own, call.args, call.keywords, call.node)
-        if not tensors:
-            return one(made(call.do, call.place, call.label, TensorOrigin.OTHER))
-        operands = computing(core.made_by, call.sure_values())
-        if core.made_by.lower().endswith("loss"):
-            check_meeting(call.do, operands, call.label, call.place)
-        result = combined(call.do, [*tensors], call.place, call.label, operands)
-        how = call.do.fact(core, "reduction")
-        return one(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
-    return _forward_of_model(call, module, core, tensors)
-
-
-def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:
-    devices = device_of(call.do, module)
-    device = devices.only if devices is not None else None
-    # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
-    if not _moves_inputs(module):
-        _check_inputs(call, module, core, device)
-        if isinstance(core, Module) and core.cls is None and core.made_by.startswith("torch.nn."):
-            weights = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device)
-            check_meeting(call.do, [*call.sure_values(), weights], core.label, call.place, core)
-    look_inside(call, module, core)
-    identity = call.identity()
-    depends, shards = Dependence.NONE, frozenset[Value]()
-    for tensor in tensors:
-        depends |= tensor.depends
-        shards |= tensor.shards
-    # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
-    if depends & Dependence.RANK:
-        depends = depends & ~Dependence.RANK | Dependence.LOCAL
-    training = in_training_mode(call.do, core)
-    # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
-    asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
-    graph = asked and not call.do.evaluating
-    # GAN steps feed one model's output to the next: one backward goes through both.
-    inner = frozenset().union(*(tensor.forwards for tensor in tensors)) if tensors else frozenset()
-    output = made(
-        call.do, call.place, call.label, TensorOrigin.OUTPUT, device=device,
-        forwards=frozenset([identity]) | inner, graph=graph,
-        batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
-        # Without a tensor that was followed, ranks are taken to see different data.
-        shards=shards, dependence=depends if tensors else Dependence.LOCAL,
-    )  # fmt: skip
-    if isinstance(core, Module) and core.made_by.startswith("transformers."):
-        call.do.set_fact(output, "holds its loss", one(TRUE))
-    call.emit(
-        Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
-        output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
-    )  # fmt: skip
-    study(call, module, core, device)
-    # What a `Sequential` does is known without its code.
-    for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
-        study(replace(call, args=(one(output),), keywords={}), part, core_of(part), device)
-    forget_what_forward_sets(call.do, core)
-    parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
-    return one(gathered(call, core, output) if parallel else as_returned(call.do, output, getattr(core, "cls", None)))
-
-
-def _moves_inputs(module: Value) -> bool:
-    """DataParallel, and DDP with `device_ids`, bring their inputs to the GPU themselves."""
-    if not isinstance(module, Wrapper):
-        return False
-    # FSDP moves inputs to its compute device in the pre-forward hook of the root.
-    if module.has(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
-        return True
-    return any(
-        # `torch.compile(DDP(...))` is a chain: any link with device_ids moves the inputs.
-        wrapper.kind is WrapperKind.DDP and wrapper.device_ids is not None and wrapper.device_ids.only != NONE
-        for wrapper in module.chain
-    )
-
-
-def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) -> None:
-    """Inputs on the CPU meet weights on the GPU, unless the module brings them there first."""
-    if isinstance(device, Device) and device.is_accelerator:
-        own = call.do.find_method(core, "forward")
-        if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
-            _, events = call.do.rehearse(lambda: call.do.call(own, call.args, call.keywords, call.node))
-            if not any(isinstance(event, Mixed) for event in events):
-                return
-        standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
-        check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
 
 
 @MODELS.method(Parameters)

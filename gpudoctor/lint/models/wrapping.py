@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.devices import made_on, note_text
+from gpudoctor.lint.models.forwards import forward
 from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, group_exists
-from gpudoctor.lint.models.torch_nn import adopt, device_of, forward, initialise, new_module
+from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
