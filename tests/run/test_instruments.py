@@ -166,3 +166,19 @@ def test_collectives_are_kept_unless_the_user_has_said_how_many(
     monkeypatch.setattr(torch._C._distributed_c10d, "_dump_fr_trace", lambda: b"", raising=False)
     keep_collectives()
     assert os.environ == then
+
+
+def test_a_tensor_that_the_backend_still_holds_is_waited_for_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from gpudoctor.run.instruments import exchanges
+
+    tensor = torch.ones(4)
+    held, waits = [tensor.view(2, 2)], []
+    monkeypatch.setattr(exchanges.time, "sleep", lambda _: held.clear())
+    exchanges._wait_for_backend(tensor)
+    assert tensor._use_count() == 1
+    held.append(tensor.view(2, 2))
+    monkeypatch.setattr(exchanges.time, "sleep", waits.append)
+    exchanges._wait_for_backend(tensor)
+    assert 0 < len(waits) < 100

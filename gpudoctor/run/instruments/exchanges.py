@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -180,6 +181,7 @@ class Exchanges:
         first: Any = args[0] if args else keywords.get("tensor")
         if noted is not None:
             noted.after = first.detach().clone()
+            _wait_for_backend(first)
             if not _is_shared(first):
                 _tell_when_dropped(noted, first)
             self.sums.append(noted)
@@ -236,6 +238,18 @@ def _is_shared(tensor: torch.Tensor) -> bool:
 
 
 _OWN_USES = 2
+_LOOKS, _BETWEEN_S = 10, 0.0001
+
+
+def _wait_for_backend(tensor: torch.Tensor) -> None:
+    """Let a thread of gloo put the tensor down, which may hold it for a moment longer than the call takes.
+
+    Else it is this thread that lets go of it last, and nobody knows at which line the program did.
+    """
+    for _ in range(0 if tensor.is_cuda else _LOOKS):
+        if tensor._use_count() <= 1:
+            return
+        time.sleep(_BETWEEN_S)
 
 
 def _tell_when_dropped(noted: Sum, tensor: torch.Tensor) -> None:
