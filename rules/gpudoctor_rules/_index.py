@@ -695,7 +695,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
         summary="The losses of several batches are summed into one step and never divided by their number.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8403,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8186,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.machine import NOTHING
 from gpudoctor.lint.values.base import Const, Unknown, Value, Values
+from gpudoctor.lint.values.making import made_of
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ def _is_alike(value: Value) -> bool:
 
 def holds_setting(value: object) -> bool:
     """What the user has chosen is a part of how a value was computed."""
-    if isinstance(value, Unknown):
-        return value.config or holds_setting(value.key)
-    if isinstance(value, (tuple, ValueSet)):
-        return any(map(holds_setting, value))
-    return False
+    return any(isinstance(each, Unknown) and each.config for each in made_of(value))
 
 
 @contextmanager

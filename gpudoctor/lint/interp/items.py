@@ -27,7 +27,7 @@ def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
     for values in (loader.sampler, loader.batch_sampler):
         for sampler in values or ():
             if isinstance(sampler, Sampler) and not _was_seen(m, sampler.base):
-                look_at_stream(m, sampler.base, loader, node)
+                look_at_stream(m, sampler.base, node)
     for dataset in loader.dataset or ():
         _look_at_items(m, dataset, loader, node)
         _look_at_collate(m, dataset, loader, node)
@@ -76,7 +76,7 @@ def _look_at_items(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST
         if any(isinstance(event, (ReadFile, Load)) for event in events):
             _note_reading(m, dataset, ask)
     else:
-        items, events = look_at_stream(m, dataset, loader, node)
+        items, events = look_at_stream(m, dataset, node)
     _note_gpu(m, loader, events)
     moved = any(isinstance(event, (Move, DeviceUsed)) for event in events)
     if moved or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):

@@ -7,15 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
-from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.heard import Heard, holds_setting, listening
 from gpudoctor.lint.interp.machine import NOTHING, one
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
+from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import EnvironmentRead, Event, Lost, Streamed
 from gpudoctor.lint.values.function import Class, Generator
+from gpudoctor.lint.values.making import made_of
 from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field
@@ -51,9 +52,7 @@ class Given:
     tests: set[Literal] = field(default_factory=set)
 
 
-def look_at_stream(
-    m: Interpreter, source: Dataset | Sampler, loader: Loader, node: ast.AST
-) -> tuple[Values, list[Event]]:
+def look_at_stream(m: Interpreter, source: Dataset | Sampler, node: ast.AST) -> tuple[Values, list[Event]]:
     """Follow `__iter__` without a trace, and log how it gives out its items: one of them, and what was logged."""
     cls = source.cls if isinstance(source, Dataset) else source.own
     iterator = m.find_in_class(cls, "__iter__") if isinstance(cls, Class) else None
@@ -134,22 +133,12 @@ def _by_pieces(m: Interpreter, given: Given, node: ast.AST) -> bool:
         # A generator's own loops are among these, too.
         held = [(each, m.items_of(each, node)) for each in row if not each.any(_is_generator)]
         for place, (_, items) in enumerate(held):
+            outside = set(items)
             inside = [value for each, parts in held[place + 1 :] for value in (*each, *parts)]
-            if any(_made_from(value, item) for value in inside for item in items):
+            if any(isinstance(part, Value) and part in outside for value in inside for part in made_of(value)):
                 return True
     return False
 
 
 def _is_generator(value: Value) -> bool:
     return isinstance(value, Generator)
-
-
-def _made_from(value: object, item: Value) -> bool:
-    """The item is a part of how a value was computed."""
-    if value == item:
-        return True
-    if isinstance(value, Unknown):
-        return _made_from(value.key, item)
-    if isinstance(value, Enumerated):
-        return any(_made_from(each, item) for each in value.items)
-    return isinstance(value, (tuple, ValueSet)) and any(_made_from(each, item) for each in value)

@@ -97,7 +97,7 @@ def _is_count(value: Value) -> bool:
 
 
 def joined(result: Value, operands: list[Value], name: str) -> Value:
-    """What `torch.cat` makes of tensors that all lie on the CPU: none of them is a bare number, or it would fail."""
+    """What `torch.cat` makes of tensors that all lie on the CPU lies there, too, and is no bare number."""
     parts = [each for each in operands if isinstance(each, Tensor)]
     if name not in ("cat", "concat", "stack", "hstack", "vstack") or not parts or not isinstance(result, Tensor):
         return result

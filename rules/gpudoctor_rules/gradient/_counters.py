@@ -43,7 +43,9 @@ def meet(one: Condition, other: Condition) -> bool:
     if len(counters) > 1 or len(settings) > 1:
         return False
     # Not 0: some count from 1.
-    rounds = ({**dict.fromkeys(counters, at), **dict.fromkeys(settings, FACTOR)} for at in range(1, LENGTH))
+    rounds: Iterator[dict[Value, Number]] = (
+        {**dict.fromkeys(counters, at), **dict.fromkeys(settings, FACTOR)} for at in range(1, LENGTH)
+    )
     try:
         return any(all(_holds(literal, numbers) for literal in literals) for numbers in rounds)
     except (_NotComputed, ZeroDivisionError):
@@ -51,23 +53,32 @@ def meet(one: Condition, other: Condition) -> bool:
 
 
 def _leaves(key: Hashable) -> Iterator[Unknown]:
-    """What the test asks, down to what is not made of anything else."""
-    for part in key if isinstance(key, (tuple, frozenset)) else ():
-        if isinstance(part, Unknown):
-            inside = part.key
-            if isinstance(inside, tuple) and inside[:1] and inside[0] in _ARITHMETIC:
-                yield from _leaves(inside)
-            elif not _is_length(part):
-                yield part
-        elif hasattr(part, "atom"):
-            yield from _leaves(part.atom.key)
+    """What the test asks, down to what is not made of anything else, each once."""
+    todo, seen = [key], set[int]()
+    while todo:
+        inside = todo.pop()
+        for part in inside if isinstance(inside, (tuple, frozenset)) else ():
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+            if isinstance(part, Unknown):
+                if _is_computed(part):
+                    todo.append(part.key)
+                elif not _is_length(part):
+                    yield part
+            elif hasattr(part, "atom"):
+                todo.append(part.atom.key)
+
+
+def _is_computed(value: Unknown) -> bool:
+    return isinstance(value.key, tuple) and value.key[:1] != () and value.key[0] in _ARITHMETIC
 
 
 def _is_length(value: Unknown) -> bool:
     return isinstance(value.key, tuple) and value.key[:1] == ("len",)
 
 
-def _holds(literal: Literal, numbers: dict[Value, int]) -> bool:
+def _holds(literal: Literal, numbers: dict[Value, Number]) -> bool:
     key = literal.atom.key
     if not isinstance(key, tuple):
         raise _NotComputed
@@ -84,7 +95,7 @@ def _holds(literal: Literal, numbers: dict[Value, int]) -> bool:
     return answer is literal.holds
 
 
-def _number(value: object, numbers: dict[Value, int]) -> Number:
+def _number(value: object, numbers: dict[Value, Number]) -> Number:
     if isinstance(value, Const) and isinstance(value.value, (int, float)):
         return value.value
     if not isinstance(value, Unknown):
@@ -93,6 +104,8 @@ def _number(value: object, numbers: dict[Value, int]) -> Number:
         return numbers[value]
     if _is_length(value):
         return LENGTH
-    if isinstance(value.key, tuple) and value.key[:1] and value.key[0] in _ARITHMETIC:
-        return _ARITHMETIC[value.key[0]](_number(value.key[1], numbers), _number(value.key[2], numbers))
+    if isinstance(value.key, tuple) and _is_computed(value):
+        # Kept, since `y = y + y` asks for each of its parts twice.
+        numbers[value] = _ARITHMETIC[value.key[0]](_number(value.key[1], numbers), _number(value.key[2], numbers))
+        return numbers[value]
     raise _NotComputed

@@ -62,9 +62,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.values.base import Unknown, name_of
 from gpudoctor.lint.values.event import Backward, Escape, OptimizerStep, ScaleGradients
+from gpudoctor.lint.values.making import made_of
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
@@ -139,13 +139,7 @@ def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
 
 def _numbers(key: Hashable) -> list[Hashable]:
     """The numbers of batches that a test of a counter is about: all `n` of `(i + 1) % n` in it."""
-    if isinstance(key, tuple) and key[:1] == ("Mod",):
-        return [key[2]]
-    return [number for each in _operands(key) for number in _numbers(_key(each))]
-
-
-def _key(value: Hashable) -> Hashable:
-    return value.atom.key if isinstance(value, Literal) else value.key if isinstance(value, Unknown) else value
+    return [each[2] for each in made_of(key) if isinstance(each, tuple) and each[:1] == ("Mod",)]
 
 
 def _operands(key: Hashable) -> Iterable[Hashable]:

@@ -99,3 +99,13 @@ for batch in DataLoader([1], sampler=Order()):
 """
     [event] = paper(source).events(Streamed)
     assert event.same_on_ranks is same
+
+
+def test_numbers_that_double_line_after_line_are_gone_through_once(paper):
+    doubled = "y = y + y; " * 200
+    event = told(
+        paper,
+        f"def __iter__(self):\n    y = len(open(self.path).read()); {doubled}\n"
+        "    for i, x in enumerate(open(self.path)):\n        if i < y: yield x",
+    )
+    assert event.same_on_ranks
