@@ -7,8 +7,6 @@ It stands between `<!-- matrix -->` and `<!-- /matrix -->`. Each proof is run on
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 import subprocess
 import sys
@@ -29,9 +27,9 @@ from gpudoctor.run.faults import Faults  # noqa: E402
 from gpudoctor.run.observe import judged  # noqa: E402
 from tests.proofs.harness import AT_ONCE, Proof, Prover, Verdict  # noqa: E402
 from tests.proofs.test_proofs import PROOFS, code_of, fixture_of  # noqa: E402
+from tests.run.watching import watch  # noqa: E402
 
 README = ROOT / "README.md"
-_LONGEST_S = 120
 
 
 @dataclass(frozen=True)
@@ -73,17 +71,14 @@ def _cell(verdict: Verdict, cards: Sequence[RuleCard]) -> Cell:
     return replace(cell, codes=cell.codes | _told_by_the_command(proof)) if anew else cell
 
 
-def _told_by_the_command(proof: Proof) -> frozenset[str]:
+def _told_by_the_command(proof: Proof) -> set[str]:
     """The codes that `gpudoctor run` names in a program, started as its user would."""
     ranks = ["--nproc-per-node", "2"] if proof.launch == "torchrun" else []
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder, "report.json")
-        told = ["--output-format", "json", "--output-file", str(report)]
-        command = [sys.executable, "-m", "gpudoctor", "run", *ranks, *told, proof.script.name, *proof.arguments]
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, cwd=proof.script.parent, capture_output=True, timeout=_LONGEST_S, check=False)
-        findings = json.loads(report.read_text("utf-8"))["findings"] if report.exists() else []
-    return frozenset(finding["code"] for finding in findings)
+        try:
+            return watch(Path(folder), *ranks, str(proof.script), *proof.arguments).codes
+        except subprocess.TimeoutExpired:
+            return set()
 
 
 def matrix(cells: Sequence[Cell], cards: Sequence[RuleCard]) -> str:
