@@ -220,7 +220,7 @@ def _run(
     if _is_too_deep(m, function, node):
         return m.unknown(node, f"{function.label} calls itself")
     # Sets up logging, registers, writes docstrings: what a library file's own functions do is what counts.
-    if m.reading_library and m.executing_module and m.calls:
+    if _is_left_out(m):
         return m.unknown(node, f"{function.label} is called while a module is imported")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None
@@ -248,6 +248,11 @@ def _run(
         m.frames.pop()
         if any(contexts):
             del m.contexts[len(m.contexts) - len([name for name in contexts if name]) :]
+
+
+def _is_left_out(m: Interpreter) -> bool:
+    """A function that a library file calls while it is imported calls another one, which nobody follows."""
+    return bool(m.reading_library and m.executing_module and m.calls)
 
 
 def _is_too_deep(m: Interpreter, function: Function, node: ast.AST) -> bool:
@@ -358,6 +363,9 @@ def instantiate(
     if initialiser is not None and any(isinstance(f, Function) and _is_too_deep(m, f, node) for f in initialiser):
         # A tree of modules makes its branches in its own constructor: what the last ones hold is not seen.
         return m.unknown(node, f"{cls.label} is made while one is being made")
+    # Without its constructor an object would look as if its author had forgotten what is done there.
+    if _is_left_out(m) and any(isinstance(f, Function) for f in initialiser or ()):
+        return m.unknown(node, f"{cls.label} is made while a module is imported")
     made = new_object(cls, m.identity(place), place, label, m)
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
         m.set_fact(made, OF_SETTINGS, one(TRUE))
