@@ -230,6 +230,10 @@ def _unknown_method(
 ) -> Values | None:
     """`x.backward()` of something unknown still is what it is called."""
     name, key = _method_of(value), value.key
+    # What objects that a library made can do is known by its name: `mesh.get_rank()`.
+    own = MODELS.callables.get(value.escaped_from) if name and value.escaped_from else None
+    if own is not None:
+        return own(library_call(m, name, args, keywords, node, Unknown(key[1])))  # type: ignore[index]
     model = MODELS.methods.get((Unknown, name)) if name else None
     # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
     quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in ("to", "cuda")

@@ -116,6 +116,20 @@ def _mesh(call: Call) -> Values:
     return one(Unknown(("mesh", call.identity()), "a device mesh", call.label, escaped_from=made_by))
 
 
+@MODELS.callable("torch.mesh.get_rank", f"{CPU_MESH}.get_rank")
+def _rank_of_mesh(call: Call) -> Values:
+    # The global rank, whichever part of a mesh is asked.
+    return _rank(call)
+
+
+@MODELS.callable("torch.mesh.get_local_rank", f"{CPU_MESH}.get_local_rank", "torch.mesh.get_coordinate")
+def _place_in_mesh(call: Call) -> Values:
+    # Along one dimension of a mesh ranks count anew: the first is several ranks, one in each row.
+    depends = Dependence.RANK if call.do.several_processes else Dependence.NONE
+    key = (call.name, call.receiver, call.args, tuple(call.keywords.items()))
+    return one(Unknown(key, "the place of this rank in a mesh", call.label, depends, escaped_from="torch.mesh"))
+
+
 @MODELS.callable("torch.distributed.destroy_process_group")
 def _destroy(call: Call) -> Values:
     # The fact stays: what comes after the training is seldom distributed again.
