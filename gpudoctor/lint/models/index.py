@@ -10,6 +10,7 @@ ALWAYS = (
 BY_WORD = {
     "torch": (
         "torch_core",
+        "randomness",
         "freezing",
         "torch_nn",
         "forwards",

@@ -1,4 +1,4 @@
-"""The name `torch` itself: factories, operations, seeds, contexts, compile."""
+"""The name `torch` itself: factories, operations, contexts, compile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpudoctor.lint.models.studies import MEETING, SHAPED, check_meeting, joined
 from gpudoctor.lint.models.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, cut, made, without_graph
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DebugFlag, GradientsSwitched, SeedSet, TakeGradient
+from gpudoctor.lint.values.event import DebugFlag, GradientsSwitched, TakeGradient
 from gpudoctor.lint.values.function import Context, Library
 from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.values.optim import Parameters
@@ -158,14 +158,6 @@ def _default_type(call: Call) -> Values:
     if any("cuda" in str(value) for value in call.all_values()):
         call.do.set_fact(TORCH, "default device", one(Device("cuda", None, call.place)))
     return one(NONE)
-
-
-@MODELS.callable(
-    "torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"
-)
-def _seed(call: Call) -> Values:
-    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.under_main_guard)
-    return one(Unknown(("generator",), "a generator", call.label))
 
 
 @MODELS.callable(

@@ -8,6 +8,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import AS_MADE, MODELS, Call, flat, leaves, one
 from gpudoctor.lint.models.classes import mentions
 from gpudoctor.lint.models.devices import note_text
+from gpudoctor.lint.models.randomness import seed_of
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.models.torch_distributed import group_exists
 from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.models.api import Interpreter
 
-"""What a class may hold without its objects being others on each rank."""
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
     "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
@@ -149,7 +149,8 @@ def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset
 @MODELS.callable("torch.utils.data.random_split")
 def _random_split(call: Call) -> Values:
     parent = call.args[0].only if call.args else None
-    call.emit(Split, call=call.name, generator=call.arg(2, "generator"))
+    generator = call.arg(2, "generator")
+    call.emit(Split, call=call.name, generator=generator, seed=seed_of(call.do, generator))
     # The lengths may be fractions, so how many parts there are is not counted.
     return call.do.new_list([one(_derived(call, parent))], call.node, exact=False)
 

@@ -29,6 +29,15 @@ class Dataset(Made):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RandomGenerator(Made):
+    """A generator of random numbers apart from that of the process: `torch.Generator()`."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sampler(Made):
     """A sampler. `distributed` where it gives each rank its own share (None: not known, as for a class of the
     project). `rank`, `replicas` and `shuffle` are the arguments as given, None where they were left out."""

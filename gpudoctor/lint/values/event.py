@@ -312,10 +312,11 @@ class Mixed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Event):
-    """A data set is split at random, with `generator` or the one of the process."""
+    """A data set is split at random, with `generator` or the one of the process. `seed` is that of the generator."""
 
     call: str
     generator: Values | None = None
+    seed: Values | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,9 +48,9 @@ Unsafe: the split is another one than before, also for a model that is trained o
 
 ## Silent when
 
-A generator is given; all ranks have set one seed before; the split is made before the processes are started, or on one
-rank; a framework is in charge; something in the program speaks of a seed and was not followed; the ranks do not train
-one model together.
+A generator is given whose seed is one for all ranks, or is not known; all ranks have set one seed before; the split is
+made before the processes are started, or on one rank; a framework is in charge; something in the program speaks of a
+seed and was not followed; the ranks do not train one model together.
 
 ## Sources
 
@@ -65,16 +65,18 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import NONE
+from gpudoctor.lint.values.base import NONE, Values
 from gpudoctor.lint.values.event import SeedSet, Split, Wrap
 from gpudoctor.lint.values.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._seen import parts_of
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
+SEEDS = ("torch.manual_seed", "torch.random.manual_seed", "torch.seed", "torch.random.seed")
 SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state", "generator=")
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 
@@ -95,21 +97,17 @@ class SplitDiffersPerRank(Rule):
             return
         together = [event for event in program.events(Wrap) if event.kind.synchronises]  # type: ignore[attr-defined]
         for split in program.events(Split):
-            if not together or not program.by_every_rank(split) or _has_generator(split):
+            why = _why(program, split) if together and program.by_every_rank(split) else None
+            if why is None:
                 continue
-            seed = _last_seed(program, split)
-            if seed is None and any(word in text for text in program.texts for word in SETS_ONE):
-                continue
-            if seed is not None and not _differs(seed):
-                continue
-            why = "its seed is another one" if seed is not None else "no seed is set"
+            reason, seeded = why
             yield self.found(
                 split.location,
-                f"Each rank splits the data in a way of its own, since {why}: "
+                f"Each rank splits the data in a way of its own, since {reason}: "
                 "samples that one rank evaluates with are trained on by others.",
                 remedy=REMEDY,
                 because=[
-                    *([("each rank sets another seed here", seed.location)] if seed is not None else []),
+                    *([("each rank sets another seed here", seeded)] if seeded is not None else []),
                     ("the ranks train one model", together[0].location),
                 ],
                 repair=Repair("Seed the split itself", (SetArgument(split.location, "generator", SEEDED, 2),)),
@@ -136,16 +134,23 @@ class SplitDiffersPerRank(Rule):
         return bool(parts_of(recording))
 
 
-def _has_generator(split: Split) -> bool:
-    return split.generator is not None and split.generator.only != NONE
+def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
+    """Why the ranks split differently, and where each sets another seed; None where they surely or maybe do not."""
+    if split.generator is not None and split.generator.only != NONE:
+        return ("the seed of its generator is another one", None) if _differs(split.seed) else None
+    seed = _last_seed(program, split)
+    if seed is not None:
+        return ("its seed is another one", seed.location) if _differs(seed.seed) else None
+    spoken_of = any(word in text for text in program.texts for word in SETS_ONE)
+    return None if spoken_of else ("no seed is set", None)
 
 
 def _last_seed(program: Program, split: Split) -> SeedSet | None:
     """The seed of torch's generator that is in force where the split is made."""
-    seeds = [each for each in program.events(SeedSet) if each.call in ("torch.manual_seed", "torch.random.manual_seed")]
+    seeds = [each for each in program.events(SeedSet) if each.call in SEEDS]
     before = [each for each in seeds if each.order < split.order and not each.when.excludes(split.when)]
     return before[-1] if before else None
 
 
-def _differs(seed: SeedSet) -> bool:
-    return seed.seed is not None and seed.seed.all(lambda value: bool(value.depends & Dependence.RANK))
+def _differs(seed: Values | None) -> bool:
+    return seed is not None and seed.all(lambda value: bool(value.depends & (Dependence.RANK | Dependence.LOCAL)))
