@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.fixing import diff_of
@@ -64,10 +63,11 @@ def _done(shown: str, findings: Sequence[Finding], only_shown: bool) -> str:
 
 
 def _change(shown: str, findings: Sequence[Finding]) -> Change:
-    source = read_source(Path(shown))
+    source = read_source(shown)
     if not isinstance(source, SourceFile):
         raise NotWritten(f"{shown}: it cannot be read any more")
-    before = source.path.read_bytes()
+    with open(source.path, "rb") as file:
+        before = file.read()
     edits = [
         replace(edit, location=part.placed(edit.location))
         for part, own in _parts(source, findings)
@@ -79,7 +79,7 @@ def _change(shown: str, findings: Sequence[Finding]) -> Change:
         raise NotWritten(f"{shown}: a comment has no place there, so nothing was written")
     for (part, own), (new, _) in zip(_parts(source, findings), _parts(changed, findings), strict=True):
         _refuse_unless_silent(part, new, own)
-    return Change(str(source.path), shown, before, after, source.digest)
+    return Change(source.path, shown, before, after, source.digest)
 
 
 def _parts(source: SourceFile, findings: Sequence[Finding]) -> Iterator[tuple[SourceFile, list[Finding]]]:
@@ -89,7 +89,7 @@ def _parts(source: SourceFile, findings: Sequence[Finding]) -> Iterator[tuple[So
         own = [
             each for each in left if each.location.cell and each.location.cell.number == written.cells.cells[0].number
         ]
-        program = parse_text(written.text.encode("utf-8", "replace"), Path(written.name), source.shown)
+        program = parse_text(written.text.encode("utf-8", "replace"), written.name, source.shown)
         if own and isinstance(program, SourceFile):
             left = [each for each in left if each not in own]
             yield replace(program, cells=written.cells), own

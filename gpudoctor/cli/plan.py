@@ -64,11 +64,11 @@ def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project]:
         raise UsageError(f"{script}: there is no such file{nearest(path.name, beside)}")
     if path.is_dir():
         raise UsageError(f"{script}: this is a folder; name the file with which training is started")
-    source = read_source(path)
+    source = read_source(script)
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")
-    project = Project(path)
-    module = project.module_of(path)
+    project = Project(script)
+    module = project.module_of(script)
     return programs_of(module, project, launch) if module else (), project
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
@@ -82,7 +81,7 @@ class Cache:
             self._glances = self._read_glances()
         try:
             start, quiet, commented = self._glances[_text_key(path, self._contents[path])]
-            return Glance(Path(path), shown_path(Path(path)), Start(start), bool(quiet), bool(commented))
+            return Glance(path, shown_path(path), Start(start), bool(quiet), bool(commented))
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -93,9 +92,9 @@ class Cache:
         import json
 
         plain = {
-            _text_key(str(each.path), self._contents[str(each.path)]): [each.start, each.quiet, each.commented]
+            _text_key(each.path, self._contents[each.path]): [each.start, each.quiet, each.commented]
             for each in glances
-            if str(each.path) in self._contents
+            if each.path in self._contents
         }
         text = json.dumps(plain, separators=(",", ":"))
         if len(text) <= MAX_ENTRY_BYTES:
@@ -238,7 +237,7 @@ def _unpacked(text: str) -> tuple[Asked, Examined]:
         shown=plain["shown"],
         findings=tuple(map(_finding, plain["findings"])),
         files=frozenset(plain["files"]),
-        unreadable=tuple(Unreadable(Path(path), *fields) for path, *fields in plain["unreadable"]),
+        unreadable=tuple(Unreadable(*fields) for fields in plain["unreadable"]),
         partly=plain["partly"],
         limits=tuple(plain["limits"]),
     )
@@ -275,7 +274,7 @@ def _spot(at: Location) -> list[Any]:
 
 def _plain_unreadable(file: Unreadable) -> list[Any]:
     return [
-        str(file.path),
+        file.path,
         file.shown,
         file.line,
         file.column,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Problem
@@ -95,7 +95,7 @@ def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examine
         # Where only built-in rules run, it is known what they are about.
         if level is Start.NEVER and all(card.module.startswith(f"{BUILT_IN}.") for card in work.request.rules):
             files = [file for file in files if not file.quiet]
-        paths = [str(file.path) for file in files if not any(file.shown in each.files for each in through)]
+        paths = [file.path for file in files if not any(file.shown in each.files for each in through)]
         results = []
         for result in _examine(paths, work):
             results.append(result)
@@ -223,10 +223,12 @@ def _lines(at: Location, places: Places, sources: Sources) -> Sequence[str]:
         return lines
     source = sources.shown(at.path)
     # A broken notebook shows JSON, often all on one line.
-    if source.path.suffix == NOTEBOOK:
+    if source.path.endswith(NOTEBOOK):
+        return ()
+    if not os.path.isfile(source.path):
         return ()
     try:
-        with open(source.path, encoding="utf-8", errors="replace") if source.path.is_file() else StringIO() as file:
+        with open(source.path, encoding="utf-8", errors="replace") as file:
             return file.read(MAX_FILE_BYTES).splitlines()
     # That it cannot be read is said already.
     except OSError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
@@ -49,10 +48,10 @@ def examine(path: str, request: Request, sources: Sources) -> Examined:
 
 
 def _examine(path: str, request: Request, sources: Sources) -> Examined:
-    project = Project(Path(path), sources)
-    entry = project.module_of(Path(path))
+    project = Project(path, sources)
+    entry = project.module_of(path)
     if entry is None:
-        return Examined(shown_path(Path(path)), unreadable=tuple(project.unreadable), partly=True)
+        return Examined(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.
     if all(card.module.startswith(f"{BUILT_IN}.") for card in request.rules):
         project.followed = telling_names

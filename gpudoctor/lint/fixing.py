@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity
@@ -67,10 +66,11 @@ class _Files:
     def of(self, shown: str) -> SourceFile | None:
         """The file, read once; None where it cannot be read."""
         if shown not in self.read:
-            source = read_source(Path(shown))
+            source = read_source(shown)
             self.read[shown] = source if isinstance(source, SourceFile) else None
             if isinstance(source, SourceFile):
-                self.data[str(source.path)] = source.path.read_bytes()
+                with open(source.path, "rb") as file:
+                    self.data[source.path] = file.read()
         return self.read[shown]
 
 
@@ -143,7 +143,7 @@ def _tried(state: _State, chosen: Sequence[Finding], request: Request, files: _F
         source = files.of(shown)
         if source is None:
             return None
-        path = str(source.path)
+        path = source.path
         try:
             texts[path] = edited(texts.get(path, files.data[path]), own)
         # What the file's encoding has no bytes for.
@@ -191,7 +191,7 @@ def _counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
 
 def _changes(state: _State, files: _Files) -> Iterable[Change]:
     for shown, source in sorted(files.read.items()):
-        path = str(source.path) if source else ""
+        path = source.path if source else ""
         after = state.texts.get(path)
         if source is not None and after is not None and after != files.data[path]:
             yield Change(path, shown, files.data[path], after, source.digest)

@@ -6,7 +6,6 @@ import gc
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from gpudoctor.lint.entries import Start, start_of
@@ -23,7 +22,7 @@ class Glance(NamedTuple):
     it speak to us.
     """
 
-    path: Path
+    path: str
     shown: str
     start: Start
     quiet: bool
@@ -35,11 +34,11 @@ _NOQA = re.compile(r"noqa[^\n]*gpu")
 
 def glance(source: SourceFile) -> Glance:
     """Look at a file that was read."""
-    start = start_of(source.tree, source.path.name)
+    start = start_of(source.tree, os.path.basename(source.path))
     # Nobody imports a notebook: what it does is what it is for.
     if source.cells is not None and start is Start.WHEN_RUN:
         start = Start.MAIN
-    if start is Start.WHEN_RUN and is_package(str(source.path.parent)) and only_registers(source.tree):
+    if start is Start.WHEN_RUN and is_package(os.path.dirname(source.path)) and only_registers(source.tree):
         start = Start.NEVER
     quiet = start is Start.NEVER and says_nothing(source)
     return Glance(source.path, source.shown, start, quiet, _is_commented(source.text.lower()))
@@ -64,5 +63,5 @@ def glance_at_all(paths: Sequence[str]) -> list[Glance | Unreadable]:
 
 def _glance_at(path: str) -> Glance | Unreadable:
     # A link that leads nowhere is known by its own name.
-    source = read_source(Path(os.path.realpath(path) if os.path.exists(path) else path))
+    source = read_source(os.path.realpath(path) if os.path.exists(path) else path)
     return glance(source) if isinstance(source, SourceFile) else source

@@ -16,8 +16,6 @@ from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.project import Project
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpudoctor.lint.source.project import Sources
 
 MOST_FILES = 600
@@ -31,34 +29,35 @@ class Importers:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._programs: dict[Path, list[tuple[str, bytes]]] = {}
+        self._programs: dict[str, list[tuple[str, bytes]]] = {}
 
-    def of(self, file: Path) -> list[str]:
+    def of(self, file: str) -> list[str]:
         """Scripts that may import the file, the nearest first: they act as a main program and mention its name."""
         root = Project(file, self._sources).root
         if root not in self._programs:
             self._programs[root] = _programs_of(root)
-        names = [os.fsencode(file.stem), os.fsencode(file.parent.name)]
-        if file.stem == "__init__":
+        stem = os.path.splitext(os.path.basename(file))[0]
+        names = [os.fsencode(stem), os.fsencode(os.path.basename(os.path.dirname(file)))]
+        if stem == "__init__":
             del names[0]
         found = sorted(_candidates(self._programs[root], file, names))
         return [path for _, _, path in found[:MOST_CANDIDATES]]
 
 
-def _programs_of(root: Path) -> list[tuple[str, bytes]]:
+def _programs_of(root: str) -> list[tuple[str, bytes]]:
     """The main programs of a project that are about training, with their text; none where there are too many files."""
     # What nothing marks as a project may be a whole home folder: it is not searched to its end.
-    paths = list(islice(files_below(str(root)), MOST_FILES + 1))
+    paths = list(islice(files_below(root), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
     read = ((path, _raw(path)) for path in paths if "test" not in os.path.basename(path))
     return [(path, raw) for path, raw in read if b"__main__" in raw and concerns_training(raw)]
 
 
-def _candidates(programs: list[tuple[str, bytes]], file: Path, names: list[bytes]) -> Iterator[tuple[int, int, str]]:
+def _candidates(programs: list[tuple[str, bytes]], file: str, names: list[bytes]) -> Iterator[tuple[int, int, str]]:
     for path, raw in programs:
         mentioned = next((index for index, name in enumerate(names) if name in raw), None)
-        if mentioned is not None and path != str(file):
+        if mentioned is not None and path != file:
             yield mentioned, _distance(path, file), path
 
 
@@ -70,5 +69,5 @@ def _raw(path: str) -> bytes:
         return b""
 
 
-def _distance(one: str, other: Path) -> int:
-    return len(os.path.relpath(one, other.parent).split(os.sep))
+def _distance(one: str, other: str) -> int:
+    return len(os.path.relpath(one, os.path.dirname(other)).split(os.sep))

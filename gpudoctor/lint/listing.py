@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import matches
@@ -55,9 +54,9 @@ class Listed:
 def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     """Find the files of a request, and look at those that could say something about training."""
     named = [path for path in request.paths if path != STDIN]
-    there = [Path(path) for path in named if os.path.lexists(path)]
+    there = [path for path in named if os.path.lexists(path)]
     paths, messages = collect(there, request.exclude)
-    paths = [path for path in paths if not is_excluded(str(path), request)]
+    paths = [path for path in paths if not is_excluded(path, request)]
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem("", message) for message in messages]
     plain, thin = _sorted_out(paths, named, cache, request.edited)
@@ -75,35 +74,35 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
 
 
 def _sorted_out(
-    paths: Sequence[Path], named: Sequence[str], cache: Cache, edited: Mapping[str, bytes]
-) -> tuple[list[Path], list[Path]]:
+    paths: Sequence[str], named: Sequence[str], cache: Cache, edited: Mapping[str, bytes]
+) -> tuple[list[str], list[str]]:
     """The files that name training, and those that do not and may yet start it through helpers of their own."""
     plain, others = [], []
     for path in paths:
-        raw = edited.get(real_path(str(path))) if edited else None
+        raw = edited.get(real_path(path)) if edited else None
         raw = _raw(path) if raw is None else raw
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand.
         if raw is None or concerns_training(raw) or b"gpudoctor:" in raw:
             plain.append(path)
-            if raw is not None and len(raw) <= most_bytes(str(path)):
-                cache.note_content(real_path(str(path)), digest_of(raw))
-        elif str(path) in named or path.name == "__main__.py" or b"__main__" in raw:
+            if raw is not None and len(raw) <= most_bytes(path):
+                cache.note_content(real_path(path), digest_of(raw))
+        elif path in named or os.path.basename(path) == "__main__.py" or b"__main__" in raw:
             others.append(path)
     # In a folder of files that have nothing to do with training, none is looked at but those that were named.
-    return plain, [path for path in others if plain or str(path) in named]
+    return plain, [path for path in others if plain or path in named]
 
 
-def _glances_at(paths: Sequence[Path], request: Request, sources: Sources, cache: Cache) -> list[Glance | Unreadable]:
+def _glances_at(paths: Sequence[str], request: Request, sources: Sources, cache: Cache) -> list[Glance | Unreadable]:
     if len(paths) < _WORTH_KEEPING:
         return [_look(_read(path, sources)) for path in paths]
-    known = {path: old for path in paths if (old := cache.find_glance(real_path(str(path)))) is not None}
+    known = {path: old for path in paths if (old := cache.find_glance(real_path(path))) is not None}
     new = [path for path in paths if path not in known]
     # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
     if len(new) <= _MOST_TREES or request.edited:
         fresh = {path: _look(_read(path, sources)) for path in new}
     else:
-        parts = [list(map(str, new[start : start + _PART])) for start in range(0, len(new), _PART)]
+        parts = [new[start : start + _PART] for start in range(0, len(new), _PART)]
         jobs = processes_for(request.jobs, len(new), _WORTH_A_PROCESS)
         found = (look for part in in_processes(glance_at_all, parts, jobs) for look in part)
         fresh = dict(zip(new, found, strict=True))
@@ -124,7 +123,7 @@ def _with_commands(looks: Sequence[Glance]) -> Iterator[Glance]:
         if look.start is Start.NEVER and folder not in roots:
             roots[folder] = project_root(folder)
         root, marked = roots.get(folder, ("", False))
-        is_command = look.start is Start.NEVER and marked and started_in(str(look.path), root)
+        is_command = look.start is Start.NEVER and marked and started_in(look.path, root)
         yield look._replace(start=Start.MAIN) if is_command else look
 
 
@@ -133,9 +132,9 @@ def is_excluded(path: str, request: Request) -> bool:
     return any(matches(pattern, path, "") for pattern in request.exclude)
 
 
-def _read(path: Path, sources: Sources) -> SourceFile | Unreadable:
+def _read(path: str, sources: Sources) -> SourceFile | Unreadable:
     # A link that leads nowhere is known by its own name.
-    return sources.read(real_path(str(path))) if os.path.exists(path) else read_source(path)
+    return sources.read(real_path(path)) if os.path.exists(path) else read_source(path)
 
 
 def _missing(path: str) -> Problem:
@@ -147,28 +146,28 @@ def _missing(path: str) -> Problem:
     return Problem(path, f"there is no such file or folder{hint}")
 
 
-def _raw(path: Path) -> bytes | None:
+def _raw(path: str) -> bytes | None:
     if not os.path.isfile(path):
         return None
     try:
         with open(path, "rb") as file:
-            return file.read(most_bytes(str(path)) + 1)
+            return file.read(most_bytes(path) + 1)
     except OSError:
         return None
 
 
 def _stdin(request: Request, sources: Sources) -> SourceFile | Unreadable:
-    path = Path(os.path.realpath(request.stdin_name))
+    path = os.path.realpath(request.stdin_name)
     source = parse_text(request.stdin, path, shown_path(path))
     sources.put(source)
     return source
 
 
-def _starting_through_helpers(path: Path, sources: Sources) -> SourceFile | None:
+def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | None:
     """The file, where it starts something and what it imports has to do with training."""
     project = Project(path, sources)
     module = project.module_of(path)
-    if module is None or start_of(module.source.tree, path.name) is Start.NEVER:
+    if module is None or start_of(module.source.tree, os.path.basename(path)) is Start.NEVER:
         return None
     return module.source if _reaches_training(module, project) else None
 

@@ -67,14 +67,14 @@ def written_files(notebooks: Iterable[Glance], sources: Sources) -> WrittenFiles
 
 
 def _programs(notebook: Glance, sources: Sources) -> Iterable[tuple[str, Written]]:
-    source = sources.read(str(notebook.path))
+    source = sources.read(notebook.path)
     cells = source.cells if isinstance(source, SourceFile) else None
     found: dict[str, Written] = {}
     for written in cells.written if cells is not None else ():
         # `/kaggle/working/train.py` is where the notebook works.
         outside = os.path.isabs(written.name) or ".." in written.name
         name = os.path.normpath(os.path.basename(written.name) if outside else written.name)
-        there = os.path.lexists(notebook.path.parent / name)
+        there = os.path.lexists(os.path.join(os.path.dirname(notebook.path), name))
         if not there and concerns_training(written.text.encode("utf-8", "replace")):
-            found[str(notebook.path / name)] = written
+            found[os.path.join(notebook.path, name)] = written
     return found.items()

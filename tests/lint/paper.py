@@ -135,8 +135,8 @@ def execute(folder: Path, source: str, launch: str) -> Paper:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    project = Project(folder / ENTRY)
-    entry = project.module_of(folder / ENTRY)
+    project = Project(str(folder / ENTRY))
+    entry = project.module_of(str(folder / ENTRY))
     assert entry is not None, project.unreadable
     paper = Paper(tuple(programs_of(entry, project, launch)))
     assert paper.programs, "no world to run it in"

@@ -247,7 +247,7 @@ def test_a_result_comes_back_as_it_was():
     fixed = Finding(
         "GPU101", "n", Severity.ERROR, "m", at, fix=Fix(Safety.UNSAFE, "title", (edit,)), seen_in=SeenIn.RUN, world="w"
     )
-    broken = Unreadable(Path("/b.py"), "b.py", 1, 2, "why", "3.13", True, False)
+    broken = Unreadable("/b.py", "b.py", 1, 2, "why", "3.13", True, False)
     asked = {("is_file", "/a.py"): True, ("plain_folders", "/"): ["/a"]}
     examined = Examined("a.py", (finding, fixed), frozenset({"a.py"}), (broken,), (), True, ("too long",), asked)
     back = kept._unpacked(kept._packed(examined))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.lint.entries import Start, start_of
 from gpudoctor.lint.source.dismiss import says_nothing, telling_names
 from gpudoctor.lint.source.file import SourceFile, parse_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LAYERS = """
 import torch
@@ -28,7 +31,7 @@ class Block(nn.Module):
 
 
 def parsed(text: str) -> SourceFile:
-    source = parse_text(text.encode(), Path("/project/layers.py"), "layers.py")
+    source = parse_text(text.encode(), "/project/layers.py", "layers.py")
     assert isinstance(source, SourceFile)
     return source
 

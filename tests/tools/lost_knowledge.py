@@ -75,8 +75,8 @@ def _read(name: str, options: argparse.Namespace, found: Found, seen: dict[str, 
         if time.process_time() - began > options.seconds:
             print(f"{name}: out of time", file=sys.stderr)
             return
-        project = Project(Path(file.path), sources)
-        entry = project.module_of(Path(file.path))
+        project = Project(file.path, sources)
+        entry = project.module_of(file.path)
         try:
             programs = programs_of(entry, project) if entry is not None else []
         except GpudoctorError as error:

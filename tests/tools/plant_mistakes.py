@@ -154,8 +154,8 @@ def _is_it(operator: Operator, seen: Seen, path: str, planted: Planted) -> bool:
 
 def _files(copy: Path, entry: Path) -> list[str]:
     """The files that lint reads for a program, relative to its root: the program first, then those to plant in."""
-    project = Project(copy / entry, Sources())
-    module = project.module_of(copy / entry)
+    project = Project(str(copy / entry), Sources())
+    module = project.module_of(str(copy / entry))
     programs = programs_of(module, project, "auto") if module is not None else []
     read = {Path(shown) for program in programs for shown in program.files}
     inside = [path for path in copy.rglob("*.py") if any(path.match(str(each)) for each in read)]

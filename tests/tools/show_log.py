@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def main(argv: list[str] | None = None) -> int:
     """Print the log of each program that the file is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("script", type=Path)
+    parser.add_argument("script")
     parser.add_argument("--launch", choices=LAUNCHES, default="auto")
     options = parser.parse_args(argv)
     project = Project(options.script)

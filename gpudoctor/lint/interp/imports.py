@@ -103,7 +103,7 @@ def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     if inner is not None:
         return one(enter(m, inner))
     folder = m.packages.get(origin.scope)
-    if isinstance(folder, Package) and not any(map(is_package, map(str, folder.folders))):
+    if isinstance(folder, Package) and not any(map(is_package, folder.folders)):
         # A folder without `__init__.py` has no names of its own: whoever asks means an installed package of that name.
         return m.library_name(f"{origin.name}.{name}", node)
     # Circular imports work in Python as long as the name is asked for late enough.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -386,9 +387,10 @@ class Machine:
 
     def add_search_path(self, folder: str) -> None:
         """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
-        for start in (self.frames[0].file.source.path.parent, self.project.root):
-            if is_folder(str(start / folder)):
-                self.project.add_search_path(start / folder)
+        for start in (os.path.dirname(self.frames[0].file.source.path), self.project.root):
+            path = os.path.join(start, folder)
+            if is_folder(path):
+                self.project.add_search_path(path)
 
     def lose(self, why: str, at: Location, limit: bool = False) -> None:
         """Record that knowledge ended here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable
 
@@ -184,7 +185,7 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
 def _is_only_imported(entry: ModuleFile) -> bool:
     if entry.source.cells is not None:
         return False
-    return entry.is_package or (is_package(str(entry.source.path.parent)) and only_registers(entry.source.tree))
+    return entry.is_package or (is_package(os.path.dirname(entry.source.path)) and only_registers(entry.source.tree))
 
 
 def _note(m: Interpreter, entry: ModuleFile, why: str) -> None:

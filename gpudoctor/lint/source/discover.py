@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
@@ -34,7 +33,7 @@ _FRAMEWORKS = (
 )
 
 
-def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Path], list[str]]:
+def collect(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """The files to read, each once, and a message for each path that leads nowhere.
 
     A file that is named is taken whatever it is called. Folders are searched for programs and notebooks, in sorted
@@ -43,15 +42,15 @@ def collect(paths: Sequence[Path], exclude: Sequence[str] = ()) -> tuple[list[Pa
     Globs in `exclude` are relative to the working directory; one without a slash matches a file or folder of that
     name anywhere.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, str] = {}
     problems: list[str] = []
     excluded = _Exclusion(exclude)
     for path in paths:
         if os.path.isdir(path):
-            for file in _walk(str(path), excluded, problems):
-                found.setdefault(real_path(file), Path(file))
+            for file in _walk(path, excluded, problems):
+                found.setdefault(real_path(file), file)
         elif os.path.lexists(path):
-            found.setdefault(real_path(str(path)), path)
+            found.setdefault(real_path(path), path)
         else:
             problems.append(f"`{shown_path(path)}` does not exist")
     return list(found.values()), problems
@@ -83,7 +82,7 @@ class _Exclusion:
         # Deferred: most projects exclude nothing.
         from fnmatch import fnmatchcase
 
-        shown, name = shown_path(Path(path)), os.path.basename(path)
+        shown, name = shown_path(path), os.path.basename(path)
         return any(fnmatchcase(shown, glob) or ("/" not in glob and fnmatchcase(name, glob)) for glob in self._globs)
 
 
@@ -95,7 +94,7 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
             with os.scandir(pending.pop()) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            problems.append(f"the folder `{shown_path(Path(error.filename))}` cannot be read: {error.strerror}")
+            problems.append(f"the folder `{shown_path(error.filename)}` cannot be read: {error.strerror}")
             continue
         folders = []
         for entry in entries:

@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.source.cells import Cells
@@ -31,7 +30,7 @@ class SourceFile:
     forward slashes, absolute where the file lies elsewhere. Lines of `text` end with `\\n`, whatever the file has.
     """
 
-    path: Path
+    path: str
     shown: str
     text: str
     tree: ast.Module
@@ -117,7 +116,7 @@ class Unreadable:
     `opened` that it could at least be looked into, `in_cell` that it is only a cell of a notebook.
     """
 
-    path: Path
+    path: str
     shown: str
     line: int
     column: int
@@ -138,7 +137,7 @@ class Unreadable:
         """What to do about it."""
         if self.in_cell:
             return "write there what Python expects, or make it a raw cell; only the other cells were checked"
-        if self.path.suffix == NOTEBOOK and self.opened and not self.by_limit:
+        if self.path.endswith(NOTEBOOK) and self.opened and not self.by_limit:
             return "save it as a notebook once more, or leave it out with `--exclude`; nothing in it was checked"
         if not self.opened:
             return "make it a file that you may read, or leave it out with `--exclude`; nothing in it was checked"
@@ -151,19 +150,19 @@ class Unreadable:
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
 
 
-def read_source(path: Path, *, late: bool = False) -> SourceFile | Unreadable:
+def read_source(path: str, *, late: bool = False) -> SourceFile | Unreadable:
     """Read and parse a file. Never blocks, never raises for what a file is or holds, never executes it.
 
     Where it is `late`, it is parsed when its tree is asked for, before which `checked` says whether it can be.
     """
-    resolved, shown = Path(os.path.realpath(path)), shown_path(path)
+    resolved, shown = os.path.realpath(path), shown_path(path)
     try:
         data = _read(resolved)
     except (OSError, ValueError) as error:
         return Unreadable(resolved, shown, 1, 1, _why_unread(error, path), opened=False)
     if isinstance(data, str):
         return Unreadable(resolved, shown, 1, 1, data, opened=False)
-    most = most_bytes(str(path))
+    most = most_bytes(path)
     if len(data) > most:
         message = f"the file is larger than {most // 1024**2} MiB; so much text is data, not a program"
         return Unreadable(resolved, shown, 1, 1, message, by_limit=True)
@@ -171,26 +170,26 @@ def read_source(path: Path, *, late: bool = False) -> SourceFile | Unreadable:
     return source if late or isinstance(source, Unreadable) else source.checked()
 
 
-def parse_text(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
+def parse_text(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
     """Parse what was read already, such as standard input."""
     source = _decoded(data, path, shown)
     return source if isinstance(source, Unreadable) else source.checked()
 
 
-def _decoded(data: bytes, path: Path, shown: str) -> SourceFile | Unreadable:
+def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
     digest = digest_of(data)
     try:
         text = decode(data)
     except UndecodableError as error:
         return Unreadable(path, shown, error.line, error.column, error.message, digest=digest)
-    if path.suffix == NOTEBOOK:
+    if path.endswith(NOTEBOOK):
         return _notebook(text, path, shown, digest)
     source = SourceFile(path, shown, text, _NOT_YET, digest)
     source.forget_tree()
     return source
 
 
-def _notebook(text: str, path: Path, shown: str, digest: str) -> SourceFile | Unreadable:
+def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unreadable:
     # Imported late: most projects have no notebooks.
     from gpudoctor.lint.source.joining import cells_of
     from gpudoctor.lint.source.notebook import NotANotebook
@@ -204,7 +203,7 @@ def _notebook(text: str, path: Path, shown: str, digest: str) -> SourceFile | Un
     return source
 
 
-def _flaws(cells: Cells, path: Path, shown: str) -> Iterator[Unreadable]:
+def _flaws(cells: Cells, path: str, shown: str) -> Iterator[Unreadable]:
     """The cells that cannot be read; of those that take another Python only the first, for they are mostly all."""
     told = set[str]()
     for flaw in cells.flaws:
@@ -217,7 +216,7 @@ def _flaws(cells: Cells, path: Path, shown: str) -> Iterator[Unreadable]:
 _NOT_YET = ast.Module([], [])
 
 
-def _unparsable(error: BaseException, text: str, path: Path, shown: str) -> Unreadable:
+def _unparsable(error: BaseException, text: str, path: str, shown: str) -> Unreadable:
     if isinstance(error, SyntaxError):
         problem = explain(error, text)
         return Unreadable(path, shown, problem.line, problem.column, problem.message, problem.needs_python)
@@ -226,7 +225,7 @@ def _unparsable(error: BaseException, text: str, path: Path, shown: str) -> Unre
     return Unreadable(path, shown, 1, 1, f"Python's parser rejects it: {error}")
 
 
-def shown_path(path: Path) -> str:
+def shown_path(path: str) -> str:
     """The path as the user reads it: relative to the working directory with forward slashes, else absolute."""
     here = os.getcwd()
     absolute = os.path.abspath(path)
@@ -248,9 +247,9 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")))
 
 
-def _read(path: Path) -> bytes | str:
+def _read(path: str) -> bytes | str:
     """The bytes up to just over the limit, or why none are taken."""
-    most = most_bytes(str(path))
+    most = most_bytes(path)
     # Opening a pipe or a device could wait for ever, so look first.
     if reason := _not_regular(os.stat(path).st_mode):
         return reason
@@ -270,8 +269,8 @@ def _not_regular(mode: int) -> str:
     return "this is a pipe, a socket or a device, not a file"
 
 
-def _why_unread(error: OSError | ValueError, path: Path) -> str:
-    if isinstance(error, FileNotFoundError) and path.is_symlink():
+def _why_unread(error: OSError | ValueError, path: str) -> str:
+    if isinstance(error, FileNotFoundError) and os.path.islink(path):
         return "it is a link to a file that is not there"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return "its symbolic links lead in a circle"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import (
@@ -49,7 +48,7 @@ class Package:
     """A package without a file: no `__init__.py` in its folders, or one that cannot be read."""
 
     name: str
-    folders: tuple[Path, ...]
+    folders: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"Package({self.name})"
@@ -71,8 +70,7 @@ class Sources:
         found = self._read.get(path)
         if found is None:
             edited = self.edited.get(path)
-            file = Path(path)
-            found = read_source(file, late=True) if edited is None else parse_text(edited, file, shown_path(file))
+            found = read_source(path, late=True) if edited is None else parse_text(edited, path, shown_path(path))
         if not late and isinstance(found, SourceFile) and not found.is_parsed:
             found = found.checked()
             self.size += len(found.text) if isinstance(found, SourceFile) else 0
@@ -90,7 +88,7 @@ class Sources:
 
     def put(self, source: SourceFile | Unreadable) -> None:
         """Let this stand for the file at its path, as text from standard input does."""
-        self._read[str(source.path)] = self._shown[source.shown] = source
+        self._read[source.path] = self._shown[source.shown] = source
 
 
 class Project:
@@ -101,11 +99,11 @@ class Project:
     no entry, `followed` tells which of its functions and classes are worth following; None means all.
     """
 
-    def __init__(self, start: Path, sources: Sources | None = None) -> None:
-        path = real_path(str(start))
+    def __init__(self, start: str, sources: Sources | None = None) -> None:
+        path = real_path(start)
         self._entry_folder = path if is_folder(path) else os.path.dirname(path)
         root, self._marked = project_root(self._entry_folder)
-        self.root = Path(root)
+        self.root = root
         self.unreadable: list[Unreadable] = []
         self.limits: list[str] = []
         self.followed: Callable[[SourceFile], frozenset[str] | None] = lambda file: None
@@ -120,9 +118,9 @@ class Project:
         self._found: dict[tuple[str, str], ModuleFile | Package | None] = {}
         self._bytes = 0
 
-    def module_of(self, path: Path) -> ModuleFile | None:
+    def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
-        return self._module(real_path(str(path)))
+        return self._module(real_path(path))
 
     def find(self, importer: ModuleFile, dotted: str, level: int = 0) -> ModuleFile | Package | None:
         """What `import dotted` finds in `importer`, or `from <level dots>dotted import …`; None for a library."""
@@ -149,12 +147,12 @@ class Project:
         """What an import that finds nothing in the project is called."""
         if not level:
             return dotted
-        folder = os.path.normpath(os.path.join(importer.source.path.parent, *[os.pardir] * (level - 1)))
+        folder = os.path.normpath(os.path.join(os.path.dirname(importer.source.path), *[os.pardir] * (level - 1)))
         return _known_as(folder, dotted.split(".") if dotted else []) or "." * level + dotted
 
     def can_execute(self, module: ModuleFile) -> bool:
         """The module can be parsed, and is; only modules that were found late need be asked."""
-        source = self._sources.read(str(module.source.path))
+        source = self._sources.read(module.source.path)
         if isinstance(source, Unreadable) and source not in self.unreadable:
             self.unreadable.append(source)
         return isinstance(source, SourceFile)
@@ -162,8 +160,8 @@ class Project:
     def submodule(self, package: ModuleFile | Package, name: str) -> ModuleFile | Package | None:
         """The module `name` inside a package, which an import statement would load; None where there is none."""
         if isinstance(package, ModuleFile):
-            return self._under(str(package.source.path.parent), [name]) if package.is_package else None
-        found = [self._under(str(folder), [name]) for folder in package.folders]
+            return self._under(os.path.dirname(package.source.path), [name]) if package.is_package else None
+        found = [self._under(folder, [name]) for folder in package.folders]
         return self._best(found)
 
     def started_in(self, module: ModuleFile) -> tuple[str, ...]:
@@ -173,14 +171,14 @@ class Project:
     def module_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
         """The names of the modules inside a package, sorted; those that begin with a line below are its own affair."""
         if isinstance(package, ModuleFile):
-            folders = [str(package.source.path.parent)] if package.is_package else []
+            folders = [os.path.dirname(package.source.path)] if package.is_package else []
         else:
-            folders = list(map(str, package.folders))
+            folders = list(package.folders)
         return tuple(sorted({name for folder in folders for name in modules_in(folder) if name[0] != "_"}))
 
-    def add_search_path(self, folder: Path) -> None:
+    def add_search_path(self, folder: str) -> None:
         """The program puts this folder on `sys.path`."""
-        path = real_path(str(folder))
+        path = real_path(folder)
         if self._is_ours(path) and path not in self._added:
             self._added += (path,)
             # What was looked for in vain may be found now.
@@ -190,7 +188,7 @@ class Project:
         top = parts[0] if parts else ""
         folder = os.path.dirname(importer.source.path)
         home = package_root(folder)
-        inside = bool(home) and Path(os.path.relpath(importer.source.path, home)).parts[0] == top
+        inside = bool(home) and os.path.relpath(importer.source.path, home).split(os.sep)[0] == top
         if not top or (top in LIBRARIES and (not inside or _is_better_known(top, home))) or is_always_loaded(top):
             return None
         if is_standard(top):
@@ -227,7 +225,7 @@ class Project:
                 packages.append(module)
         if len(packages) < 2:
             return packages[0] if packages else None
-        return self._package(packages[0].name, [str(folder) for package in packages for folder in package.folders])
+        return self._package(packages[0].name, [folder for package in packages for folder in package.folders])
 
     def _under(self, folder: str, parts: list[str]) -> ModuleFile | Package | None:
         """The module `parts` counted from a folder; the folder itself as a package where there are no parts."""
@@ -251,7 +249,7 @@ class Project:
     def _package(self, name: str, folders: list[str]) -> Package:
         key = tuple(dict.fromkeys(folders))
         if key not in self._packages:
-            self._packages[key] = Package(name, tuple(map(Path, key)))
+            self._packages[key] = Package(name, key)
         return self._packages[key]
 
     def _module(self, path: str) -> ModuleFile | None:
@@ -292,7 +290,7 @@ class Project:
         roots = [package_root(folder), *sorted(self._roots, key=len, reverse=True)]
         for root in filter(None, roots):
             if is_inside(folder, root):
-                parts = Path(os.path.relpath(path, root)).parts
+                parts = os.path.relpath(path, root).split(os.sep)
                 if all(part.isidentifier() for part in parts):
                     return ".".join(parts)
         return os.path.basename(path)
@@ -307,7 +305,7 @@ def _is_better_known(top: str, home: str) -> bool:
 def _known_as(folder: str, parts: list[str]) -> str:
     """The library name that `parts` have in a folder of such a checkout, unless they are its private affair."""
     home = package_root(folder)
-    names = [*Path(os.path.relpath(folder, home)).parts, *parts] if home else []
+    names = [*os.path.relpath(folder, home).split(os.sep), *parts] if home else []
     if not names or not _is_better_known(names[0], home) or any(name.startswith("_") for name in names):
         return ""
     return ".".join(names)

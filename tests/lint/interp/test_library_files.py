@@ -218,7 +218,7 @@ def test_a_package_that_sets_up_a_logger_is_no_program(tmp_path):
     (tmp_path / "kit" / "heavy.py").write_text("class Heavy:\n    pass\n")
     init = tmp_path / "kit" / "__init__.py"
     init.write_text("from kit.heavy import Heavy\nimport torch\nset_up()\n")
-    project = Project(init)
-    (program,) = programs_of(project.module_of(init), project)
+    project = Project(str(init))
+    (program,) = programs_of(project.module_of(str(init)), project)
     assert not program.whole
     assert len(program.files) == 1

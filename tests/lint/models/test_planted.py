@@ -58,8 +58,8 @@ def test_a_file_with_the_name_of_its_folder_does_not_import_itself(tmp_path):
     for name in ("train.py", "tools.py"):
         (folder / name).write_text("from train import tools\n")
     (tmp_path / "pyproject.toml").touch()
-    project = Project(folder / "train.py")
-    entry = project.module_of(folder / "train.py")
+    project = Project(str(folder / "train.py"))
+    entry = project.module_of(str(folder / "train.py"))
     assert entry is not None
     assert project.find(entry, "train.tools") is not None
     assert not isinstance(project.find(entry, "train"), ModuleFile)

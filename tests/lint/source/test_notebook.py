@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +20,13 @@ SHOWN = "nb.ipynb"
 
 
 def read(text: str) -> SourceFile:
-    source = parse_text(text.encode(), Path("/project/nb.ipynb"), SHOWN)
+    source = parse_text(text.encode(), "/project/nb.ipynb", SHOWN)
     assert isinstance(source, SourceFile), source
     return source
 
 
 def broken(text: str) -> Unreadable:
-    source = parse_text(text.encode(), Path("/project/nb.ipynb"), SHOWN)
+    source = parse_text(text.encode(), "/project/nb.ipynb", SHOWN)
     assert isinstance(source, Unreadable)
     return source
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import json
 import random
-from pathlib import Path
 
 import pytest
 from notebooks import WRITERS, cell, notebook
@@ -47,7 +46,7 @@ def test_notebooks(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(CASES // 4):
         text = made(rng)
-        source = parse_text(text.encode(), Path("/project/nb.ipynb"), "nb.ipynb")
+        source = parse_text(text.encode(), "/project/nb.ipynb", "nb.ipynb")
         assert isinstance(source, SourceFile), text
         assert source.cells is not None
         sources = sources_of(text)
@@ -84,7 +83,7 @@ def _is_changed_alone(source: SourceFile, at: Location, sources: list[str], text
         each for index, each in enumerate(was, 1) if index != number
     ]
     assert now[number - 1] != was[number - 1]
-    changed = parse_text(after.encode(), Path("/project/nb.ipynb"), "nb.ipynb")
+    changed = parse_text(after.encode(), "/project/nb.ipynb", "nb.ipynb")
     assert isinstance(changed, SourceFile)
     names = [node.id for node in ast.walk(changed.tree) if isinstance(node, ast.Name)]
     assert "added" in names, (was[number - 1], now[number - 1])
@@ -101,7 +100,7 @@ def test_damaged_notebooks(seed: int) -> None:
         start = rng.randrange(len(text))
         damage = rng.choice(("", '"', "{", "}", "[", "]", ",", "\\", "null", "0", ":", "\n", '"source"', '"cells"'))
         text = text[:start] + damage + text[start + rng.choice((0, 0, 1, 5, 50)) :]
-        found = parse_text(text.encode(), Path("/project/nb.ipynb"), "nb.ipynb")
+        found = parse_text(text.encode(), "/project/nb.ipynb", "nb.ipynb")
         if isinstance(found, SourceFile):
             assert found.cells is not None
         else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gpudoctor.lint.source.file import SourceFile, parse_text
@@ -17,7 +15,7 @@ RULES = [EPOCH, SHUFFLE, GUARD]
 
 
 def comments(text: str) -> Suppressions:
-    source = parse_text(text.encode(), Path("/project/train.py"), "train.py")
+    source = parse_text(text.encode(), "/project/train.py", "train.py")
     assert isinstance(source, SourceFile), source
     return Suppressions.of(source)
 
@@ -122,7 +120,7 @@ def test_whole_file(place: str) -> None:
 
 def test_lines_are_those_of_the_parser() -> None:
     assert lines_of("a = '\x0b\x0c\u2028'\nb = 1  # noqa: GPU302\n") == [2]
-    source = parse_text(b"a = 1\r\nb = 2  # noqa: GPU302\r\n", Path("/x.py"), "x.py")
+    source = parse_text(b"a = 1\r\nb = 2  # noqa: GPU302\r\n", "/x.py", "x.py")
     assert isinstance(source, SourceFile)
     assert Suppressions.of(source).silences(2, *EPOCH)
 
