@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Atom, Bound, Condition, Dependence, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
@@ -75,7 +75,7 @@ def truth(m: Interpreter, values: Values, node: ast.AST) -> bool | Literal:
         told = _told_apart(answers)
         if told is not None:
             return told
-    composed = _composed(m, answers, node)
+    composed = _composed(m, here, answers, node)
     return _one_of(m, here, answers, node) if composed is None else composed
 
 
@@ -85,16 +85,20 @@ def _decide_under(when: Condition, answer: bool | Literal) -> bool | Literal:
     return answer if known is None else known
 
 
-def _composed(m: Interpreter, answers: list[Answer], node: ast.AST) -> bool | Literal | None:
+def _composed(m: Interpreter, values: Values, answers: list[Answer], node: ast.AST) -> bool | Literal | None:
     """`a or b`, `a and b` that were kept as a value: decided where the one holds, open where it does not."""
-    if len(answers) != 2 or any(len(when.literals) != 1 for when, _ in answers):
-        return None
-    for (when, decided), (otherwise, left) in (answers, answers[::-1]):
-        (literal,), (opposite,) = when, otherwise
-        if literal != opposite.negated() or not isinstance(decided, bool) or not isinstance(left, Literal):
+    for decided in (True, False):
+        sure = [when for when, answer in answers if answer is decided]
+        left = [(when, answer) for when, answer in answers if answer is not decided]
+        literal = _in_all(sure, [when for when, _ in left])
+        if literal is None:
             continue
-        parts = [literal, left] if decided else [opposite, left]
+        first = left[0][1]
+        alike = isinstance(first, Literal) and all(answer == first for _, answer in left)
+        rest = first if alike else _one_of(m, values.given(ALWAYS.also(literal.negated())), left, node)
+        assert isinstance(rest, Literal)
         build = disjunction if decided else conjunction
+        parts = [literal if decided else literal.negated(), rest]
         return _decide(m, build(parts, m.text(node), m.place(node)).literal)
     return None
 
@@ -127,10 +131,15 @@ def _ranks_disagree(answers: list[Answer]) -> bool:
 
 def _told_apart(answers: list[Answer]) -> Literal | None:
     """Values, true and false, that one literal tells apart: the test is that literal."""
-    true = [when for when, answer in answers if answer is True]
-    false = [when for when, answer in answers if answer is False]
-    for literal in true[0]:
-        if all(literal in when.literals for when in true) and all(literal.negated() in when.literals for when in false):
+    return _in_all(
+        [when for when, answer in answers if answer is True], [when for when, answer in answers if answer is False]
+    )
+
+
+def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
+    """A literal that holds in all of some conditions, and in none of the others."""
+    for literal in some[0] if some else ():
+        if all(literal in when.literals for when in some) and all(literal.negated() in when.literals for when in others):
             return literal
     return None
 

@@ -28,7 +28,11 @@ def _isinstance(call: Call) -> Values:
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
     atom = Atom(("isinstance", call.args), Dependence.NONE, call.label, call.place, switch=False)
-    return one(Truth(Literal(atom, True)))
+    open_ = Truth(Literal(atom, True))
+    if answers is None or answers.all(lambda answer: answer == NONE):
+        return one(open_)
+    # Wrapped where there are several GPUs, it is a `DDP` there, whatever the model without wrapper may be.
+    return union([answers.mapped(lambda answer: open_ if answer == NONE else answer)])
 
 
 def _is_one_of(value: Value, kinds: list[Value]) -> Value:
