@@ -139,7 +139,9 @@ def _told_apart(answers: list[Answer]) -> Literal | None:
 def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
     """A literal that holds in all of some conditions, and in none of the others."""
     for literal in some[0] if some else ():
-        if all(literal in when.literals for when in some) and all(literal.negated() in when.literals for when in others):
+        if all(literal in when.literals for when in some) and all(
+            literal.negated() in when.literals for when in others
+        ):
             return literal
     return None
 

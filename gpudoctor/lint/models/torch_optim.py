@@ -195,8 +195,9 @@ def _attribute(call: Call) -> Values:
 
 def _groups(call: Call, optimizer: Optimizer) -> Values:
     """Dictionaries with the parameters and their settings: optimizers of the project go over them in their `step`."""
-    known = call.do.fact(optimizer, "param_groups")
-    if known is not None and isinstance(known.only, ListOf):
+    known = call.do.fact(optimizer, "its groups")
+    # Asked for first on rank 0 only, what is known of them here holds there only: they are made again.
+    if known is not None and isinstance(known.only, ListOf) and call.do.path.implies(known.bindings[0].when):
         return known
     key = ("param_groups", optimizer)
     held = Parameters(key, call.place, "parameters", optimizer.modules, optimizer.complete)
@@ -206,7 +207,7 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
         call.do.put_item(group.only, one(settings), one(settings), call.node)
     # However many there are, and whatever is added later, they are all of this kind.
     made = call.do.new_list([group], call.node, exact=False)
-    call.do.set_fact(optimizer, "param_groups", made)
+    call.do.set_fact(optimizer, "its groups", made)
     return made
 
 
