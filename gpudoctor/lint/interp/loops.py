@@ -106,8 +106,12 @@ def _run(
                 # After a `break` the `else` of the loop is left out.
                 ends.extend(Exit({**before_round, **gone.writes}, gone.path) for gone in loop.breaks)
             m.dead = False
-            # What the round has made has no earlier round.
-            before = {key: m.read(key) for key in inner if m.age(key) < begun}
+            # What the round has made has no earlier round, and what it leaves as something else is no counter.
+            before = {
+                key: m.read(key)
+                for key, values in inner.items()
+                if m.age(key) < begun and (not live or values.all(_is_number))
+            }
             _join_round(m, base, live + loop.continues)
             fresh = _forget_counters(m, before, identity) - counted
             counted |= fresh

@@ -332,7 +332,8 @@ MODELS = Models()
 
 def one(value: Value) -> Values:
     """The set of one value."""
-    return ValueSet.of(value)
+    # As `ValueSet.of` does, which most models end with.
+    return ValueSet((Binding(value),))
 
 
 def leaves(do: Interpreter, values: Values, depth: int = 3) -> list[Values]:
