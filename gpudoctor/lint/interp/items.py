@@ -13,9 +13,9 @@ from gpudoctor.lint.models import tensors
 from gpudoctor.lint.models.api import flat
 from gpudoctor.lint.values.base import TRUE, Value, Values
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.device import CPU, Device
-from gpudoctor.lint.values.event import DeviceUsed, Event, ItemOnGpu, ItemRead, Load, Move, ReadFile
-from gpudoctor.lint.values.function import Bound, Function, Partial
+from gpudoctor.lint.values.device import CPU, Device, on_cpu
+from gpudoctor.lint.values.event import DeviceUsed, Escape, Event, ItemOnGpu, ItemRead, Load, Lost, Move, ReadFile
+from gpudoctor.lint.values.function import Bound, Function, Instance, Partial
 from gpudoctor.lint.values.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -37,15 +37,41 @@ def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
 def _look_at_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether the function that makes batches of items puts them on a device."""
     function = loader.collate
-    followed = function is not None and function.all(lambda value: isinstance(value, (Function, Bound, Partial)))
+    followed = function is not None and function.all(lambda value: _is_followed(m, value))
     if function is None or not followed or m.fact(loader, "collated") is not None:
         return
     m.set_fact(loader, "collated", one(TRUE))
     getter = m.find_method(dataset, "__getitem__")
     # What the data set returns is what the function gets, in a list.
     item = m.rehearse(partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
-    _, events = m.rehearse(lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
+    joined, events = m.rehearse(lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
     _note_gpu(m, loader, events)
+    devices = [value.device for value in flat(m, list(joined)) if isinstance(value, Tensor)]
+    # It makes tensors of its own, and fills them with what the data set has read.
+    if devices and all(device == CPU for device in devices):
+        m.set_fact(loader, "made on the CPU", one(TRUE))
+    unread = any(isinstance(event, (Lost, Escape)) for event in events)
+    if not unread and not _moves(events) and not any(map(_is_gpu, devices)):
+        m.set_fact(loader, "joined where it lies", one(TRUE))
+
+
+def _moves(events: list[Event]) -> bool:
+    """Something goes to another device, or may do so."""
+    # `.cpu()`, and a cast, leave it where a data set is taken to be.
+    moves = (event.device for event in events if isinstance(event, Move))
+    goes = any(devices is not None and not on_cpu(devices) for devices in moves)
+    return goes or any(isinstance(event, DeviceUsed) for event in events)
+
+
+def _is_followed(m: Interpreter, value: Value) -> bool:
+    # `collate_fn=PadBatch(0)`: an object that is called.
+    if isinstance(value, Instance):
+        return m.find_method(value, "__call__") is not None
+    return isinstance(value, (Function, Bound, Partial))
+
+
+def _is_gpu(device: Value | None) -> bool:
+    return isinstance(device, Device) and device.is_accelerator
 
 
 def _note_gpu(m: Interpreter, loader: Loader, events: list[Event]) -> None:
@@ -78,8 +104,7 @@ def _look_at_items(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST
     else:
         items, events = look_at_stream(m, dataset, node)
     _note_gpu(m, loader, events)
-    moved = any(isinstance(event, (Move, DeviceUsed)) for event in events)
-    if moved or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
+    if _moves(events) or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
         m.set_fact(dataset, "moves items", one(TRUE))
 
 

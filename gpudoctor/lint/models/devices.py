@@ -24,7 +24,9 @@ TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
 
 def as_device(value: Value, place: Location) -> Value | None:
     """The device that a value names: a Device, an Unknown, or None for a value that names none (a dtype)."""
-    if isinstance(value, (Device, Unknown)):
+    if isinstance(value, Unknown):
+        return None if _is_dtype_of_tensor(value) else value
+    if isinstance(value, Device):
         return value
     if isinstance(value, Const):
         return _from_constant(value, place)
@@ -41,6 +43,12 @@ def as_device(value: Value, place: Location) -> Value | None:
     if isinstance(value, (Module, Wrapper)):
         return Unknown(("device of", value), "the device of a module", value.label)
     return Unknown(("device", value), "a device")
+
+
+def _is_dtype_of_tensor(value: Unknown) -> bool:
+    """`mask.to(x.dtype)`: whichever it is, it names no device."""
+    key = value.key
+    return isinstance(key, tuple) and len(key) == 3 and isinstance(key[1], Tensor) and key[2] == "dtype"
 
 
 def _from_constant(value: Const, place: Location) -> Value | None:
@@ -76,7 +84,7 @@ def devices_of(values: Values | None, place: Location) -> Values | None:
     """The devices that these values name, None where they name none."""
     if values is None:
         return None
-    found = values.mapped(lambda value: as_device(value, place) or value)
+    found = values.mapped(lambda value: as_device(value, place) or NONE)
     return found if found.all(lambda value: isinstance(value, (Device, Unknown))) else None
 
 

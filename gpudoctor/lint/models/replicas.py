@@ -148,11 +148,11 @@ def extent_of_sum(values: list[Value]) -> Extent | None:
 
 
 def extent_by(call: Call, name: str) -> Extent | None:
-    """The extent of what an operation on a tensor returns: a number where it takes the mean or sum of everything."""
+    """The extent of what an operation on a tensor returns: a number where it takes the mean or most of everything."""
     if isinstance(call.receiver, Tensor) and name in ELEMENTWISE:
         return call.receiver.extent
     more = call.args[1:] if call.receiver is None else call.args
-    whole = name in ("mean", "sum") and not more and not call.keywords.keys() - {"dtype"}
+    whole = name in ("mean", "sum", "max", "min") and not more and not call.keywords.keys() - {"dtype"}
     return Extent.NUMBER if whole else None
 
 

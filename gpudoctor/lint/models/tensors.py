@@ -65,8 +65,7 @@ def batch(do: Interpreter, loader: Loader, place: Location, label: str) -> Value
     depends = Dependence.NONE if agreed else Dependence.LOCAL
     shards: frozenset[Value] = frozenset([loader]) if sharded else frozenset()
     device = Unknown(("batch device", loader), "a loader that may move its batches")
-    # torch's own collate yields CPU tensors; any other code may yield GPU ones.
-    known = not (loader.managed or loader.opaque or loader.custom_collate or _moves_itself(do, loader))
+    known = not (loader.managed or loader.opaque) and _is_made_on_cpu(do, loader)
     return one(
         made(
             do,
@@ -80,6 +79,14 @@ def batch(do: Interpreter, loader: Loader, place: Location, label: str) -> Value
             dependence=depends,
         )
     )
+
+
+def _is_made_on_cpu(do: Interpreter, loader: Loader) -> bool:
+    if do.fact(loader, "made on the CPU") is not None:
+        return True
+    # torch's own collate yields CPU tensors; any other code that was not followed to its end may yield GPU ones.
+    joined = not loader.custom_collate or do.fact(loader, "joined where it lies") is not None
+    return joined and not _moves_itself(do, loader)
 
 
 def _sampler_shards(loader: Loader) -> bool:
@@ -273,8 +280,9 @@ def is_reduced(do: Interpreter, tensor: Value) -> bool:
 
 
 def is_cpu_batch(value: Value) -> bool:
-    """A batch, or a part of one, that is still on the CPU."""
-    return isinstance(value, Tensor) and _is_cpu(value.device) and value.origin is TensorOrigin.BATCH
+    """A batch, or a part of one, that is still on the CPU. The sum of one is a number, which may stay there."""
+    batch = isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH and value.extent is not Extent.NUMBER
+    return batch and _is_cpu(value.device)
 
 
 def check_devices(do: Interpreter, values: list[Value], by: str, place: Location, module: Value | None = None) -> None:
