@@ -24,6 +24,8 @@ class Seen(NamedTuple):
     line: int
     message: str
     remedy: str
+    related: tuple[tuple[str, int], ...] = ()
+    """Path and line of the places that it names besides."""
 
 
 def lint(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tuple[str, ...] = ()) -> list[Seen]:
@@ -51,6 +53,7 @@ def _seen(finding: dict[str, object]) -> Seen:
         line=int(str(finding["line"])),
         message=str(finding["message"]),
         remedy=str(finding.get("remedy", "")),
+        related=tuple((str(each["path"]), int(each["line"])) for each in finding["related"]),  # type: ignore[attr-defined]
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tools.mistakes import OPERATORS, Code
 from tools.plant_mistakes import main, planted_in, split, table
+from tools.reached import never_reached
 
 PROGRAM = Path(__file__).resolve().parent.parent / "fixtures" / "programs" / "one_script" / "train.py"
 NO_PLACE = {
@@ -111,3 +112,45 @@ def test_a_model_that_is_moved_twice_loses_both_moves():
     (planted,) = operator.plant(Code(MOVES))
     assert planted.text.splitlines()[:3] == ["model = Net()", "model", "model = convert(model)"]
     assert "memory_format" in planted.text
+
+
+BRANCHES = """def build(config, is_pretrain):
+    if is_pretrain:
+        return masked(config)
+    else:
+        return labelled(config)
+
+def labelled(config):
+    return DataLoader(config, sampler=sampler)
+
+def masked(config):
+    return DataLoader(config, sampler=sampler)
+
+@register
+def vit_base(pretrained=False, **kwargs):
+    if pretrained:
+        weights = torch.load(kwargs["path"], map_location="cpu")
+    return Net(**kwargs)
+
+def sometimes(flag=False, other=False):
+    if not flag:
+        return 1
+    if other:
+        return 2
+    return 3
+
+build(config, is_pretrain=True)
+create_model("vit_base", pretrained=False)
+sometimes(config.flag)
+run(sometimes)
+"""
+
+
+def test_nothing_is_planted_where_no_call_of_the_program_leads():
+    dead = never_reached({"train.py": ast.parse(BRANCHES)})["train.py"]
+    lines = BRANCHES.splitlines()
+    gone = {line.strip() for number, line in enumerate(lines, 1) if any(number in each for each in dead)}
+    assert "return labelled(config)" in gone
+    assert "def labelled(config):" in gone
+    assert 'weights = torch.load(kwargs["path"], map_location="cpu")' in gone
+    assert not {"return masked(config)", "def masked(config):", "return 1", "return 2"} & gone

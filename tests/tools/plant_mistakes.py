@@ -149,7 +149,11 @@ def _plants(operator: Operator, file: Path) -> Iterator[Planted]:
 
 
 def _is_it(operator: Operator, seen: Seen, path: str, planted: Planted) -> bool:
-    return seen.code in operator.codes and (operator.anywhere or (seen.path == path and seen.line in planted.lines))
+    # What ends the program may stand in a function that is called there, as the step of the project's own optimizer:
+    # then the finding names the place of the edit, too.
+    named = [(seen.path, seen.line), *seen.related]
+    here = operator.anywhere or any(at == path and line in planted.lines for at, line in named)
+    return seen.code in operator.codes and here
 
 
 def _files(copy: Path, entry: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which functions of a program nobody calls: a mistake that is planted there never happens.
+"""Which functions of a program nobody calls, and which branches it never takes: a mistake there never happens.
 
 By names alone, and generous: whatever something that may run mentions is taken to run. What is left are functions that
 no line of the program's files asks for, as those of another program that shares a file with it.
@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
+
+from tools.untaken import cut_untaken
 
 IMPLICIT = re.compile(
     r"^__|^forward$|^backward$|^step$|^main$|_step$|_epoch|^on_|^configure_|dataloader$|^setup|^collate"
@@ -34,7 +36,9 @@ class _Part(NamedTuple):
 
 
 def never_reached(trees: dict[str, ast.Module]) -> dict[str, list[range]]:
-    """The lines of functions that are never called, by file."""
+    """The lines of functions that are never called, and of branches that are never taken, by file. The trees lose
+    these branches."""
+    dead: dict[str, list[range]] = cut_untaken(trees)
     parts = [part for path, tree in trees.items() for part in _parts(path, tree)]
     mentioned: set[str] = set()
     left = parts
@@ -45,7 +49,6 @@ def never_reached(trees: dict[str, ast.Module]) -> dict[str, list[range]]:
         for part in here:
             mentioned |= part.mentions
         left = [part for part in left if part not in here]
-    dead: dict[str, list[range]] = {}
     for part in left:
         dead.setdefault(part.path, []).append(part.lines)
     return dead

@@ -101,6 +101,8 @@ class BatchOffDevice(Rule):
                 remedy=f"Move it first: `{left.label} = {left.label}.to(device, non_blocking=True)`, with the device "
                 "of the model.",
                 because=[
+                    # A loss of the project fails in a file of its own.
+                    *(("called from here", call) for call in event.way.calls[-1:] if call.path != event.location.path),
                     ("the loader is made here", getattr(left.batch_of, "place", None)),
                     ("the GPU is chosen here", _chosen(other)),
                 ],
