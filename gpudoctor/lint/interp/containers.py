@@ -364,7 +364,9 @@ def concatenate(m: Interpreter, left: Value, right: Value, node: ast.AST) -> Val
         if isinstance(left, TupleOf):
             return new_tuple(m, [*first, *second], node)
         return new_list(m, [*first, *second], node)
-    return new_list(m, [_item_of(m, left, node), _item_of(m, right, node)], node, exact=False)
+    # An empty one adds nothing: `groups = []`, then `groups += ...` in a loop.
+    sides = [side for side, known in ((left, first), (right, second)) if known is None or known]
+    return new_list(m, [_item_of(m, side, node) for side in sides], node, exact=False)
 
 
 def unpack(m: Interpreter, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:

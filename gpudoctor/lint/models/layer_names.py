@@ -28,3 +28,7 @@ def has_running_statistics(made_by: str) -> bool:
     # Those of `detection` are made with frozen ones.
     known = made_by.startswith("torchvision.models.") and ".detection." not in made_by
     return known and (last.startswith(_NORMALISED) or (last.startswith("vgg") and last.endswith("_bn")))
+
+
+INNER_MODULES = ("modules", "children", "named_modules", "named_children")
+"""The methods of a module that hand out its parts."""

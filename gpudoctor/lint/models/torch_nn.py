@@ -9,7 +9,13 @@ from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, f
 from gpudoctor.lint.models.classes import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
-from gpudoctor.lint.models.layer_names import CONTAINERS, WITH_BUFFERS, WITH_PARAMETERS, has_running_statistics
+from gpudoctor.lint.models.layer_names import (
+    CONTAINERS,
+    INNER_MODULES,
+    WITH_BUFFERS,
+    WITH_PARAMETERS,
+    has_running_statistics,
+)
 from gpudoctor.lint.models.names import is_harmless
 from gpudoctor.lint.models.replicas import note_written
 from gpudoctor.lint.models.states import note_gathered, origin
@@ -371,8 +377,8 @@ def _iterate_parameters(call: Call) -> Values:
     return one(tensor)
 
 
-@MODELS.method(Module, "modules", "children", "named_modules", "named_children", "buffers", "named_buffers")
-@MODELS.method(Wrapper, "modules", "children", "named_modules", "named_children", "buffers", "named_buffers")
+@MODELS.method(Module, *INNER_MODULES, "buffers", "named_buffers")
+@MODELS.method(Wrapper, *INNER_MODULES, "buffers", "named_buffers")
 def _inner_modules(call: Call) -> Values:
     assert call.receiver is not None
     take_apart(call.do, call.receiver)

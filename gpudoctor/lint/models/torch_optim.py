@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
+from gpudoctor.lint.models.layer_names import INNER_MODULES
 from gpudoctor.lint.models.states import origin
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
@@ -16,7 +17,8 @@ from gpudoctor.lint.values.event import (
     ShardedState,
 )
 from gpudoctor.lint.values.function import Context
-from gpudoctor.lint.values.module import Module, StateDict, Wrapper
+from gpudoctor.lint.values.making import made_of
+from gpudoctor.lint.values.module import Module, StateDict, Wrapper, core_of
 from gpudoctor.lint.values.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
@@ -45,8 +47,25 @@ def owners(do: Interpreter, values: list[Value]) -> tuple[frozenset[Value], bool
             found.add(value)
         # A setting is a learning rate; anything else may hide parameters.
         elif isinstance(value, Unknown) and not value.config:
-            complete = False
+            taken = _taken_from(do, value)
+            found |= taken
+            complete = complete and bool(taken)
     return frozenset(found), complete
+
+
+def _taken_from(do: Interpreter, value: Unknown) -> set[Value]:
+    """Of `for m in model.modules(): group.append(m.weight)`: the model's parts, whichever they are."""
+    found: set[Value] = set()
+    for each in made_of(value):
+        # The key of what these methods return.
+        if not (isinstance(each, tuple) and len(each) == 2 and each[0] in INNER_MODULES):
+            continue
+        if isinstance(each[1], (Module, Wrapper)):
+            whole = core_of(each[1])
+            part = Module(("some part", whole), each[1].place, each[1].label, made_by="a part of a module")
+            do.parts.setdefault(whole, set()).add(part)
+            found.add(part)
+    return found
 
 
 def _held(do: Interpreter, values: list[Value], depth: int) -> list[Value]:

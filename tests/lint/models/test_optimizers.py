@@ -96,3 +96,37 @@ def test_a_class_whose_import_may_fail_is_called_where_it_did_not(paper):
     (made,) = found.events(MakeOptimizer)
     assert [event.optimizer for event in found.events(OptimizerStep)] == [made.optimizer]
     assert not found.events(Lost)
+
+
+def test_parameters_that_were_taken_from_layers_are_those_of_parts_of_the_model(paper):
+    found = paper("""
+        import torch, torch.nn as nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+            def forward(self, x):
+                return self.b(self.a(x))
+        net = Net()
+        biases, weights = [], []
+        for name, child in net.named_children():
+            for layer in child.modules():
+                weights += list(layer.parameters())
+                biases.append(layer.bias)
+        torch.optim.SGD([{"params": weights}, {"params": biases, "weight_decay": 0.0}], lr=1)
+        """)
+    (made,) = found.events(MakeOptimizer)
+    assert made.optimizer.complete
+    (part,) = made.optimizer.modules
+    assert part.made_by == "a part of a module"
+
+
+def test_what_a_part_was_asked_beside_other_unknown_things_may_be_more(paper):
+    found = paper("""
+        import torch, torch.nn as nn
+        from somewhere import more
+        net = nn.Linear(2, 2)
+        torch.optim.SGD([*(layer.weight for layer in net.modules()), more().weight], lr=1)
+        """)
+    (made,) = found.events(MakeOptimizer)
+    assert not made.optimizer.complete
