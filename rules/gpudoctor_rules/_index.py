@@ -152,7 +152,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.batch_off_device",
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
-        fix_safety=Safety.UNSAFE, needs=("Mixed",), size=7435,
+        fix_safety=Safety.UNSAFE, needs=("Mixed",), size=8099,
     ),
     RuleCard(
         code="GPU202", name="model-off-device", severity=Severity.ERROR, family="device",

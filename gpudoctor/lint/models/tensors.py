@@ -281,8 +281,9 @@ def is_reduced(do: Interpreter, tensor: Value) -> bool:
 
 def is_cpu_batch(value: Value) -> bool:
     """A batch, or a part of one, that is still on the CPU. The sum of one is a number, which may stay there."""
-    batch = isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH and value.extent is not Extent.NUMBER
-    return batch and _is_cpu(value.device)
+    if not isinstance(value, Tensor) or value.extent is Extent.NUMBER:
+        return False
+    return _is_cpu(value.device) and value.origin is TensorOrigin.BATCH
 
 
 def check_devices(do: Interpreter, values: list[Value], by: str, place: Location, module: Value | None = None) -> None:

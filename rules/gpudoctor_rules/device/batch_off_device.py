@@ -60,7 +60,8 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.program import batch_loop
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Discard, Mixed, Move
+from gpudoctor.lint.values.event import Discard, Mixed, Move, Wrap
+from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.values.spelling import moved_to
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -90,7 +91,7 @@ class BatchOffDevice(Rule):
         for event in program.events(Mixed):
             # A CPU tensor that is no batch may be a scalar, which PyTorch lets meet a GPU tensor.
             left = next((each for each in map(_batch, event.on_cpu) if each is not None), None)
-            if left is None or left.batch_of in in_vain or event.location in told:
+            if left is None or left.batch_of in in_vain or event.location in told or _may_be_scattered(program, event):
                 continue
             told.add(event.location)
             other = next((each for each in event.on_device if isinstance(each, Tensor)), None)
@@ -108,6 +109,12 @@ class BatchOffDevice(Rule):
                 ],
                 repair=_move(program, event, left, other),
             )
+
+
+def _may_be_scattered(program: Program, event: Mixed) -> bool:
+    """The model may be in a DataParallel by now, which brings its inputs to the GPUs, as one of the project may."""
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
+    return any(wrap.inner == event.module and not wrap.when.excludes(event.when) for wrap in wraps)
 
 
 def _move(program: Program, event: Mixed, left: Tensor, other: Tensor | None) -> Repair | None:
