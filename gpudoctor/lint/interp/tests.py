@@ -10,7 +10,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.models.names import is_harmless
-from gpudoctor.lint.models.tensors import note_asked
+from gpudoctor.lint.models.tensors import is_agreed, note_asked
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.function import Library
@@ -59,7 +59,7 @@ def _ask_each(m: Interpreter, node: ast.BoolOp) -> bool | Literal:
 
 def truth(m: Interpreter, values: Values, node: ast.AST) -> bool | Literal:
     """What a test of these values comes to on this path: decided, or open."""
-    here = values.given(m.path)
+    here = _whichever(m, values.given(m.path))
     answers = [(b.when, _decide(m, _truth_of(m, b.value, node))) for b in here.bindings]
     if not answers:
         return False
@@ -77,6 +77,13 @@ def truth(m: Interpreter, values: Values, node: ast.AST) -> bool | Literal:
             return told
     composed = _composed(m, here, answers, node)
     return _one_of(m, here, answers, node) if composed is None else composed
+
+
+def _whichever(m: Interpreter, values: Values) -> Values:
+    """One for all, where a collective has made them the same: which of them it was says nothing any more."""
+    if len(values.bindings) > 1 and all(is_agreed(m, value) for value in values):
+        return one(values.bindings[0].value)
+    return values
 
 
 def _decide_under(when: Condition, answer: bool | Literal) -> bool | Literal:
@@ -280,8 +287,8 @@ def compare_values(m: Interpreter, op: ast.cmpop, left: Values, right: Values, n
     """A comparison of what two expressions may be."""
     text, place = m.text(node), m.place(node)
     results: list[Values] = []
-    for first in left.given(m.path).bindings:
-        for second in right.given(m.path).bindings:
+    for first in _whichever(m, left.given(m.path)).bindings:
+        for second in _whichever(m, right.given(m.path)).bindings:
             if first.when.excludes(second.when):
                 continue
             m.note_rank_text(op, first.value, second.value, node)

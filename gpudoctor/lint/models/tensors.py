@@ -279,6 +279,13 @@ def is_reduced(do: Interpreter, tensor: Value) -> bool:
     return found is not None and found.any(lambda value: value == TRUE)
 
 
+def is_agreed(do: Interpreter, value: Value) -> bool:
+    """The ranks have the same of it since a collective, whichever of several tensors it was on each of them before."""
+    if isinstance(value, Unknown) and not value.depends and isinstance(value.key, tuple) and value.key[0] == "number of":
+        value = value.key[1]
+    return isinstance(value, Tensor) and is_reduced(do, value)
+
+
 def is_cpu_batch(value: Value) -> bool:
     """A batch, or a part of one, that is still on the CPU. The sum of one is a number, which may stay there."""
     if not isinstance(value, Tensor) or value.extent is Extent.NUMBER:
