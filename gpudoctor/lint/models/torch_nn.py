@@ -91,7 +91,10 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
     if last in CONTAINERS:
         # A container has what its parts have, those included that join it later.
         parameters = buffers = None
-        exact = not call.open_ended and not any(isinstance(v, Unknown) for v in flat(call.do, call.all_values()))
+        # `Sequential(*[Block() for _ in range(depth)])`: however many there are, they are of this kind.
+        rest = flat(call.do, [value for values in call.rest for value in values])
+        seen = all(isinstance(v, (Module, Wrapper)) for v in rest) if rest else not call.open_ended
+        exact = seen and not any(isinstance(v, Unknown) for v in flat(call.do, call.all_values()))
     module = Module(
         call.identity(), call.place, call.label, made_by=made_by, parameters=parameters, buffers=buffers, exact=exact
     )
