@@ -281,8 +281,9 @@ def is_reduced(do: Interpreter, tensor: Value) -> bool:
 
 def is_agreed(do: Interpreter, value: Value) -> bool:
     """The ranks have the same of it since a collective, whichever of several tensors it was on each of them before."""
-    if isinstance(value, Unknown) and not value.depends and isinstance(value.key, tuple) and value.key[0] == "number of":
-        value = value.key[1]
+    key = value.key if isinstance(value, Unknown) and not value.depends else None
+    if isinstance(key, tuple) and key[0] == "number of":
+        value = key[1]
     return isinstance(value, Tensor) and is_reduced(do, value)
 
 

@@ -28,13 +28,13 @@ def without_partner(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[
             # The rounds of a loop repeat each other; how many were followed says nothing.
             first.setdefault((event.location, event.way.frames, frozenset(event.rank_guards)), event)
     # Near partners first, or two helpers with both sides inside would be matched crosswise.
-    left = list(first.values())
+    left, met = list(first.values()), list[tuple[E, E]]()
     for near in (True, False):
-        left = _unmatched(left, kind, near)
-    return left
+        left = _unmatched(left, met, kind, near)
+    return [each for each in left if not any(_joins(each, a, b, kind) or _joins(each, b, a, kind) for a, b in met)]
 
 
-def _unmatched(events: list[E], kind: Callable[[E], Hashable], near: bool) -> list[E]:
+def _unmatched(events: list[E], met: list[tuple[E, E]], kind: Callable[[E], Hashable], near: bool) -> list[E]:
     waiting: list[E] = []
     for event in events:
         partner = next((other for other in waiting if _meet(other, event, kind, near)), None)
@@ -43,7 +43,17 @@ def _unmatched(events: list[E], kind: Callable[[E], Hashable], near: bool) -> li
         else:
             # One call meets one other: three barriers on one side and two on the other leave a rank waiting.
             waiting.remove(partner)
+            met.append((partner, event))
     return waiting
+
+
+def _joins(event: E, other: E, partner: E, kind: Callable[[E], Hashable]) -> bool:
+    """It meets the same partner, where the other does not happen, as the step of another optimizer, or in another round
+    of a loop of the partner's own: a rank that waits for what rank 0 sends answers as often as it is asked."""
+    again = event.location == other.location and event.when.excludes(other.when)
+    mine = {loop.identity for loop in event.loops}
+    rounds = any(loop.times is None and loop.identity not in mine for loop in partner.loops)
+    return (again or rounds) and _meet(event, partner, kind, near=False)
 
 
 def _meet(one: E, other: E, kind: Callable[[E], Hashable], near: bool) -> bool:

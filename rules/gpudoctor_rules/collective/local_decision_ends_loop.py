@@ -88,6 +88,7 @@ from gpudoctor_rules.collective._together import called_instead, missed_by, step
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.values.event import Event
     from gpudoctor.run.recording import Recording
 
 WORDS = {"continue": "skips the rest of this round", "exit": "ends the program", "return": "returns here"}
@@ -107,7 +108,7 @@ class LocalDecisionEndsLoop(Rule):
         together = list(steps_together(program))
         told: set[Location] = set()
         for event in [*_on_local_data(program), *_on_the_rank(program)]:
-            missed = missed_by(event, together)
+            missed = missed_by(event, [step for step in together if _by_those_who_stay(event, step.event)])
             # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.way.contexts:
                 continue
@@ -159,6 +160,12 @@ def _on_the_rank(program: Program) -> list[LeaveLoop]:
     # A test on local data is reported as such; the rank in it would be told twice.
     leaving = (event for event in program.events(LeaveLoop) if event.how in _QUIET_WAYS and not event.local_guards)
     return without_partner((event for event in leaving if _asked_here(event, event.rank_guards)), _kind)
+
+
+def _by_those_who_stay(event: LeaveLoop, step: Event) -> bool:
+    """Others than the ranks that leave take this step: `if rank != 0: while True: ...` is a loop of those alone."""
+    asked = _asked_here(event, event.rank_guards)
+    return bool(event.local_guards) or not asked or not step.when.literals.issuperset(asked)
 
 
 def _may_agree(guard: Literal) -> bool:
