@@ -258,8 +258,8 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.missing_set_epoch",
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeOptimizer", "MakeSampler", "OptimizerStep", "SetEpoch", "UseManaged", "Wrap"),
-        size=7053,
+        needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeOptimizer", "MakeSampler", "OptimizerStep", "SetEpoch", "Streamed", "UseManaged", "Wrap"),
+        size=7279,
     ),
     RuleCard(
         code="GPU303", name="shuffle-with-sampler", severity=Severity.ERROR, family="data",
@@ -284,7 +284,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.set_epoch_misplaced",
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
-        needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
+        needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "Streamed", "UseManaged", "Wrap"),
         size=9988,
     ),
     RuleCard(

@@ -11,6 +11,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.heard import Heard, holds_setting, listening
 from gpudoctor.lint.interp.machine import NOTHING, one
+from gpudoctor.lint.models.classes import seeds_by_epoch
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Sampler
@@ -37,6 +38,7 @@ DRAWN_AGAIN = (
     "torch.randint", "torch.multinomial",
 )  # fmt: skip
 """These may draw one and the same item more than once."""
+GENERATORS = ("torch.Generator", "numpy.random.RandomState", "numpy.random.default_rng", "random.Random")
 ENDLESS = frozenset({"itertools.cycle", "itertools.repeat", "itertools.count"})
 OWN = Dependence.RANK | Dependence.LOCAL
 RANKED = OWN | Dependence.UNREAD
@@ -69,9 +71,12 @@ def look_at_stream(m: Interpreter, source: Dataset | Sampler, node: ast.AST) -> 
     drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
     same = same and not any(name.startswith(drawn) for name in heard.calls)
     pieces = straight and not heard.leaves and m.find_in_class(cls, "__len__") is None and _by_pieces(m, given, node)
+    # What does not shuffle has asked for no generator.
+    shuffles = any(name.startswith(GENERATORS) for name in heard.calls)
+    by_epoch = isinstance(source, Sampler) and shuffles and seeds_by_epoch(cls)
     m.emit(
         Streamed, at=source.place, source=source, same_on_ranks=same,
-        same_in_workers=same and WORKER_INFO not in heard.calls, by_pieces=pieces,
+        same_in_workers=same and WORKER_INFO not in heard.calls, by_pieces=pieces, by_epoch=by_epoch,
     )  # fmt: skip
     return items, events
 

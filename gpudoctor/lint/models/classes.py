@@ -111,6 +111,25 @@ def counts_epochs(cls: Class) -> bool:
     return not mentions or any(isinstance(each.ctx, ast.Store) or each.attr == "set_epoch" for each in mentions)
 
 
+def seeds_by_epoch(cls: Class) -> bool:
+    """Each order is drawn from a seed made of the epoch, which somebody has to tell: `manual_seed(self.epoch)`."""
+    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    if "__iter__" not in methods:
+        return any(seeds_by_epoch(base) for base in cls.bases if isinstance(base, Class))
+    calls = [each for each in ast.walk(methods["__iter__"]) if isinstance(each, ast.Call)]
+    seeds = any(_is_seeding(call) and any(_is_epoch(each) for each in ast.walk(call)) for call in calls)
+    return seeds and "set_epoch" in methods and not counts_epochs(cls)
+
+
+def _is_seeding(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in ("manual_seed", "RandomState", "default_rng", "Random")
+
+
+def _is_epoch(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "epoch"
+
+
 def _mentions_of_epoch(methods: dict[str, ast.FunctionDef]) -> Iterator[ast.Attribute]:
     for name, method in methods.items():
         if name not in ("__init__", "set_epoch"):

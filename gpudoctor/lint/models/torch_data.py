@@ -221,14 +221,14 @@ def _plain_sampler(call: Call) -> Values:
 
 @MODELS.callable("torch.utils.data.BatchSampler")
 def _batch_sampler(call: Call) -> Values:
-    inner = call.arg(0, "sampler")
-    only = inner.only if inner is not None else None
-    # `set_epoch` is due on the inner sampler: BatchSampler has none of its own.
-    base = only if isinstance(only, Sampler) else None
-    return one(
-        Sampler(
-            call.identity(), call.place, call.label, made_by=call.name, distributed=base.distributed if base else None,
-            inner=base,
+    inner, identity = call.arg(0, "sampler"), call.identity()
+    if inner is None or not inner.all(lambda each: isinstance(each, Sampler)):
+        return one(Sampler(identity, call.place, call.label, made_by=call.name, distributed=None))
+    # `set_epoch` is due on the inner sampler, one of several perhaps: BatchSampler has none of its own.
+    return inner.mapped(
+        lambda each: Sampler(
+            (identity, each), call.place, call.label, made_by=call.name, inner=each,
+            distributed=each.distributed,  # type: ignore[attr-defined]
         )
     )  # fmt: skip
 
@@ -341,7 +341,10 @@ def _set_epoch(call: Call) -> Values:
 
 @MODELS.setter(Sampler)
 def _kept_by_sampler(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
-    """A sampler of the project that keeps another one draws from it, and may tell it the epoch."""
+    """A sampler of the project that keeps another one draws from it, and may tell it the epoch. Which may be set."""
+    # `sampler.epoch = epoch` from outside is what `set_epoch` does.
+    if name == "epoch" and do.reached_at(owner) is None:
+        do.emit(SetEpoch, at=place, target=owner, epoch=values)
     inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
     cls = owner.own if isinstance(owner, Sampler) else None
     if inside and isinstance(cls, Class) and cls.complete and not mentions(cls, "set_epoch"):

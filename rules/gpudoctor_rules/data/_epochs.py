@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Value
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import SILENT_SAMPLER, Escape, Loop, SetEpoch
+from gpudoctor.lint.values.event import SILENT_SAMPLER, Escape, Loop, SetEpoch, Streamed
 from gpudoctor.record import dataclass
 from gpudoctor_rules.data._passes import (
     Pass,
@@ -66,6 +66,7 @@ def repeated_samplers(program: Program) -> Iterator[Repeated]:
     if not program.whole or program.managed_by or program.cut_short or _somebody_unknown_is_told(program):
         return
     seen: set[Sampler] = set()
+    by_epoch = {event.source for event in program.events(Streamed) if event.by_epoch}
     passes = list(training_passes(program))
     for training in passes:
         same = [training]
@@ -75,7 +76,7 @@ def repeated_samplers(program: Program) -> Iterator[Repeated]:
             epochs, same = _remaking_loop(program, training, passes)
         # Not known for all paths: then one of them may be a sampler that counts epochs itself.
         for sampler in samplers_of(training.loader, training.when) or ():
-            if epochs is None or sampler in seen or not _shuffles_for_ranks(sampler):
+            if epochs is None or sampler in seen or not (sampler in by_epoch or _shuffles_for_ranks(sampler)):
                 continue
             # Samplers of one line stand for one: telling either of them is telling it.
             twins = {twin for each in same for twin in samplers_of(each.loader, each.when) or ()} | {sampler}

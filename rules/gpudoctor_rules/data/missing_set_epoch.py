@@ -62,8 +62,8 @@ ranks. Safe: nothing but the order of the data changes, and it becomes what shuf
 ## Silent when
 
 `shuffle=False`; the data is read once; the loader only evaluates, or nothing is trained; the sampler counts epochs
-itself; somebody calls `set_epoch`, in whichever file; a framework that does so is in charge; the sampler was handed to
-code that could not be read.
+itself, or is one of the project whose seed is not the epoch; somebody calls `set_epoch`, in whichever file; a framework
+that does so is in charge; the sampler was handed to code that could not be read.
 
 ## Sources
 
@@ -144,7 +144,11 @@ def _tell(program: Program, each: Repeated) -> Repair:
     call: Code = (sampler, ".set_epoch(", Counter(loop), ")")
     # Made on some ways only, as under `if args.distributed:`, it is another sampler on the others, or None.
     made = next((event for event in program.events(MakeSampler) if event.sampler == each.sampler), None)
-    sure: Code = (*map(Always, (*made.way.calls, made.location)), *call) if made is not None else call
+    title = "Call `set_epoch` in each epoch"
+    # Nothing tells an own sampler from what stands in for it in one process.
+    if made is None:
+        return Repair(title, (First(loop, ((Always(each.sampler.place), *call),)),))
+    sure: Code = (*map(Always, (*made.way.calls, made.location)), *call)
     kind = Imported("torch.utils.data.DistributedSampler")
     asked: Code = ("if isinstance(", sampler, ", ", kind, "):\n\t", *call)
-    return Repair("Call `set_epoch` in each epoch", (First(loop, ((Either((sure, asked)),),)),))
+    return Repair(title, (First(loop, ((Either((sure, asked)),),)),))
