@@ -32,6 +32,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
 
+PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "builtins.tuple", "builtins.str"])
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
 CONTAINER_DEPTH = 3
 MERGED = "merged into it"
@@ -248,11 +249,19 @@ def unanswered(
     m: Interpreter, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """A method of a library object for which no model answers."""
-    if isinstance(receiver, Instance) and not _is_quiet(receiver, name):
+    given = [value for values in (*args, *keywords.values()) for value in values]
+    stored = _is_builtin(receiver) and not _objects(m, given)
+    if isinstance(receiver, Instance) and not stored and not _is_quiet(receiver, name):
         note_escape(m, name, (*args, *keywords.values()), node)
         note_escape(m, name, (one(receiver),), node)
     key = ("method", receiver, name, args, tuple(keywords.items()))
     return one(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.depends))
+
+
+def _is_builtin(receiver: Value) -> bool:
+    """`class Settings(dict)`: what it has from there, as `settings.get("lr", 1)`, calls nothing back."""
+    cls = class_of(receiver)
+    return cls is not None and cls.complete and bool(cls.library_bases) and cls.library_bases <= PLAIN_BUILTINS
 
 
 def _is_quiet(receiver: Instance, name: str) -> bool:

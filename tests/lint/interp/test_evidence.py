@@ -180,6 +180,24 @@ def test_a_logger_of_the_project_gets_nothing_that_could_be_lost(paper):
     assert not any(event.values for event in found.events(Escape))
 
 
+def test_what_a_class_has_from_a_dictionary_calls_nothing_back(paper):
+    found = paper(
+        """
+        import torch
+        class Settings(dict):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                self.__dict__ = self
+        h = Settings(lr=1)
+        h.get("clip", 1000.0)
+        h.update(model=torch.nn.Linear(2, 2))
+        """,
+    )
+    escaped = [event.into for event in found.events(Escape)]
+    assert "get" not in escaped
+    assert "update" in escaped
+
+
 def test_a_context_that_a_test_decides_is_told_as_such(paper):
     found = paper(
         """
