@@ -54,9 +54,20 @@ CALLABLES = {
 """The canonical names of the classes."""
 
 
+_PROTOCOLS = frozenset(
+    "__enter__ __exit__ __next__ __aiter__ __anext__ __await__ __copy__ __deepcopy__ __getattr__ __setstate__ __del__ "
+    "__constants__ __torch_function__ __array__ __fspath__ __file__ __path__ __version__ __slots__ __weakref__".split()
+).union(*(dir(kind) for kind in (type, list, dict, set, int, float, str, type(lambda: 0))))
+
+
 def wrapper_has(wrapper: Wrapper, name: str) -> bool | None:
     """Whether a wrapper answers for an attribute itself; None for a kind that passes attributes on."""
     own = OWN.get(wrapper.kind)
     if own is None:
         return True if name == "module" and wrapper.kind is not WrapperKind.COMPILED else None
-    return name in MODULE_API or name in own or name in _PRIVATE or name.startswith("__")
+    return name in MODULE_API or name in own or name in _PRIVATE or _is_protocol(name)
+
+
+def _is_protocol(name: str) -> bool:
+    """`__dict__`, `__len__`; but `self.__net__ = Net()` is an attribute like any other, which Python does not rename."""
+    return name.startswith("__") and (not name.endswith("__") or name in _PROTOCOLS)
