@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.arguments import DEFAULTS
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
-from gpudoctor.lint.values.function import Bound, Class, ProjectModule
+from gpudoctor.lint.values.function import Bound, Class, Function, ProjectModule
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
@@ -82,12 +84,36 @@ def member_named_by(do: Interpreter, module: Value, name: Value | None, call: Ca
             return found
     start, _, end = _pattern(name) if name is not None else ("", None, "")
     named = [each for each in do.defined_in(module) if _name(each).startswith(start) and _name(each).endswith(end)]
-    # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class.
-    choices: list[Value] = [each for each in named if start or end or isinstance(each, Class)]
+    # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
+    makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
+    choices: list[Value] = makers or [each for each in named if start or end or isinstance(each, Class)]
     # With something to fall back on, another module may be the one that has it.
     other = call.arg(2, "default")
     choices += list(other or ())
     return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def _makers(named: list[Value]) -> list[Value]:
+    """Of the functions of a module that make objects of its classes, as `deit_small()`, the first and the last: these
+    are made after one pattern, more than the modules of a package."""
+    functions = [each for each in named if isinstance(each, Function) and not each.label.startswith("_")]
+    made = {_name(each) for each in named if isinstance(each, Class)}
+    # `resnet50` leaves it to `_resnet`.
+    made |= {_name(each) for each in named if isinstance(each, Function) and _makes(each, made)}
+    found = [each for each in functions if _makes(each, made)]
+    return [*found[:1], *found[1:][-1:]]
+
+
+def _makes(function: Function, made: set[str]) -> bool:
+    body = function.node.body if isinstance(function.node.body, list) else []
+    given = [each.value for each in body if isinstance(each, ast.Return)]
+    names = {each.id for each in given if isinstance(each, ast.Name)}
+    given += [each.value for each in body if isinstance(each, ast.Assign) and _is_one_of(each.targets[0], names)]
+    return any(isinstance(each, ast.Call) and _is_one_of(each.func, made) for each in given)
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
 
 
 def one_of(call: Call, choices: list[Value]) -> Values:

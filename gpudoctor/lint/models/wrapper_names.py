@@ -69,5 +69,5 @@ def wrapper_has(wrapper: Wrapper, name: str) -> bool | None:
 
 
 def _is_protocol(name: str) -> bool:
-    """`__dict__`, `__len__`; but `self.__net__ = Net()` is an attribute like any other, which Python does not rename."""
+    """`__dict__`, `__len__`; but `self.__net__ = Net()` is an attribute like any other."""
     return name.startswith("__") and (not name.endswith("__") or name in _PROTOCOLS)

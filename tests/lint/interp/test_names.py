@@ -120,6 +120,8 @@ CASES = {
         found = getattr(other, args.other)
         reveal(found)  #: Large if nets.large_net is chosen | Small if not (nets.large_net is chosen)
         reveal(importlib.import_module("nets.large_net").depth)  #: 9
+        import zoo
+        reveal(zoo.__dict__[args.other])  #: tiny if tiny is chosen | large if not (tiny is chosen)
         # file: nets/__init__.py
         def small():
             return 7
@@ -127,6 +129,22 @@ CASES = {
         class Small:
             pass
         Net = Small
+        # file: zoo.py
+        class Block:
+            pass
+        class Tree:
+            pass
+        def share(x):
+            return x
+        def _tree(depth):
+            return Tree()
+        def tiny():
+            return _tree(1)
+        def small():
+            tree = Tree()
+            return tree
+        def large():
+            return Tree()
         # file: nets/large_net.py
         depth = 9
         class Large:
