@@ -265,8 +265,15 @@ def local_rank_as_text(code: Code) -> Iterator[Planted]:
 
 def always_gpu_zero(code: Code) -> Iterator[Planted]:
     for call in code.calls("set_device"):
-        if call.args and "cuda" in code.source(call.func) and not isinstance(call.args[0], ast.Constant):
+        chosen = call.args and "cuda" in code.source(call.func) and not isinstance(call.args[0], ast.Constant)
+        if chosen and not _by_number(code):
             yield code.changed((call.args[0], "0"))
+
+
+def _by_number(code: Code) -> bool:
+    """Nobody asks for the current GPU: all is moved to one by its number, and the collectives are those of gloo."""
+    moves = [call for call in code.calls("cuda") if isinstance(call.func, ast.Attribute)]
+    return "gloo" in code.text and not re.search("nccl|[\"']cuda[\"']", code.text) and all(m.args for m in moves)
 
 
 def rank_for_local_rank(code: Code) -> Iterator[Planted]:
