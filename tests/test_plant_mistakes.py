@@ -75,6 +75,7 @@ def test_the_edit_of_a_mistake(name: str):
 
 
 NO_MISTAKES = {
+    "set_epoch dropped": "loader = accelerator.prepare(loader)\nloader.set_epoch(1)",
     "set_device(0)": "dist.init_process_group('gloo')\ntorch.cuda.set_device(rank)\nnet = net.cuda(rank)",
     "wrapper asked for an attribute": "net = model.module.head if hasattr(model, 'module') else model.head",
     "process group never made": "dist.init_process_group('nccl')\nfully_shard(model)",
