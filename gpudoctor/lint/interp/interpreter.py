@@ -282,15 +282,15 @@ class Interpreter(Machine):
         if frame.on_yield is not None:
             frame.on_yield(values)
 
-    def last_receiver(self, node: ast.Call) -> Value | None:
+    def receivers(self, node: ast.Call) -> list[Value]:
         """What the method of a call was called on, evaluated without a trace."""
         # Evaluating a call twice would make its objects twice.
         if not isinstance(node.func, ast.Attribute) or not isinstance(
             node.func.value, (ast.Name, ast.Attribute, ast.Subscript)
         ):
-            return None
+            return []
         with self.muting():
-            return self.evaluate(node.func.value).given(self.path).only
+            return list(self.evaluate(node.func.value).given(self.path))
 
     def missing_argument(self, function: Function, name: str, node: ast.AST) -> Values:
         """A parameter for which nothing was given: a library fills it, or the call was made up."""

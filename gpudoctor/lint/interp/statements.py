@@ -61,12 +61,15 @@ def _is_of_all_ranks(value: Value) -> bool:
 
 
 def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Value]) -> None:
-    receiver = m.last_receiver(call)
+    receivers = m.receivers(call)
+    only = receivers[0] if len(receivers) == 1 else None
     # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
-    if receiver is not None and m.fact(receiver, UNREAD_OBJECT) is not None:
+    if only is not None and m.fact(only, UNREAD_OBJECT) is not None:
         return
     name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
     for value in dropped:
+        # `model.train()` of one of several models gives that one back.
+        receiver = value if value in receivers else only
         m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver)
 
 
