@@ -14,6 +14,7 @@ from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import (
     Backward,
+    Collective,
     DestroyGroup,
     Escape,
     Event,
@@ -129,8 +130,9 @@ class Program:
     @cached_property
     def launched_in_several(self) -> bool:
         """Something shows that several processes run it, also where a framework makes the process group."""
-        # Some frameworks make the group unseen; who destroys one expects it.
+        # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
+        expects = expects or ("accelerate" in self.managed_by and self.has(Collective))
         return self.distributed or (self.world.several_processes and expects)
 
     @cached_property

@@ -88,8 +88,7 @@ class SaveOnEveryRank(Rule):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
             if not save.checkpoint or save.collective or not program.by_every_rank(save) or save.location in told:
                 continue
-            # A trainer lets one rank write what it saves itself; the model's own method does not.
-            if program.managed_by and save.call != "save_pretrained":
+            if program.managed_by and not _by_itself(program, save):
                 continue
             # Files named by the rank are written apart on purpose.
             if not one_path(save.path):
@@ -99,7 +98,7 @@ class SaveOnEveryRank(Rule):
                 at=save.location,
                 message=f"Every rank writes {shown(save.path)} here, all at the same time: the file may end up "
                 "corrupted.",
-                remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
+                remedy=f"Let one rank write: put `if {_asked(program)}:` around it.",
                 because=[("called from here", call) for call in save.way.calls[-2:]],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
                 confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
@@ -120,7 +119,20 @@ class SaveOnEveryRank(Rule):
         return recording.distributed and any(rank.saves for rank in recording.ranks)
 
 
+def _by_itself(program: Program, save: Save) -> bool:
+    """The program writes it, not the framework. A trainer lets one rank write, and calls the program's part on one."""
+    # The model's own method does not ask who calls it.
+    return save.call == "save_pretrained" or (save.call == "torch.save" and program.managed_by == {"accelerate"})
+
+
+def _asked(program: Program) -> str:
+    return "accelerator.is_main_process" if "accelerate" in program.managed_by else "dist.get_rank() == 0"
+
+
 def _guard(program: Program, save: Save) -> Repair | None:
+    # There may be no process group to ask: accelerate makes none for one process.
+    if program.managed_by and save.call == "torch.save":
+        return None
     # Who reads it right behind reads what it has written itself, and would find nothing.
     if any(_reads_at_once(program, load, save) for load in program.events(Load)):
         return None
