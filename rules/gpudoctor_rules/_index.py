@@ -568,7 +568,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=6372,
+        needs=("Save",), size=6941,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",

@@ -27,7 +27,9 @@ def _save(call: Call) -> Values:
 
 @MODELS.method(Module, "save_pretrained", "push_to_hub")
 def _save_pretrained(call: Call) -> Values:
-    call.emit(Save, call="save_pretrained", path=call.arg(0, "save_directory"), content=one(call.receiver or NONE))
+    told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
+    path, content = call.arg(0, "save_directory"), one(call.receiver or NONE)
+    call.emit(Save, call="save_pretrained", path=path, content=content, told_who=told_who)
     return one(NONE)
 
 

@@ -88,7 +88,7 @@ class SaveOnEveryRank(Rule):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
             if not save.checkpoint or save.collective or not program.by_every_rank(save) or save.location in told:
                 continue
-            if program.managed_by and not _by_itself(program, save):
+            if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
             # Files named by the rank are written apart on purpose.
             if not one_path(save.path):
