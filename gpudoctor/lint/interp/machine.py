@@ -33,7 +33,7 @@ from gpudoctor.lint.source.written import written
 from gpudoctor.lint.values.base import NEVER_ASSIGNED, NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
 from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
-from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.lint.values.optim import Optimizer, Scheduler
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.values.tensor import Tensor, one_of_several
 from gpudoctor.record import dataclass, field
@@ -586,7 +586,7 @@ def _most(values: Values) -> int:
 
 def _is_choice(value: Value) -> bool:
     """What an `elif` chain over experiments picks one of, and None before it. Loops do not pile these up."""
-    kinds = (Class, Function, Partial, Library, Instance, ProjectModule, Optimizer)
+    kinds = (Class, Function, Partial, Library, Instance, ProjectModule, Optimizer, Scheduler)
     return isinstance(value, kinds) or value == NONE
 
 

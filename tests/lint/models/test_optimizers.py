@@ -130,3 +130,36 @@ def test_what_a_part_was_asked_beside_other_unknown_things_may_be_more(paper):
         """)
     (made,) = found.events(MakeOptimizer)
     assert not made.optimizer.complete
+
+
+def test_one_of_many_schedulers_is_a_scheduler_still(paper):
+    names = [
+        "StepLR",
+        "MultiStepLR",
+        "ExponentialLR",
+        "CosineAnnealingLR",
+        "CyclicLR",
+        "OneCycleLR",
+        "LinearLR",
+        "PolynomialLR",
+    ]
+    choices = "".join(
+        f'        {"el" if index else ""}if args.sched == "{name}":\n'
+        f"            scheduler = torch.optim.lr_scheduler.{name}(optimizer, 1)\n"
+        for index, name in enumerate(names)
+    )
+    found = paper(f"""
+        import argparse, torch, torch.nn as nn
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--sched")
+        args = parser.parse_args()
+        net = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=1)
+{choices}        else:
+            raise ValueError(args.sched)
+        for _ in range(9):
+            net(torch.zeros(2)).sum().backward()
+            optimizer.step()
+            scheduler.print_lr(False, 0, 1.0)
+        """)
+    assert not list(found.events(Lost))
