@@ -202,7 +202,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.load_without_map_location",
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
-        fix_safety=Safety.SAFE, needs=("Load",), size=6874,
+        fix_safety=Safety.SAFE, needs=("Load",), size=7516,
     ),
     RuleCard(
         code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",

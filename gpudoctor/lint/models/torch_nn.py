@@ -21,7 +21,7 @@ from gpudoctor.lint.models.replicas import note_written
 from gpudoctor.lint.models.states import note_gathered, origin
 from gpudoctor.lint.models.studies import as_buffer, note_kept
 from gpudoctor.lint.models.tensors import made
-from gpudoctor.lint.models.wrapped import note_applied, part_added
+from gpudoctor.lint.models.wrapped import RESTORED, note_applied, part_added
 from gpudoctor.lint.models.wrapper_names import MODULE_API
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
@@ -418,6 +418,7 @@ def _load_state(call: Call) -> Values:
     call.emit(
         LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
     )  # fmt: skip
+    call.do.set_fact(core_of(call.receiver), RESTORED, one(TRUE))
     return one(NONE)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.freezing import is_frozen
 from gpudoctor.lint.values.base import NONE, TRUE, Unknown, Value, Values
-from gpudoctor.lint.values.event import PartAdded, WeightsDrawn
+from gpudoctor.lint.values.event import PartAdded, PartExchanged, WeightsDrawn
 from gpudoctor.lint.values.function import Library
 from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
 WRAPPERS = Library("torch.nn.parallel")
+RESTORED = "state was loaded"
 RANDOM = (
     "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
     "orthogonal_", "sparse_",
@@ -47,9 +48,12 @@ def part_added(
     do: Interpreter, parent: Value, part: Value, name: str, parameters: bool | None, place: Location
 ) -> None:
     """A module takes in another one, or parameters of its own, which matters where it is wrapped already."""
+    core = core_of(parent)
+    # `resnet.fc = nn.Linear(n, classes)`: what was loaded before is not what this program saves.
+    if isinstance(core, Module) and core.cls is None and do.fact(core, RESTORED) is not None:
+        do.emit(PartExchanged, at=place, parent=core, part=part)
     if not any_wrapped(do):
         return
-    core = core_of(parent)
     # `model.head = model.head.cuda()` puts back what was there.
     if core_of(part) in do.parts.get(core, ()):
         return

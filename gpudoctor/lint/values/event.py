@@ -17,6 +17,7 @@ from gpudoctor.lint.values.inside import Crossed as Crossed
 from gpudoctor.lint.values.inside import ForwardTalks as ForwardTalks
 from gpudoctor.lint.values.inside import GradientFlag as GradientFlag
 from gpudoctor.lint.values.inside import PartAdded as PartAdded
+from gpudoctor.lint.values.inside import PartExchanged as PartExchanged
 from gpudoctor.lint.values.inside import TensorKept as TensorKept
 from gpudoctor.lint.values.inside import UnusedPart as UnusedPart
 from gpudoctor.lint.values.inside import WeightsDrawn as WeightsDrawn

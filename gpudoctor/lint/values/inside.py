@@ -30,6 +30,14 @@ class PartAdded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartExchanged(Event):
+    """A model that a library has built takes in another `part`, after a state was loaded into it."""
+
+    parent: Value
+    part: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsDrawn(Event):
     """After some model was wrapped, weights of `module` are drawn anew: `call` is what draws them."""
 

@@ -44,7 +44,8 @@ to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 ## Silent when
 
 One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer,
-as with data; each rank loads a file of its own; `map_location` is given in whichever form.
+as with data; each rank loads a file of its own; `map_location` is given in whichever form; a model of a library gets
+another head after that, so that the weights were published for the CPU, too.
 
 ## Sources
 
@@ -61,7 +62,8 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import NONE, Const, Value
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Load, LoadState, Save
+from gpudoctor.lint.values.event import Load, LoadState, PartExchanged, Save
+from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.optim import Scheduler
 from gpudoctor.lint.values.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
@@ -98,7 +100,7 @@ class LoadWithoutMapLocation(Rule):
                 continue
             # Only what this program saves is known to hold tensors of a GPU.
             saved = _saved(program, load)
-            if not named and _from_cpu(program, saved):
+            if not named and (_from_cpu(program, saved) or (saved is None and _published(program, use))):
                 continue
             onto = f"onto `{named}`" if named else "onto the GPU that it was saved from, `cuda:0` as a rule"
             told.add(load.location)
@@ -147,6 +149,13 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
     if saved is not None:
         return saved.on_cpu
     return any(save.on_cpu and save.call == "dcp_to_torch_save" for save in program.events(Save))
+
+
+def _published(program: Program, use: LoadState) -> bool:
+    """Weights for a model of a library that gets another head then: they come from elsewhere, and such files are made
+    to be loaded without a GPU."""
+    models = {core_of(each.target) for each in program.events(LoadState) if each.loaded == use.loaded}
+    return any(each.parent in models and each.order > use.order for each in program.events(PartExchanged))
 
 
 def _saved(program: Program, load: Load) -> Save | None:
