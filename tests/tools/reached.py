@@ -128,6 +128,9 @@ def _by_any_name(node: ast.AST, path: str, modules: dict[str, str]) -> set[str]:
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if called in ("globals", "vars", "locals"):
         return {here}
+    owner = _asked_by_text(node) if called == "eval" else ""
+    if owner:
+        return {f"{modules[owner]}*"} if owner in modules else {ANY_METHOD}
     if called in ("import_module", "__import__", "eval", "exec"):
         return {"*"} if not isinstance(node.func, ast.Attribute) or called == "import_module" else set()
     if called == "getattr" and len(node.args) > 1 and not isinstance(node.args[1], ast.Constant):
@@ -135,3 +138,12 @@ def _by_any_name(node: ast.AST, path: str, modules: dict[str, str]) -> set[str]:
         name = modules.get(owner.id) if isinstance(owner, ast.Name) else None
         return {f"{name}*"} if name else {ANY_METHOD}
     return set()
+
+
+def _asked_by_text(call: ast.Call) -> str:
+    """`eval(f"args.{name}")` asks one object for something, and can reach nothing else."""
+    text = call.args[0] if call.args else None
+    first = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else None
+    begin = first.value if isinstance(first, ast.Constant) else ""
+    found = re.match(r"(\w+)\.$", begin) if isinstance(begin, str) else None
+    return found[1] if found else ""
