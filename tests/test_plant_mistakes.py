@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from tools.mistakes import OPERATORS, Code
+from tools.editing import Code
+from tools.mistakes import OPERATORS
 from tools.plant_mistakes import main, planted_in, split, table
 from tools.reached import never_reached
 
@@ -75,6 +76,7 @@ def test_the_edit_of_a_mistake(name: str):
 
 
 NO_MISTAKES = {
+    "no_sync dropped": "class NoWrapper:\n    def __init__(self):\n        self.require_backward_grad_sync = False",
     "set_epoch dropped": "loader = accelerator.prepare(loader)\nloader.set_epoch(1)",
     "set_device(0)": "dist.init_process_group('gloo')\ntorch.cuda.set_device(rank)\nnet = net.cuda(rank)",
     "wrapper asked for an attribute": "net = model.module.head if hasattr(model, 'module') else model.head",

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-RANK_TEST = re.compile(r"\brank\b|is_main|is_master|master_process|is_rank|main_process|rank\(", re.IGNORECASE)
+from tools.editing import RANK_TEST, Code, Planted, keyword, last_name, without_keyword
+
 WRAPPERS = ("DistributedDataParallel", "DDP")
 COLLECTIVES = ("barrier", "all_reduce", "broadcast", "all_gather", "reduce")
 LOSSES = re.compile(r"loss$|criterion$|cross_entropy$|crit$")
@@ -24,15 +25,6 @@ KEPT_BY_WRAPPERS = frozenset(
 """What a wrapper has as every module has it: to ask it of the wrapper is no mistake."""
 
 
-class Planted(NamedTuple):
-    """A file with one mistake in it. `lines` are where a finding is expected: the place of the edit, in the new text,
-    with the function around it; empty where the mistake shows elsewhere by its nature."""
-
-    text: str
-    line: int
-    lines: range
-
-
 class Operator(NamedTuple):
     """One mistake. `codes` are the rules of which one must find it."""
 
@@ -41,119 +33,6 @@ class Operator(NamedTuple):
     plant: Callable[[Code], Iterator[Planted]]
     anywhere: bool = False
     """The finding stands elsewhere by its nature: at the loop, the loader or the step, perhaps in another file."""
-
-
-class Code:
-    """A file that edits are made in, by the positions of its syntax tree."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tree = ast.parse(text)
-        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        starts = [0]
-        for line in text.encode().splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        self._starts = starts
-        self._bytes = text.encode()
-
-    def source(self, node: ast.AST) -> str:
-        """How the file writes a node."""
-        start, end = self._span(node)
-        return self._bytes[start:end].decode()
-
-    def nodes(self, kind: type[ast.AST], root: ast.AST | None = None) -> Iterator[ast.AST]:
-        """All nodes of a kind, in the order of the file."""
-        found = [node for node in ast.walk(root or self.tree) if isinstance(node, kind)]
-        return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))  # type: ignore[attr-defined]
-
-    def calls(self, *names: str, root: ast.AST | None = None) -> Iterator[ast.Call]:
-        """The calls whose last name is one of these."""
-        for node in self.nodes(ast.Call, root):
-            if isinstance(node, ast.Call) and last_name(node.func) in names:
-                yield node
-
-    def statement(self, node: ast.AST) -> ast.stmt:
-        """The innermost statement around a node."""
-        while not isinstance(node, ast.stmt):
-            node = self.parents[node]
-        return node
-
-    def around(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
-        """The innermost node of these kinds around another one."""
-        found = self.parents.get(node)
-        while found is not None and not isinstance(found, kinds):
-            found = self.parents.get(found)
-        return found
-
-    def guarded(self, node: ast.AST) -> bool:
-        """A test on the rank stands around it."""
-        outer = self.around(node, ast.If)
-        while isinstance(outer, ast.If):
-            if RANK_TEST.search(self.source(outer.test)):
-                return True
-            outer = self.around(outer, ast.If)
-        return False
-
-    def changed(self, *edits: tuple[ast.AST, str], at: ast.AST | None = None) -> Planted:
-        """The file with other text for these nodes, and where that is."""
-        where = at or edits[0][0]
-        text = self._bytes
-        for node, new in sorted(edits, key=lambda edit: -self._span(edit[0])[0]):
-            start, end = self._span(node)
-            text = text[:start] + new.encode() + text[end:]
-        function = self.around(where, ast.FunctionDef, ast.AsyncFunctionDef) or self.tree
-        line = where.lineno  # type: ignore[attr-defined]
-        first, last = getattr(function, "lineno", 1), getattr(function, "end_lineno", 1 << 30)
-        return Planted(text.decode(), line, range(first, last + 3))
-
-    def without(self, *statements: ast.stmt) -> Planted:
-        """The file with `pass` for these statements."""
-        return self.changed(*((statement, "pass") for statement in statements))
-
-    def indented(self, statement: ast.stmt, header: str) -> Planted:
-        """The file with a header above a statement, which moves under it."""
-        margin = " " * statement.col_offset
-        body = self.source(statement).replace("\n", "\n    ")
-        return self.changed((statement, f"{header}\n{margin}    {body}"))
-
-    def rank_is_zero(self) -> str | None:
-        """How this file can ask for the rank, anywhere in it."""
-        for node in self.nodes(ast.Import):
-            for alias in node.names if isinstance(node, ast.Import) else ():
-                if alias.name == "torch.distributed" and alias.asname:
-                    return f"{alias.asname}.get_rank() == 0"
-        imports = (alias for node in self.nodes(ast.ImportFrom) for alias in getattr(node, "names", ()))
-        names = [alias.asname or alias.name for alias in imports if alias.name == "distributed"]
-        if names:
-            return f"{names[0]}.get_rank() == 0"
-        return "torch.distributed.get_rank() == 0" if re.search(r"^import torch\b", self.text, re.MULTILINE) else None
-
-    @property
-    def managed(self) -> bool:
-        """Accelerate is in charge: it moves the model, and under DeepSpeed its backward also steps and clears."""
-        return any(self.calls("prepare"))
-
-    def _span(self, node: ast.AST) -> tuple[int, int]:
-        start = self._starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
-        end = self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
-        return start, end
-
-
-def last_name(node: ast.AST) -> str:
-    """`step` for `self.optimizer.step`."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def keyword(call: ast.Call, name: str) -> ast.keyword | None:
-    """A keyword argument."""
-    return next((each for each in call.keywords if each.arg == name), None)
-
-
-def without_keyword(code: Code, call: ast.Call, name: str) -> str:
-    """A call without one of its keyword arguments."""
-    arguments = [code.source(each) for each in call.args]
-    arguments += [code.source(each) for each in call.keywords if each.arg != name]
-    return f"{code.source(call.func)}({', '.join(arguments)})"
 
 
 # --- data ------------------------------------------------------------------------------------------------------
@@ -267,8 +146,17 @@ def local_rank_as_text(code: Code) -> Iterator[Planted]:
 def always_gpu_zero(code: Code) -> Iterator[Planted]:
     for call in code.calls("set_device"):
         chosen = call.args and "cuda" in code.source(call.func) and not isinstance(call.args[0], ast.Constant)
-        if chosen and not _by_number(code):
+        if chosen and not _by_number(code) and not _is_zero_anyway(code, call.args[0]):
             yield code.changed((call.args[0], "0"))
+
+
+def _is_zero_anyway(code: Code, given: ast.expr) -> bool:
+    """A parameter that is 0 where nobody says otherwise, for a run of one process."""
+    function = code.around(given, ast.FunctionDef)
+    if not isinstance(function, ast.FunctionDef) or not isinstance(given, ast.Name):
+        return False
+    pairs = zip(reversed(function.args.args), reversed(function.args.defaults), strict=False)
+    return any(each.arg == given.id and code.source(default) == "0" for each, default in pairs)
 
 
 def _by_number(code: Code) -> bool:
@@ -511,8 +399,11 @@ def drop_no_sync(code: Code) -> Iterator[Planted]:
         if any(code.calls("no_sync", root=first)):
             yield code.changed((first, "torch.enable_grad()"))
     for statement in code.nodes(ast.Assign):
-        if isinstance(statement, ast.Assign) and last_name(statement.targets[0]) == "require_backward_grad_sync":
-            yield code.without(statement)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        # What stands in for a wrapper in one process has a flag of its own.
+        own = target is not None and code.source(target).startswith("self.require")
+        if isinstance(target, ast.Attribute) and target.attr == "require_backward_grad_sync" and not own:
+            yield code.without(statement)  # type: ignore[arg-type]
 
 
 NO_GRAD = ("torch.no_grad()", "torch.inference_mode()")

@@ -25,7 +25,8 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
 from linting import Seen, lint  # noqa: E402
-from tools.mistakes import OPERATORS, Code, Operator, Planted  # noqa: E402
+from tools.editing import Code, Planted  # noqa: E402
+from tools.mistakes import OPERATORS, Operator  # noqa: E402
 from tools.reached import never_reached  # noqa: E402
 
 from gpudoctor.lint.interp.worlds import programs_of  # noqa: E402
