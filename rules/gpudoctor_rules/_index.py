@@ -492,7 +492,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.local_decision_ends_loop",
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
-        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=9344,
+        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=11004,
     ),
     RuleCard(
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",

@@ -4,10 +4,11 @@
 
 Each rank (each process, one for each GPU) computes its own loss, from its own share of the data, and reads its own
 clock. Where such a value decides about `break`, `continue` or `return` in a loop whose rounds contain a collective
-step, such as the `backward()` of a DDP model, the ranks decide differently: one leaves, and the others wait for it in
-the next all-reduce until the watchdog ends the job (`Watchdog caught collective operation timeout: WorkNCCL(...
-OpType=ALLREDUCE ...)`, with gloo `Connection closed by peer`). With `continue` the ranks fall out of step: the backward
-of one round is averaged with that of another, which nobody notices.
+step, such as the `backward()` of a DDP model, or about that step itself (`if torch.isfinite(loss): loss.backward()`),
+the ranks decide differently: one leaves, and the others wait for it in the next all-reduce until the watchdog ends the
+job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo `Connection closed by
+peer`). With `continue` the ranks fall out of step: the backward of one round is averaged with that of another, which
+nobody notices.
 
 ## Bad
 
@@ -62,8 +63,8 @@ None is applied. Share the decision before acting on it: `all_reduce` the flag (
 
 The value was reduced or broadcast; it is a counter or a setting that is the same on all ranks; each rank computed it
 from the same, unsharded data with the same weights; nothing in the loop is collective; the program ends with an error,
-for then the launcher ends the other ranks too; the ranks on the other side of the test leave the loop as well; the loop
-stands in DDP's `join()`.
+for then the launcher ends the other ranks too; the ranks on the other side of the test leave the loop as well, or take
+such a step, too; the loop stands in DDP's `join()`.
 
 ## Sources
 
@@ -84,7 +85,7 @@ from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
-from gpudoctor_rules.collective._together import called_instead, missed_by, steps_together
+from gpudoctor_rules.collective._together import Step, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -129,6 +130,19 @@ class LocalDecisionEndsLoop(Rule):
                 confidence=Confidence.LIKELY,
             )
 
+        for step, guard in _left_out(program, together):
+            if (place := step.event.location) in told:
+                continue
+            told.add(place)
+            yield self.found(
+                at=place,
+                message=f"`{guard.atom.text}` is about this rank's own data. Where it decides otherwise, the rank "
+                f"leaves this out, and the others wait for it in {step.name}.",
+                remedy="Share the decision first: `all_reduce` a flag, or take the step with a loss of 0.",
+                because=[("each rank decides for itself here", place_of(guard))],
+                confidence=Confidence.LIKELY,
+            )
+
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         left = stuck(recording)
         if left is not None and left.code == self.code:
@@ -141,6 +155,21 @@ class LocalDecisionEndsLoop(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
+
+
+def _left_out(program: Program, together: list[Step]) -> Iterator[tuple[Step, Literal]]:
+    """Steps that a rank takes only where its own data says so: `if torch.isfinite(loss): loss.backward()`."""
+    # What stands behind `if local: break` is told there.
+    behind = {guard.negated() for event in program.events(LeaveLoop) for guard in event.local_guards}
+    for step in together:
+        event = step.event
+        asked = [guard for guard in event.local_guards if guard not in behind and not _may_agree(guard)]
+        if not asked or not event.loops or "join" in event.way.contexts:
+            continue
+        # On the other side of the test the rank makes such a step, too.
+        sides = {guard.negated() for guard in asked}
+        if not any(each.name == step.name and not sides.isdisjoint(each.event.when.literals) for each in together):
+            yield step, asked[0]
 
 
 def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
