@@ -219,9 +219,8 @@ def _run(
 ) -> Values:
     if _is_too_deep(m, function, node):
         return m.unknown(node, f"{function.label} calls itself")
-    # Sets up logging, registers, writes docstrings: what a library file's own functions do is what counts.
-    if _is_left_out(m):
-        return m.unknown(node, f"{function.label} is called while a module is imported")
+    if left_out := _left_out(m):
+        return m.unknown(node, f"{function.label} is called {left_out}")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None
     if known is not None and (again := known.answer(m, args, keywords, node)) is not None:
@@ -250,9 +249,12 @@ def _run(
             del m.contexts[len(m.contexts) - len([name for name in contexts if name]) :]
 
 
-def _is_left_out(m: Interpreter) -> bool:
-    """A function that a library file calls while it is imported calls another one, which nobody follows."""
-    return bool(m.reading_library and m.executing_module and m.calls)
+def _left_out(m: Interpreter) -> str:
+    """When a call happens that is not followed; empty where it is."""
+    # Sets up logging, registers, writes docstrings: what a library file's own functions do is what counts.
+    if m.reading_library and m.executing_module and m.calls:
+        return "while a module is imported"
+    return "deep inside of what makes an item" if m.looks_no_further else ""
 
 
 def _is_too_deep(m: Interpreter, function: Function, node: ast.AST) -> bool:
@@ -364,8 +366,9 @@ def instantiate(
         # A tree of modules makes its branches in its own constructor: what the last ones hold is not seen.
         return m.unknown(node, f"{cls.label} is made while one is being made")
     # Without its constructor an object would look as if its author had forgotten what is done there.
-    if _is_left_out(m) and any(isinstance(f, Function) for f in initialiser or ()):
-        return m.unknown(node, f"{cls.label} is made while a module is imported")
+    left_out = _left_out(m)
+    if left_out and any(isinstance(f, Function) for f in initialiser or ()):
+        return m.unknown(node, f"{cls.label} is made {left_out}")
     made = new_object(cls, m.identity(place), place, label, m)
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
         m.set_fact(made, OF_SETTINGS, one(TRUE))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.interp.limits import MAX_ITEM_STATEMENTS
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.interp.streams import look_at_stream
 from gpudoctor.lint.models import tensors
@@ -20,6 +21,10 @@ from gpudoctor.lint.values.tensor import Tensor
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
+
+
+DEEP = "deep"
+"""The fact of a data set that what makes an item was not followed to its end."""
 
 
 def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
@@ -41,11 +46,14 @@ def _look_at_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.A
     if function is None or not followed or m.fact(loader, "collated") is not None:
         return
     m.set_fact(loader, "collated", one(TRUE))
-    getter = m.find_method(dataset, "__getitem__")
+    # Whose items take too long to follow is not asked again.
+    getter = m.find_method(dataset, "__getitem__") if m.fact(_source(dataset), DEEP) is None else None
     # What the data set returns is what the function gets, in a list.
-    item = m.rehearse(partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
-    joined, events = m.rehearse(lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
+    item = _look(m, partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
+    joined, events, whole = _look(m, lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
     _note_gpu(m, loader, events)
+    if not whole:
+        return
     devices = [value.device for value in flat(m, list(joined)) if isinstance(value, Tensor)]
     # It makes tensors of its own, and fills them with what the data set has read.
     if devices and all(device == CPU for device in devices):
@@ -90,22 +98,32 @@ def _is_cuda(event: Event) -> bool:
 
 def _look_at_items(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether a data set of the project puts its items on a device."""
-    while isinstance(dataset, Dataset) and isinstance(dataset.parent, Dataset):
-        dataset = dataset.parent
+    dataset = _source(dataset)
     if not isinstance(dataset, Dataset) or _was_seen(m, dataset):
         return
     getter = m.find_method(dataset, "__getitem__")
     # Rehearsed: loading an item in a worker is no event of the training loop.
     if getter is not None:
         ask = partial(_item, m, getter, node)
-        items, events = m.rehearse(ask)
-        if any(isinstance(event, (ReadFile, Load)) for event in events):
+        items, events, whole = _look(m, ask)
+        if not whole:
+            m.set_fact(dataset, DEEP, one(TRUE))
+        elif any(isinstance(event, (ReadFile, Load)) for event in events):
             _note_reading(m, dataset, ask)
     else:
-        items, events = look_at_stream(m, dataset, node)
+        (items, events), whole = look_at_stream(m, dataset, node), True
     _note_gpu(m, loader, events)
-    if _moves(events) or any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items))):
+    elsewhere = any(isinstance(item, Tensor) and item.device != CPU for item in flat(m, list(items)))
+    # What was not followed may have moved them.
+    if elsewhere or _moves(events) or not whole:
         m.set_fact(dataset, "moves items", one(TRUE))
+
+
+def _source(dataset: Value) -> Value:
+    """The data set whose method makes the items, under those that only pick."""
+    while isinstance(dataset, Dataset) and isinstance(dataset.parent, Dataset):
+        dataset = dataset.parent
+    return dataset
 
 
 def _was_seen(m: Interpreter, source: Dataset | Sampler) -> bool:
@@ -114,6 +132,14 @@ def _was_seen(m: Interpreter, source: Dataset | Sampler) -> bool:
         return True
     m.set_fact(source, "seen", one(TRUE))
     return False
+
+
+def _look(m: Interpreter, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
+    """What something would return and log, without a trace, and whether all of it was followed."""
+    before, m.look_ends = m.look_ends, m.statements + MAX_ITEM_STATEMENTS
+    values, events = m.rehearse(act)
+    whole, m.look_ends = not m.looks_no_further, before
+    return values, events, whole
 
 
 def _item(m: Interpreter, getter: Values, node: ast.AST) -> Values:
@@ -130,7 +156,7 @@ def _note_reading(m: Interpreter, dataset: Dataset, ask: Callable[[], Values]) -
         begun = len(m.log) - start
         return ask()
 
-    _, events = m.rehearse(twice)
+    _, events, _ = _look(m, twice)
     for event in events[begun:]:
         # What stands under a test may be read once and kept.
         if isinstance(event, (ReadFile, Load)) and not event.when.without(m.path):

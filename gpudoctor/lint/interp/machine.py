@@ -134,9 +134,9 @@ class Machine:
     __slots__ = (
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
-        "heard", "hints", "learnt", "log", "made_nodes", "max_statements", "muted", "oldest_write", "open_loops",
-        "parts", "path", "project", "reads", "replicated", "statements", "store", "studied", "takes_parts",
-        "without_group", "witness", "world_matters",
+        "heard", "hints", "learnt", "log", "look_ends", "made_nodes", "max_statements", "muted", "oldest_write",
+        "open_loops", "parts", "path", "project", "reads", "replicated", "statements", "store", "studied",
+        "takes_parts", "without_group", "witness", "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -167,6 +167,8 @@ class Machine:
         self.studied: set[Value] = set()
         self.statements = 0
         self.max_statements = MAX_STATEMENTS
+        self.look_ends: int | None = None
+        """After so many statements a look ahead, as at an item of a data set, follows no further calls."""
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS)
         self.muted = 0
@@ -442,6 +444,11 @@ class Machine:
         # Asking for the time costs as much as a short statement.
         if self.statements % 64 == 0:
             self.budget.check()
+
+    @property
+    def looks_no_further(self) -> bool:
+        """A look ahead has taken what it may."""
+        return self.look_ends is not None and self.statements >= self.look_ends
 
     def check_evaluations(self) -> None:
         """Ask whether time is over: a single statement can hold as many expressions as a program."""

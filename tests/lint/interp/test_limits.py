@@ -6,9 +6,9 @@ import pytest
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp import limits, machine
+from gpudoctor.lint.interp import items, limits, machine
 from gpudoctor.lint.values.base import Const, Unknown
-from gpudoctor.lint.values.event import Forward, Wrap
+from gpudoctor.lint.values.event import Forward, Mixed, Wrap
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 
 RECURSION = {
@@ -113,6 +113,46 @@ def test_too_many_statements_end_the_execution_and_keep_the_log(paper, monkeypat
     assert found.program.cut_short
     assert [lost.why for lost in found.program.lost if lost.limit] == ["more than 100 statements"]
     assert found.event(Wrap).location.line == 2
+
+
+MIXED_IMAGES = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    def mix(image, left):
+        if left == "none":
+            return image
+        image = turn(image)
+        return image
+
+    def turn(image):
+        image = image + 1
+        image = image + 1
+        return image
+
+    class Mixed(Dataset):
+        def __len__(self):
+            return 100
+        def __getitem__(self, index):
+            image = torch.zeros(3)
+            image = mix(image, "some")
+            image = mix(image, "some")
+            image = mix(image, "some")
+            return image
+
+    model = torch.nn.Linear(3, 1).cuda()
+    for images in DataLoader(Mixed(), batch_size=4):
+        model(images)
+    """
+
+
+def test_an_item_that_takes_long_is_followed_in_part(paper, monkeypatch: pytest.MonkeyPatch):
+    assert paper(MIXED_IMAGES).events(Mixed), "batches lie on the CPU"
+    monkeypatch.setattr(items, "MAX_ITEM_STATEMENTS", 6)
+    found = paper(MIXED_IMAGES)
+    assert not found.program.cut_short
+    assert found.events(Forward), "the training behind it is followed"
+    assert not found.events(Mixed), "what was not followed may have moved them"
 
 
 def test_too_many_events_end_the_execution(paper, monkeypatch: pytest.MonkeyPatch):
