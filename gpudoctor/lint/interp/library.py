@@ -167,7 +167,7 @@ def call_unknown(
             m.set_fact(Unknown(value.key[1]), MERGED, args[0])  # type: ignore[index]
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
-            _open_defaults(m, Unknown(value.key[1]))  # type: ignore[index]
+            _open_defaults(m, Unknown(value.key[1]), {})  # type: ignore[index]
         answered = _unknown_method(m, value, args, keywords, node)
         if answered is not None:
             return answered
@@ -192,8 +192,12 @@ def call_unknown(
     return one(Unknown(key, why, m.text(node, 40), depends, config, shards, escaped_from=made_by))
 
 
-def _open_defaults(m: Interpreter, owner: Unknown, depth: int = CONTAINER_DEPTH) -> None:
+def _open_defaults(m: Interpreter, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:
     """Every entry of a configuration may be another one from here on."""
+    # Entries lie in one another by many ways: gone through on each of them, they take minutes.
+    if done.get(owner, -1) >= depth:
+        return
+    done[owner] = depth
     for name in m.store.names(owner):
         held = m.read((owner, name))
         if held is not None and held.any(lambda value: isinstance(value, Const)):
@@ -202,7 +206,7 @@ def _open_defaults(m: Interpreter, owner: Unknown, depth: int = CONTAINER_DEPTH)
             )
         for part in held or () if depth else ():
             if isinstance(part, Unknown):
-                _open_defaults(m, part, depth - 1)
+                _open_defaults(m, part, done, depth - 1)
 
 
 def _note_unread(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:

@@ -40,6 +40,7 @@ KINDS = {
     "Scheduler": "torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), lr=0.1), 1)",
     "Scaler": "torch.cuda.amp.GradScaler()",
     "Dataset": "TensorDataset(torch.zeros(2))",
+    "RandomGenerator": "torch.Generator()",
     "Sampler": "torch.utils.data.distributed.DistributedSampler([1])",
     "Loader": "DataLoader([1])",
     "LoaderIterator": "iter(DataLoader([1]))",
