@@ -13,29 +13,20 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Layer, Store
-from gpudoctor.lint.flow.valueset import Binding, ValueSet, each_once, union
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.limits import (
-    MAX_CHOICES,
-    MAX_EVALUATIONS,
-    MAX_EVENTS,
-    MAX_SECONDS,
-    MAX_STATEMENTS,
-    MAX_TOGETHER,
-    MAX_VALUES,
-)
+from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_TOGETHER
 from gpudoctor.lint.interp.muting import Muted
 from gpudoctor.lint.interp.shapes import Shape, shape_of
+from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import World
 from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.written import written
 from gpudoctor.lint.values.base import NEVER_ASSIGNED, NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
-from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
-from gpudoctor.lint.values.optim import Optimizer, Scheduler
+from gpudoctor.lint.values.function import Function
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.values.tensor import Tensor, one_of_several
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -562,39 +553,6 @@ class Machine:
 def _is_long(node: ast.expr) -> bool:
     lines = (node.end_lineno or node.lineno) - node.lineno
     return lines > _MAX_LINES or (lines == 0 and (node.end_col_offset or 0) - node.col_offset > _MAX_COLUMNS)
-
-
-def widened(key: Hashable, values: Values) -> Values:
-    """Fewer values: several unknown ones become one, and too many of any kind too."""
-    if len(values.bindings) <= 2:
-        return values
-    if len(values.bindings) > MAX_VALUES:
-        values = each_once(values)
-    unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
-    if len(values.bindings) > MAX_VALUES and not unknown:
-        tensors = [value for value in values if isinstance(value, Tensor)]
-        if len(tensors) == len(values.bindings):
-            return ValueSet.of(one_of_several(("widened", key), tensors))
-    if len(unknown) == len(values.bindings) or len(values.bindings) > _most(values):
-        depends, shards = Dependence.NONE, frozenset[Value]()
-        for value in values:
-            depends |= value.depends
-            shards |= value.shards if isinstance(value, Unknown) else frozenset()
-        # A setting that is one of several settings is the same on all ranks still.
-        config = all(isinstance(value, Unknown) and value.config for value in values)
-        why = unknown[0].value.why if unknown and isinstance(unknown[0].value, Unknown) else "too many possible values"
-        return ValueSet.of(Unknown(("widened", key, values), why, "", depends, config, shards))
-    return values
-
-
-def _most(values: Values) -> int:
-    return MAX_CHOICES if values.all(_is_choice) else MAX_VALUES
-
-
-def _is_choice(value: Value) -> bool:
-    """What an `elif` chain over experiments picks one of, and None before it. Loops do not pile these up."""
-    kinds = (Class, Function, Partial, Library, Instance, ProjectModule, Optimizer, Scheduler)
-    return isinstance(value, kinds) or value == NONE
 
 
 def one(value: Value, when: Condition = ALWAYS) -> Values:

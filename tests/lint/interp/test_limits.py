@@ -7,6 +7,7 @@ import pytest
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import items, limits, machine
+from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.values.base import Const, Unknown
 from gpudoctor.lint.values.event import Forward, Mixed, Wrap
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
@@ -171,22 +172,22 @@ def test_an_expression_that_is_too_deep_is_no_crash(paper):
 def test_too_many_values_become_one_that_is_unknown():
     ranks = Rank(RankKind.GLOBAL, RankSource.ENVIRONMENT)
     few = ValueSet(Binding(Const(n)) for n in range(limits.MAX_VALUES))
-    assert machine.widened("x", few) is few
+    assert widened("x", few) is few
     many = union([few, ValueSet.of(ranks)])
-    only = machine.widened("x", many).only
+    only = widened("x", many).only
     assert isinstance(only, Unknown)
     assert only.depends is Dependence.RANK
-    assert machine.widened("x", many).only == only
+    assert widened("x", many).only == only
 
 
 def test_several_unknown_values_become_one_that_knows_what_they_depend_on():
     loss = Unknown("loss", dependence=Dependence.LOCAL)
     settings = [Unknown(name, config=True) for name in ("lr", "seed")]
-    mixed = machine.widened("x", ValueSet(Binding(value) for value in (loss, *settings))).only
+    mixed = widened("x", ValueSet(Binding(value) for value in (loss, *settings))).only
     assert isinstance(mixed, Unknown)
     assert mixed.depends is Dependence.LOCAL
     assert not mixed.config
-    chosen = machine.widened("x", ValueSet(Binding(value) for value in (*settings, Unknown("wd", config=True)))).only
+    chosen = widened("x", ValueSet(Binding(value) for value in (*settings, Unknown("wd", config=True)))).only
     assert isinstance(chosen, Unknown)
     assert chosen.config
 
