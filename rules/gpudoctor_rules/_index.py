@@ -298,7 +298,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.split_differs_per_rank",
         summary="Each rank splits the data set in a way of its own, so some train on what others evaluate.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Split",), size=6897,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Split",), size=6939,
     ),
     RuleCard(
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
