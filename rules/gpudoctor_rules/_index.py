@@ -184,7 +184,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary='A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank.',
         fix_safety=Safety.UNSAFE,
         needs=("ArgumentDeclared", "Collective", "DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"),
-        size=7675,
+        size=7743,
     ),
     RuleCard(
         code="GPU207", name="wrap-before-move", severity=Severity.ERROR, family="device",

@@ -26,6 +26,7 @@ from gpudoctor.lint.values.function import Bound, Instance, Library, Namespace, 
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
+from gpudoctor.lint.values.rank import Rank
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
@@ -406,6 +407,10 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
         if isinstance(value, Work):
             return MODELS.methods[Work, "__operate__"](library_call(m, "__operate__", (), {}, node, value))
     result = tensors.combined(m, values, m.place(node), m.text(node, 40))
+    # `(grid == rank).nonzero()` is where this rank stands.
+    for value in values:
+        if isinstance(value, Rank) and isinstance(result, Tensor):
+            result = replace(result, dependence=result.dependence | value.depends)
     if isinstance(node, (ast.Compare, ast.BinOp, ast.AugAssign)):
         check_meeting(m, values, "this operation", m.place(node))
     if isinstance(node, ast.Compare):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.devices import made_on, note_text
 from gpudoctor.lint.models.forwards import forward
 from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, group_exists
-from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module
+from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module, take_in
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
@@ -29,6 +29,8 @@ METHODS = frozenset({"no_sync", "join", "_set_static_graph"})
 """What a wrapper is asked to do, apart from what all modules have."""
 BASES = {name: kind for kind, name in CALLABLES.items()}
 """Wrappers that a class of the project may extend; an object of such a class is a module with attributes of its own."""
+
+CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"})
 
 
 def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
@@ -203,6 +205,9 @@ def _init(call: Call) -> Values:
         call.do.set_fact(module, "device", made_on(call))
     initialise(call.do, module)
     names = module.cls.library_bases if isinstance(module.cls, Class) else frozenset()
+    # `class Heads(nn.ModuleList)`: what its base is given are its parts.
+    for value in flat(call.do, call.all_values()) if names & CONTAINERS else ():
+        take_in(call.do, module, value)
     # `class MyDDP(DistributedDataParallel)` adds `__getattr__`: still a wrapper for whoever calls it.
     kind = next((kind for name, kind in BASES.items() if name in names), None)
     for value in (call.arg(0, "module") or ()) if kind is not None else ():

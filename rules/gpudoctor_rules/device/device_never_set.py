@@ -47,7 +47,8 @@ changes which GPUs are used, which is the point.
 
 Models or batches themselves go to one GPU on all ranks, which is GPU204; a rank may have chosen its GPU before, by a
 `with`, by `device_id=` of `init_process_group`, by `CUDA_VISIBLE_DEVICES` or in code that cannot be read; the barrier
-names its `device_ids`, or another collective has shown NCCL the GPU; the backend is not NCCL; a framework chooses.
+names its `device_ids`, or the collective its `device`, or another collective has shown NCCL the GPU; the backend is not
+NCCL; a framework chooses.
 
 ## Sources
 
@@ -137,7 +138,7 @@ def _without_tensor(event: Collective, shown: bool) -> bool:
     """NCCL has to find a GPU for it by itself; for a barrier it takes one that it was shown before."""
     if event.call == "barrier":
         return not shown and "device_ids" not in event.arguments
-    return event.call in OBJECTS
+    return event.call in OBJECTS and "device" not in event.arguments
 
 
 def _unchosen(program: Program, event: Event) -> bool:

@@ -65,3 +65,18 @@ dist.new_group()
 def test_subgroups_are_two_results(paper):
     found = paper(START + "mine, others = dist.new_subgroups(8)\ndist.all_reduce(x, group=mine)")
     assert [event.group is None for event in found.events(Collective)] == [True, False]
+
+
+def test_a_place_in_a_grid_of_ranks_is_of_the_rank(paper):
+    found = paper(
+        """
+        import torch
+        import torch.distributed as dist
+        dist.init_process_group("nccl")
+        grid = torch.arange(8).view(4, 2)
+        row, column = (grid == dist.get_rank()).nonzero().flatten().tolist()
+        if row == 0:
+            dist.barrier()
+        """
+    )
+    assert found.event(Collective).rank_guards

@@ -125,3 +125,18 @@ CASTS = {
 @pytest.mark.parametrize(("call", "dtype"), CASTS.items(), ids=CASTS)
 def test_types_that_models_are_cast_to(paper, call: str, dtype: str):
     assert [event.to_dtype for event in paper(SET_UP.format(lines=f"Net().{call}")).events(Move)] == [dtype]
+
+
+def test_what_the_base_of_a_list_is_given_are_its_parts(paper):
+    found = paper(
+        """
+        import torch
+        from torch import nn
+        class Heads(nn.ModuleList):
+            def __init__(self, heads):
+                super().__init__(heads.values())
+        model = nn.DataParallel(Heads({"a": nn.Linear(1, 1)}))
+        """
+    )
+    parts = found.program.within(found.event(Wrap).inner)
+    assert "torch.nn.Linear" in {getattr(part, "made_by", "") for part in parts}
