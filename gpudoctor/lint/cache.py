@@ -11,6 +11,7 @@ The folder is one of the user's, not of the project: nobody can hand over a proj
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_ENTRY_BYTES = 2 * 1024 * 1024
 _KEPT_OF_FULL = 0.75
 _GLANCES = "glances at "
+_OURS = re.compile(r"[0-9a-f]{32}(\.[0-9]+)?")
+"""A result, and one that was never finished. Anything else in the folder is somebody else's."""
 
 
 class Cache:
@@ -117,7 +120,13 @@ class Cache:
             return
         try:
             with os.scandir(self._folder) as entries:
-                found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
+                ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
+            # A link is not followed, and what is no file was not written here.
+            found = [
+                (each.stat().st_mtime, each.stat().st_size, each.path)
+                for each in ours
+                if each.is_file(follow_symlinks=False)
+            ]
         except OSError:
             return
         size = sum(bytes_ for _, bytes_, _ in found)
@@ -160,10 +169,15 @@ class Cache:
 
 
 def cache_folder() -> str:
-    """Where results are kept; empty where there is no such place."""
+    """Where results are kept; empty where there is no such place. Nothing else lies there, whatever lies around it."""
     chosen = os.environ.get("GPUDOCTOR_CACHE_DIR")
     if chosen:
-        return os.path.abspath(chosen)
+        return os.path.join(os.path.abspath(chosen), "gpudoctor-results")
+    around = _folder_of_the_user()
+    return around and os.path.join(around, "results")
+
+
+def _folder_of_the_user() -> str:
     home = os.path.expanduser("~")
     if not os.path.isabs(home):
         return ""

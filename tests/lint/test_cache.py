@@ -209,7 +209,7 @@ def test_old_results_make_room(project: Project, monkeypatch: pytest.MonkeyPatch
     project.lint()
     folder = Path(kept.cache_folder())
     (only,) = folder.iterdir()
-    old = folder / "old"
+    old = folder / ("0" * 32)
     old.write_text("x" * 1000)
     os.utime(old, (1, 1))
     monkeypatch.setattr(kept, "MAX_BYTES", only.stat().st_size + 500)
@@ -217,6 +217,27 @@ def test_old_results_make_room(project: Project, monkeypatch: pytest.MonkeyPatch
     project.write("train.py", TRAIN + "\n\n")
     project.lint()
     assert [file.name for file in folder.iterdir()] == [only.name]
+
+
+def test_making_room_takes_nothing_that_is_not_ours(project: Project, monkeypatch: pytest.MonkeyPatch):
+    shared = project.folder.parent / "shared"
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(shared))
+    monkeypatch.setattr(kept, "MAX_BYTES", 1)
+    inside = Path(kept.cache_folder())
+    elsewhere = project.folder.parent / "elsewhere.dat"
+    for file in (shared / "thesis.dat", shared / ("1" * 32), inside / "notes.txt", inside / ("a" * 40), elsewhere):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x" * 1000)
+        os.utime(file, (1, 1))
+    (inside / ("b" * 32)).symlink_to(elsewhere)
+    (inside / ("c" * 32)).mkdir()
+    before = _tree(project.folder.parent)
+    project.lint()
+    assert before <= _tree(project.folder.parent)
+
+
+def _tree(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*")}
 
 
 def test_a_bug_of_ours_is_not_kept(project: Project, monkeypatch: pytest.MonkeyPatch):
