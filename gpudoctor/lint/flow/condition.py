@@ -8,7 +8,7 @@ here" is a question about the path.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from gpudoctor.lint.flow.interning import interned
@@ -43,6 +43,8 @@ _DEPENDENCES = tuple(map(Dependence, range(sum(each.value for each in Dependence
 
 
 _FAR = float("inf")
+_MAX_TESTS = 6
+"""So many tests are taken both ways before it counts as open whether conditions leave a gap."""
 
 
 class Bound(NamedTuple):
@@ -255,3 +257,16 @@ def either(one: Condition, other: Condition) -> Condition | None:
     if len(left) == len(right) == 1 and next(iter(left)) == next(iter(right)).negated():
         return one.shared(other)
     return None
+
+
+def covers(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> bool:
+    """Wherever `base` holds, one of the conditions does. False also where that takes more tests than this to see."""
+    left = [each for each in conditions if not each.excludes(base)]
+    if any(all(base.answer(literal) for literal in each) for each in left):
+        return True
+    if not left or not tests:
+        return False
+    open_ones = [literal for literal in left[0] if base.answer(literal) is None]
+    # Of `distributed and rank == 0` the whole is asked, from which its parts follow.
+    asked = max(open_ones, key=lambda each: (len(list(_consequences(each))), repr(each)))
+    return all(covers(base.also(each), left, tests - 1) for each in (asked, asked.negated()))

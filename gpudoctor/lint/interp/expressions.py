@@ -293,7 +293,10 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.Genera
     found: list[Values] = []
     keys: list[Values] = []
     filters: list[Literal] = []
+    base = m.path
     exact = _follow(m, node.generators, filters, lambda: _collect(m, node, element, keys, found))
+    # As behind a loop: what was learnt about one item does not hold behind all of them, of which there may be none.
+    m.path, m.dead = base, m.dead and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
         return m.new_dict(entries, node, exact=exact)

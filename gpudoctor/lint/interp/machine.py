@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal, covers
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Layer, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -516,16 +516,24 @@ class Machine:
             return visit(here.bindings[0].value)
         results: list[Values] = []
         sides: list[Exit] = []
-        base = self.path
+        base, aborted = self.path, 0
         for binding in here.bindings:
             with self.store.layer() as layer:
                 # `model = DDP(model) if distributed else model`: each is called under its own condition.
-                self.path, self.dead = base.both(binding.when), False
+                self.path, self.dead, self.aborted = base.both(binding.when), False, False
                 result = visit(binding.value)
                 if not self.dead:
                     results.append(result.under(binding.when))
                     sides.append(Exit(layer, self.path))
+                else:
+                    aborted += self.aborted
+        ended_the_job = 0 < aborted == len(here.bindings) - len(sides)
+        # A dictionary that rank 0 alone has filled: the other ranks find nothing in it, and get on.
+        if here.bindings and not covers(base, [binding.when for binding in here.bindings]):
+            sides.append(Exit({}, base))
         self.join(base, sides)
+        if ended_the_job and sides:
+            self.path = base
         return self.few(union(results), node)
 
     def few(self, values: Values, node: ast.AST) -> Values:

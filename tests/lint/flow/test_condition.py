@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
 
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, either
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, covers, either
 
 PLAIN = conditions()
 WITH_PARTS = [
@@ -54,6 +54,37 @@ def test_what_implies_another_holds_only_with_it():
 def test_plain_implications_are_seen():
     for one, other in product(PLAIN, repeat=2):
         assert one.implies(other) is all(holds(other, row) for row in ROWS if holds(one, row)), (one, other)
+
+
+def test_what_covers_a_condition_leaves_no_way_out():
+    for first, second in PAIRS:
+        for base in (ALWAYS, all_of(A), all_of(B.negated()), all_of(BOTH), all_of(EITHER.negated())):
+            met = all(holds(first, row) or holds(second, row) for row in ROWS if holds(base, row))
+            assert met or not covers(base, [first, second]), (base, first, second)
+
+
+def test_plain_conditions_that_cover_are_seen():
+    for first, second in product(PLAIN, repeat=2):
+        met = all(holds(first, row) or holds(second, row) for row in ROWS)
+        assert covers(ALWAYS, [first, second]) is met, (first, second)
+
+
+@pytest.mark.parametrize(
+    "conditions_",
+    [
+        (all_of(BOTH), all_of(BOTH.negated())),
+        (all_of(EITHER), all_of(EITHER.negated())),
+        (all_of(A), all_of(A.negated(), B), all_of(A.negated(), B.negated(), C), all_of(A.negated(), B.negated())),
+    ],
+    ids=str,
+)
+def test_the_sides_of_a_branch_cover(conditions_):
+    assert covers(ALWAYS, conditions_)
+    assert not covers(ALWAYS, conditions_[:1])
+
+
+def test_nothing_covers_nothing():
+    assert not covers(ALWAYS, [])
 
 
 def test_shared_holds_where_either_side_does():

@@ -183,3 +183,83 @@ def test_a_factor_that_was_not_read_makes_nothing_the_same_on_all_ranks(paper):
     assert own.when.depends & Dependence.LOCAL
     assert not own.when.depends & Dependence.UNREAD
     assert asked.when.depends & Dependence.UNREAD
+
+
+BY_RANK_0 = """
+import torch, torch.distributed as dist
+names, weights, listed = {}, {}, []
+for name, parameter in torch.nn.Linear(2, 2).named_parameters():
+    if dist.get_rank() == 0:
+        weights[name] = parameter.cpu()
+        listed.append(parameter.cpu())
+"""
+
+READ = {
+    "list": "[each.clone() for each in weights.values()]",
+    "dictionary": "{key: each.clone() for key, each in weights.items()}",
+    "set": "{each.clone() for each in listed}",
+    "generator": "sum(each.sum() for each in weights.values())",
+    "nested": "[part.clone() for each in listed for part in each.chunk(2)]",
+    "filter": "[each for each in listed if each.mean() > 0]",
+    "conditional": "[each.clone() if each is not None else 0 for each in listed]",
+    "subscript": "[each[0] for each in listed]",
+    "attribute": "[each.data for each in listed]",
+    "walrus": "[new for each in listed if (new := each.clone()) is not None]",
+    "lambda": "list(map(lambda each: each.clone(), listed))",
+    "key": "sorted(listed, key=lambda each: each.norm())",
+    "function": "def made(each):\n    return each.clone()\n[made(each) for each in listed]",
+    "finally": "try:\n    [each.clone() for each in listed]\nfinally:\n    listed.clear()",
+    "with": "with torch.no_grad():\n    [each.clone() for each in listed]",
+}
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+def test_what_rank_0_alone_has_collected_keeps_nobody_else_from_getting_on(read, paper):
+    paper(f"{BY_RANK_0}{read}\nreveal()  #: always\n")
+
+
+def test_what_the_others_hold_is_not_forgotten(paper):
+    paper(
+        """
+        import glob
+        import torch.distributed as dist
+        seen, calls = 0, {}
+        def one():
+            global seen
+            seen = 1
+        def other():
+            global seen
+            seen = 2
+        for name in glob.glob("*"):
+            if dist.get_rank() == 0:
+                calls[name] = one if name == "a" else other
+        [call() for call in calls.values()]
+        if dist.get_rank() != 0:
+            reveal(seen)  #: 0
+        """
+    )
+
+
+def test_whoever_does_not_raise_gets_on_and_the_job_of_the_others_has_ended(paper):
+    paper(
+        """
+        import torch.distributed as dist
+        def one(): return 1
+        def other(): raise ValueError
+        (one if dist.get_rank() == 0 else other)()
+        reveal()  #: always
+        """
+    )
+
+
+def test_of_items_that_may_be_none_none_ends_the_program(paper):
+    paper(
+        """
+        import glob
+        def load(path): raise NotImplementedError
+        found = [load(path) for path in glob.glob("*")]
+        reveal()  #: always
+        sure = [load(path) for path in ("a", "b")]
+        reveal()  #: never
+        """
+    )
