@@ -11,9 +11,9 @@ The folder is one of the user's, not of the project: nobody can hand over a proj
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
@@ -21,6 +21,7 @@ from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Relat
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.glance import Glance
+from gpudoctor.lint.own_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.looks import CONTENT, Asked, answer_to, digest_of
@@ -34,15 +35,13 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_ENTRY_BYTES = 2 * 1024 * 1024
 _KEPT_OF_FULL = 0.75
 _GLANCES = "glances at "
-_OURS = re.compile(r"[0-9a-f]{32}(\.[0-9]+)?")
-"""A result, and one that was never finished. Anything else in the folder is somebody else's."""
 
 
 class Cache:
     """The results of earlier runs with the same settings."""
 
     def __init__(self, request: Request, sources: Sources) -> None:
-        self._folder = request.cache
+        self._folder = OwnFolder(request.cache) if request.cache else None
         self._sources = sources
         self._settings = _settings_of(request) if request.cache else ""
         self._answers: Asked = {}
@@ -56,9 +55,7 @@ class Cache:
         if not self._folder:
             return None
         try:
-            with open(self._place(path), encoding="utf-8") as file:
-                text = file.read(MAX_ENTRY_BYTES)
-            asked, examined = _unpacked(text)
+            asked, examined = _unpacked(self._folder.read(self._name(path), MAX_ENTRY_BYTES))
         # Written by nobody knows whom, or cut off.
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             return None
@@ -68,9 +65,7 @@ class Cache:
         """Keep the result for the next run; a bug of ours is not kept."""
         if not self._folder or examined.failures:
             return
-        text = _packed(examined)
-        if len(text) <= MAX_ENTRY_BYTES:
-            self._write(self._place(path), text)
+        self._write(self._name(path), _packed(examined))
 
     def note_content(self, path: str, digest: str) -> None:
         """The digest of a file that was just read, so that it need not be read again to compare it."""
@@ -81,7 +76,7 @@ class Cache:
         if not self._folder:
             return None
         if self._glances is None:
-            self._glances = self._read_glances()
+            self._glances = self._read_glances(self._folder)
         try:
             start, quiet, commented = self._glances[_text_key(path, self._contents[path])]
             return Glance(path, shown_path(path), Start(start), bool(quiet), bool(commented))
@@ -100,15 +95,14 @@ class Cache:
             if each.path in self._contents
         }
         text = json.dumps(plain, separators=(",", ":"))
-        if len(text) <= MAX_ENTRY_BYTES:
-            self._write(self._place(_GLANCES + self._asked_for), f"{digest_of(text.encode())}\n{text}")
+        self._write(self._name(_GLANCES + self._asked_for), f"{digest_of(text.encode())}\n{text}")
 
-    def _read_glances(self) -> dict[str, list[Any]]:
+    def _read_glances(self, folder: OwnFolder) -> dict[str, list[Any]]:
         import json
 
         try:
-            with open(self._place(_GLANCES + self._asked_for), encoding="utf-8") as file:
-                digest, _, rest = file.read(MAX_ENTRY_BYTES + 64).partition("\n")
+            text = folder.read(self._name(_GLANCES + self._asked_for), MAX_ENTRY_BYTES)
+            digest, _, rest = text.partition("\n")
             found = json.loads(rest) if digest == digest_of(rest.encode()) else {}
         except (OSError, ValueError, RecursionError):
             return {}
@@ -116,30 +110,13 @@ class Cache:
 
     def close(self) -> None:
         """Make room, where something was added."""
-        if not self._wrote:
+        if not (self._folder and self._wrote):
             return
-        try:
-            with os.scandir(self._folder) as entries:
-                ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
-            # A link is not followed, and what is no file was not written here.
-            found = [
-                (each.stat().st_mtime, each.stat().st_size, each.path)
-                for each in ours
-                if each.is_file(follow_symlinks=False)
-            ]
-        except OSError:
-            return
-        size = sum(bytes_ for _, bytes_, _ in found)
-        if size <= MAX_BYTES:
-            return
-        for _, bytes_, path in sorted(found):
-            _remove(path)
-            size -= bytes_
-            if size <= MAX_BYTES * _KEPT_OF_FULL:
-                return
+        with suppress(OSError):
+            self._folder.make_room(MAX_BYTES, int(MAX_BYTES * _KEPT_OF_FULL))
 
-    def _place(self, path: str) -> str:
-        return os.path.join(self._folder, digest_of(f"{self._settings}\n{path}".encode("utf-8", "surrogateescape")))
+    def _name(self, path: str) -> str:
+        return digest_of(f"{self._settings}\n{path}".encode("utf-8", "surrogateescape"))
 
     def _answer(self, name: str, path: str) -> object:
         # Entries of a project ask the same; and what was read already is what counts, whatever is there by now.
@@ -153,19 +130,13 @@ class Cache:
                 self._answers[name, path] = answer_to(name, path)
         return self._answers[name, path]
 
-    def _write(self, place: str, text: str) -> None:
-        unfinished = f"{place}.{os.getpid()}"
-        try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            with open(unfinished, "x", encoding="utf-8") as file:
-                file.write(text)
-            # Another process may read it at any time: it sees the old one or the new one.
-            os.replace(unfinished, place)
-        # Read only, full, or a name with characters that are no text.
-        except (OSError, UnicodeError):
-            _remove(unfinished)
+    def _write(self, name: str, text: str) -> None:
+        if not self._folder or len(text) > MAX_ENTRY_BYTES:
             return
-        self._wrote = True
+        # Read only, full, somebody else's, or a path with characters that are no text.
+        with suppress(OSError, UnicodeError):
+            self._folder.write(name, text)
+            self._wrote = True
 
 
 def cache_folder() -> str:
@@ -185,20 +156,15 @@ def _folder_of_the_user() -> str:
         return os.path.join(os.environ.get("LOCALAPPDATA") or home, "gpudoctor", "Cache")
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "Caches", "gpudoctor")
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "gpudoctor")
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification wants a relative one ignored; it would lie in the project.
+    return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, ".cache"), "gpudoctor")
 
 
 def _text_key(path: str, digest: str) -> str:
     """What a file starts depends on its text, on whether its name is one of Python's own, and on being in a package."""
     folder, name = os.path.split(path)
     return digest + (name if name.startswith("__") else "") + ("." if is_package(folder) else "")
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
 
 
 def _settings_of(request: Request) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import stat
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -234,6 +238,85 @@ def test_making_room_takes_nothing_that_is_not_ours(project: Project, monkeypatc
     before = _tree(project.folder.parent)
     project.lint()
     assert before <= _tree(project.folder.parent)
+
+
+def _plant(what: str, entry: Path) -> None:
+    """A well-formed result in place of the one that was kept, such as somebody else could put there."""
+    text = entry.read_text()
+    entry.unlink()
+    forged = json.loads(text.partition("\n")[2]) | {"findings": []}
+    if what == "a pipe":
+        os.mkfifo(entry)
+        return
+    if what == "a link":
+        (entry.parent / "theirs").write_text(_signed(json.dumps(forged)))
+        entry.symlink_to("theirs")
+        return
+    entry.write_text(_signed(json.dumps(forged)))
+    if what == "another owner":
+        os.chown(entry, 65534, 65534)
+    elif what == "another owner's folder":
+        os.chown(entry.parent, 65534, 65534)
+    else:
+        (entry if what == "a file for all" else entry.parent).chmod(0o777)
+
+
+@contextmanager
+def _at_most(seconds: int) -> Iterator[None]:
+    """Who waits for a pipe waits for ever."""
+
+    def late(*_: object) -> None:
+        pytest.fail("it waits")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+_AS_ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives files away")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no owners and no modes")
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a pipe",
+        "a link",
+        "a file for all",
+        "a folder for all",
+        pytest.param("another owner", marks=_AS_ROOT),
+        pytest.param("another owner's folder", marks=_AS_ROOT),
+    ],
+)
+def test_a_result_counts_only_where_nobody_else_could_write_it(project: Project, what: str):
+    expected = project.lint().findings
+    (entry,) = Path(kept.cache_folder()).iterdir()
+    _plant(what, entry)
+    with _at_most(30):
+        assert project.lint().findings == expected
+    assert project.executed == ["train.py"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no modes")
+def test_what_is_kept_is_the_users_alone_whatever_the_mask(project: Project):
+    before = os.umask(0)
+    try:
+        project.lint()
+    finally:
+        os.umask(before)
+    folder = Path(kept.cache_folder())
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())] == [0o700, 0o600]
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="they have another place")
+def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GPUDOCTOR_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")
+    assert kept.cache_folder() == os.path.expanduser("~/.cache/gpudoctor/results")
 
 
 def _tree(folder: Path) -> set[str]:
