@@ -26,6 +26,14 @@ _ADDRESSED = rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpudoctor|\]|=)"
 """The ways to write the table: `[tool.gpudoctor]`, `tool.gpudoctor.select = …`, `gpudoctor = …` below `[tool]`."""
 
 
+MAX_BYTES = 1024 * 1024
+"""The largest of thousands of settings files have a tenth of that."""
+_MAX_PARTS = 32
+# The parser takes quadratic time for the parts of a key. Long parts are not counted: few of them fit into a file.
+_PART = rb"(?:[\w-]{1,200}|\"(?:[^\"\\\n]|\\.){0,200}\"|'[^'\n]{0,200}')"
+_DEEP_KEY = rb"(?<![\w-])(?:" + _PART + rb"[ \t]{0,9}\.[ \t]{0,9}){%d}" % _MAX_PARTS
+
+
 @dataclass(frozen=True)
 class Config:
     """What a configuration file says; `origin` is the file as it is shown, empty where there is none.
@@ -91,11 +99,7 @@ def _settings(path: str) -> dict[str, Any] | None:
     """The table of settings in a file, None where a shared file has none."""
     # A file that `--config` names may be called anything, and is ours.
     own = os.path.basename(path) != SHARED_FILE
-    try:
-        with open(path, "rb") as file:
-            raw = file.read()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    raw = _raw(path)
     # Most projects say nothing to gpudoctor, though some depend on it, and the parser costs more than the look.
     if not own and not (b"gpudoctor" in raw and re.search(_ADDRESSED, raw)):
         return None
@@ -108,9 +112,25 @@ def _settings(path: str) -> dict[str, Any] | None:
     return tools.get("gpudoctor")
 
 
+def _raw(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{path}: cannot be read: it is larger than {MAX_BYTES // 1024} KiB")
+    # Settings in it would be overlooked, and nobody would notice.
+    if b"\0" in raw:
+        raise ConfigError(f"{path}: cannot be read: it is not UTF-8 (at line {raw[: raw.index(0)].count(10) + 1})")
+    return raw
+
+
 def _parsed(path: str, raw: bytes) -> dict[str, Any]:
     # tomllib came with Python 3.11; tomli is the same under another name.
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    if re.search(_DEEP_KEY, raw):
+        raise ConfigError(f"{path}: cannot be read: it is nested too deeply")
     try:
         document: dict[str, Any] = toml.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -118,6 +138,8 @@ def _parsed(path: str, raw: bytes) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read: it is not UTF-8 (at line {line})") from error
     except toml.TOMLDecodeError as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: it has a number with too many digits") from error
     except RecursionError as error:
         raise ConfigError(f"{path}: cannot be read: it is nested too deeply") from error
     return document

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpudoctor.config import Config, find_config, matches, read_config
+from gpudoctor.config import MAX_BYTES, Config, find_config, matches, read_config
 from gpudoctor.errors import ConfigError
 
 Write = Callable[..., Path]
@@ -140,6 +141,30 @@ def test_bytes_that_are_no_text(write: Write, tmp_path: Path) -> None:
     (tmp_path / "gpudoctor.toml").write_bytes(b'launch = "\xff"')
     with pytest.raises(ConfigError, match="cannot be read"):
         find_config(".")
+
+
+@pytest.mark.parametrize(
+    ("raw", "complaint"),
+    [
+        pytest.param("[tool.gpudoctor]\nselect = []\n".encode("utf-16"), r"not UTF-8 \(at line 1\)", id="UTF-16"),
+        pytest.param(b"[tool]\n\0\xff\x80", r"not UTF-8 \(at line 2\)", id="binary"),
+        pytest.param(b"[tool.gpudoctor]\n" + b"#" * MAX_BYTES, "larger than 1024 KiB", id="large"),
+        pytest.param(b"[tool.gpudoctor]\n[tool.other]\na = " + b"9" * 5000, "too many digits", id="digits"),
+        pytest.param(b"[tool.gpudoctor" + b".a" * 100_000 + b"]", "nested too deeply", id="deep table"),
+        pytest.param(b"tool.gpudoctor" + b" . 'a.b'" * 40 + b" = 1", "nested too deeply", id="deep key"),
+    ],
+)
+def test_what_no_settings_file_looks_like(tmp_path: Path, raw: bytes, complaint: str) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(raw)
+    began = time.process_time()
+    with pytest.raises(ConfigError, match=complaint):
+        find_config(str(tmp_path))
+    assert time.process_time() - began < 5
+
+
+def test_many_dots_in_a_text_are_no_deep_table(write: Write) -> None:
+    write("pyproject.toml", f"[project]\ndescription = '{'. ' * 100}'\n[tool.gpudoctor]\nselect = []\n")
+    assert find_config(".").select == ()
 
 
 def test_a_file_that_is_named(write: Write) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Outcome
 
 _OPTION = "--baseline"
+MAX_BYTES = 16 * 1024 * 1024
+"""Fifty thousand findings."""
 
 
 def refuse_bad_baseline(settings: Settings) -> None:
@@ -67,11 +69,14 @@ def _recorded(settings: Settings, damaged: bool = False) -> list[Known]:
     """What the file holds; nothing where it is `damaged` and to be written anew."""
     name = settings.baseline
     try:
-        with open(name, encoding="utf-8") as file:
-            text = file.read()
+        with open(name, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        text = raw.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"{_OPTION} {name}: cannot be read: {why}") from error
+    if len(raw) > MAX_BYTES:
+        raise UsageError(f"{_OPTION} {name}: it is larger than {MAX_BYTES // 1024**2} MiB, so it is no baseline")
     try:
         return read(text)
     except ValueError as error:

@@ -10,6 +10,7 @@ from gpudoctor.cli.command import flattened
 from gpudoctor.config import Config, find_config, read_config
 from gpudoctor.errors import UsageError
 from gpudoctor.lint.cache import cache_folder
+from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.task import Request
 from gpudoctor.record import dataclass
 from gpudoctor.registry import Registry, Selection, find_rules
@@ -131,13 +132,22 @@ def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config
         exclude=(*(_from_here(glob, config.folder) for glob in config.exclude), *flattened(options.exclude)),
         per_file_ignores=per_file,
         folder=config.folder,
-        stdin=sys.stdin.buffer.read() if STDIN in paths else b"",
+        stdin=_standard_input(options.stdin_filename or "") if STDIN in paths else b"",
         stdin_name=options.stdin_filename or "<stdin>",
         jobs=options.jobs,
         cache="" if options.no_cache else cache_folder(),
         # Formats for machines carry the edits.
         fixes=(options.output_format or config.output_format) in ("json", "sarif"),
     )
+
+
+def _standard_input(name: str) -> bytes:
+    """All of it, up to what a file of this name may hold."""
+    most = most_bytes(name)
+    data = sys.stdin.buffer.read(most + 1)
+    if len(data) > most:
+        raise UsageError(f"-: standard input is larger than {most // 1024**2} MiB; so much text is data, not a program")
+    return data
 
 
 def _from_here(glob: str, folder: str) -> str:

@@ -52,6 +52,13 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
         pytest.param("ln -s nowhere.py a.py; lint a.py", 1, b"a.py:1:1: GPU001", id="link to nothing"),
         pytest.param("ln -s a.py a.py; lint .", 1, b"Found 1 error in 1 file", id="link to itself"),
         pytest.param("mkfifo setup.py; rm pyproject.toml; lint train.py", 1, b"Found 1 error", id="setup.py is a pipe"),
+        pytest.param("ulimit -v 1000000; lint - </dev/zero", 2, b"larger than 8 MiB", id="endless input"),
+        pytest.param(
+            "ulimit -v 1000000; lint --stdin-filename a.ipynb - </dev/zero", 2, b"larger than 64 MiB", id="notebook"
+        ),
+        pytest.param(
+            "ulimit -v 1000000; lint --baseline /dev/zero train.py", 2, b"larger than 16 MiB", id="endless baseline"
+        ),
         pytest.param("mkfifo pyproject.toml a.py 2>&-; lint .", 1, b"Found 1 error in 1 file", id="pipes"),
     ],
 )
