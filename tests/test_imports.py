@@ -62,7 +62,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
     },
-    "gpudoctor.report": {"gpudoctor.diagnostic"},
+    # Also what is made for pages and services must show what others wrote, and never obey it.
+    "gpudoctor.visible": set(),
+    "gpudoctor.report": {"gpudoctor.diagnostic", "gpudoctor.visible"},
     "gpudoctor.plain": set(),
     "gpudoctor.html": set(),
     "gpudoctor.ranks": {"gpudoctor.errors"},

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.output import refuse_bad_target, write_file
+from gpudoctor.cli.output import refuse_bad_target, say, write_file
 from gpudoctor.errors import UsageError
 from gpudoctor.record import replace
 from gpudoctor.report.baseline import Known, known_by, read, render
@@ -92,4 +91,4 @@ def _count(number: int) -> str:
 
 def _say(settings: Settings, text: str) -> None:
     if not settings.quiet:
-        print(f"gpudoctor: {text}", file=sys.stderr)
+        say(f"gpudoctor: {text}")

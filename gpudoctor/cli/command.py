@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}\nSee `{self.prog} --help`.")
+        raise UsageError(f"{message}; see `{self.prog} --help`")
 
     def refuse_unknown_command(self, chosen: str | None) -> None:
         if chosen is not None and chosen not in COMMANDS:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from gpudoctor.cli.output import say
 from gpudoctor.errors import GpudoctorError, InternalError, UsageError, internal_error
 
 INTERRUPTED = 130
@@ -24,17 +25,17 @@ def at_the_edge(work: Callable[[], int], arguments: Sequence[str]) -> int:
         return report_bug(error, arguments)
     except GpudoctorError as error:
         _give_up_output(error.__cause__)
-        print(f"gpudoctor: {error}", file=sys.stderr)
+        say(f"gpudoctor: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        print("gpudoctor: interrupted", file=sys.stderr)
+        say("gpudoctor: interrupted")
         return INTERRUPTED
     except BrokenPipeError as error:
         _give_up_output(error)
         return PIPE_CLOSED
     except Exception as error:
         if isinstance(error, FileNotFoundError) and not _has_working_directory():
-            print("gpudoctor: the working directory does not exist any more: change to another one", file=sys.stderr)
+            say("gpudoctor: the working directory does not exist any more: change to another one")
             return UsageError.exit_code
         return report_bug(internal_error("unexpected", error), arguments)
     return code
@@ -72,15 +73,16 @@ def report_bug(bug: InternalError, arguments: Sequence[str]) -> int:
         f"command: gpudoctor {' '.join(arguments)}",
         *str(bug).splitlines(),
     )
-    print(
-        "gpudoctor: this is a bug in gpudoctor, not in your program. Please report it with these lines:\n",
+    say(
+        "gpudoctor: this is a bug in gpudoctor, not in your program. Please report it with these lines:",
+        "",
         *(f"  {fact}" for fact in facts),
-        "\nGPUDOCTOR_DEBUG=1 shows the whole traceback.",
-        sep="\n",
-        file=sys.stderr,
+        "",
+        "GPUDOCTOR_DEBUG=1 shows the whole traceback.",
     )
     if os.environ.get("GPUDOCTOR_DEBUG"):
         import traceback
 
-        traceback.print_exception(type(bug), bug, bug.__traceback__)
+        for part in traceback.format_exception(type(bug), bug, bug.__traceback__):
+            say(*part.splitlines())
     return bug.exit_code

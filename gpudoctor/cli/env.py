@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
 from gpudoctor.cli.command import Command, one_of
-from gpudoctor.cli.output import write_out
+from gpudoctor.cli.output import write_lines, write_out
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +38,7 @@ class Env(Command):
         if options.output_format == "json":
             write_out(_document(facts, inventory))
         else:
-            write_out(_table(facts, inventory))
+            write_lines(_table(facts, inventory))
         return 0
 
 
@@ -97,7 +97,7 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
-def _table(facts: dict[str, Any], inventory: Inventory | None) -> str:
+def _table(facts: dict[str, Any], inventory: Inventory | None) -> list[str]:
     rows = [(name, str(facts[name])) for name in ("gpudoctor", "python", "executable", "platform")]
     rows += [(name, version) for name, version in facts["packages"].items() if version]
     if not facts["packages"]["torch"]:
@@ -116,7 +116,7 @@ def _table(facts: dict[str, Any], inventory: Inventory | None) -> str:
         lines += [f"  {each['name']}={each['value']}", f"      {each['effect']}"]
         if each["doubt"]:
             lines.append(f"      ! {each['doubt']}" + (f": {each['remedy']}" if each["remedy"] else ""))
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _machine(system: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, one_of
-from gpudoctor.cli.output import write_out
+from gpudoctor.cli.output import write_lines
 from gpudoctor.cli.page import plain
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
@@ -32,7 +32,7 @@ class Explain(Command):
         if style.colour and sys.stdout.isatty():
             _show_rich(_title(card), page_of(card), style.width)
         else:
-            write_out(plain(_title(card), page_of(card), style))
+            write_lines(plain(_title(card), page_of(card), style).splitlines())
         return 0
 
 

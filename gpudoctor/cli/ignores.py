@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.fixing import diff_of
 from gpudoctor.cli.lint import report
-from gpudoctor.cli.output import write_out
+from gpudoctor.cli.output import say
+from gpudoctor.cli.patches import write_patch
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.findings import UNKNOWN, UNREADABLE, UNUSED
 from gpudoctor.lint.fixing import Change
@@ -39,15 +38,15 @@ def add_ignores(outcome: Outcome, settings: Settings, arguments: Sequence[str]) 
         try:
             change = _change(shown, findings)
             if settings.diff:
-                write_out("".join(diff_of(change)))
+                write_patch([change], settings.colour)
             else:
                 write_bytes(change.path, change.after, change.digest)
         except GpudoctorError as error:
-            print(f"gpudoctor: {error}", file=sys.stderr)
+            say(f"gpudoctor: {error}")
             continue
         silenced += findings
         if not settings.quiet:
-            print(_done(shown, findings, settings.diff), file=sys.stderr)
+            say(_done(shown, findings, settings.diff))
     left = tuple(finding for finding in outcome.findings if finding not in silenced)
     ending = report(replace(outcome, findings=left), settings, arguments)
     refused = len(silenced) < sum(map(len, by_file.values()))

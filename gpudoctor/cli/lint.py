@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.edge import report_bug
-from gpudoctor.cli.output import refuse_bad_target, write_file, write_out
+from gpudoctor.cli.output import refuse_bad_target, say, write_file, write_out
 from gpudoctor.cli.progress import Progress
 from gpudoctor.cli.rendering import rendered
 from gpudoctor.cli.settings import Settings, settings_for
@@ -172,31 +172,31 @@ def _print(outcome: Outcome, settings: Settings, exit_code: int) -> None:
 def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None:
     """Write what is not a finding to standard error."""
     for problem in (*outcome.problems, *outcome.unread):
-        print(f"gpudoctor: {problem}", file=sys.stderr)
+        say(f"gpudoctor: {problem}")
     if settings.verbose:
-        print(f"Configuration: {settings.config.origin or 'none'}", file=sys.stderr)
-        print(f"Rules: {' '.join(card.code for card in settings.request.rules)}", file=sys.stderr)
-        print(*(f"Read: {name}" for name in outcome.read), sep="\n", file=sys.stderr)
+        say(f"Configuration: {settings.config.origin or 'none'}")
+        say(f"Rules: {' '.join(card.code for card in settings.request.rules)}")
+        say(*(f"Read: {name}" for name in outcome.read))
     if not settings.quiet:
         _tell_partly(outcome.partly, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         for line in table(counts(outcome.findings)):
-            print(line, file=sys.stderr)
+            say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
-        print(summary(outcome.findings, outcome.files), file=sys.stderr)
+        say(summary(outcome.findings, outcome.files))
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
     if outcome.failures[1:]:
-        print(f"There are {len(outcome.failures) - 1} more of this kind.", file=sys.stderr)
+        say(f"There are {len(outcome.failures) - 1} more of this kind.")
 
 
 def _tell_partly(partly: Sequence[Problem], all_of_them: bool) -> None:
     shown = partly if all_of_them or len(partly) <= _MOST_PARTLY else partly[: _MOST_PARTLY - 1]
     for problem in shown:
-        print(f"gpudoctor: {problem}", file=sys.stderr)
+        say(f"gpudoctor: {problem}")
     if len(shown) < len(partly):
-        print(f"gpudoctor: {len(partly) - len(shown)} more files likewise; `--verbose` names them", file=sys.stderr)
+        say(f"gpudoctor: {len(partly) - len(shown)} more files likewise; `--verbose` names them")
 
 
 _MOST_PARTLY = 5

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gpudoctor.cli.terminal import style_for
 from gpudoctor.errors import UsageError
+from gpudoctor.report.text import written
 
 if TYPE_CHECKING:
     import argparse
@@ -23,20 +24,37 @@ def rendered(
     if options.output_format == "json":
         return document()
     colour = "never" if options.output_file and options.color == "auto" else options.color
-    return "".join(f"{line}\n" for line in lines(style_for(stream, colour)))
+    return written(lines(style_for(stream, colour)))
+
+
+def say(*lines: str) -> None:
+    """Write lines to standard error, and nothing in them that steers a terminal or a service."""
+    sys.stderr.write(written(lines))
+    sys.stderr.flush()
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines for people to standard output."""
+    write_out(written(lines))
 
 
 def write_out(text: str) -> None:
-    """Write to stdout what its encoding can say, and a question mark for the rest."""
+    """Write to stdout what its encoding can say, and a question mark for the rest. Lines for people go through
+    `written` first; documents escape by themselves what is in them."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.write(_exact(text).encode(encoding, "replace").decode(encoding))
         # Standard error is not held back: in a log of both, the report must come before what is said about it.
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         raise UsageError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def _exact(text: str) -> str:
+    # The one control character that JSON leaves as it is; lines for people have none any more.
+    return text.replace("\x7f", "\\u007f")
 
 
 def refuse_bad_target(path: str, option: str = "--output-file") -> None:
@@ -60,6 +78,7 @@ def refuse_no_page(path: str) -> None:
 
 def write_file(path: str, text: str, option: str = "--output-file") -> None:
     """Replace a file in one step, so that nobody ever reads half of it."""
+    text = _exact(text)
     target = os.path.realpath(path)
     try:
         if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device cannot be replaced

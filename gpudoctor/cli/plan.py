@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.outline import Line, Section, outline
-from gpudoctor.cli.output import write_out
+from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import LAUNCHES
 from gpudoctor.errors import GpudoctorError, UsageError, nearest
@@ -53,7 +53,7 @@ class Plan(Command):
             write_out(_document(plans))
         else:
             style = style_for(sys.stdout, options.color)
-            write_out("".join(f"{line}\n" for plan in plans for line in _page(*plan, style)))
+            write_lines(line for plan in plans for line in _page(*plan, style))
         return 0
 
 

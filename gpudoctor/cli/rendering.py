@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Problem
 from gpudoctor.report import concise, full
+from gpudoctor.report.text import written
+from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gpudoctor.cli.settings import Settings
     from gpudoctor.lint.task import Outcome
     from gpudoctor.report.sarif import Described
@@ -29,12 +29,8 @@ def rendered(outcome: Outcome, settings: Settings, style: Style, exit_code: int)
         case "gitlab":
             return _gitlab(outcome)
         case "concise":
-            return _text(concise.render(outcome.findings, style))
-    return _text(full.render(outcome.findings, outcome.lines, style))
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+            return written(concise.render(outcome.findings, style))
+    return written(full.render(outcome.findings, outcome.lines, style))
 
 
 def _json(outcome: Outcome, *, with_statistics: bool) -> str:
@@ -88,7 +84,9 @@ def _github(outcome: Outcome) -> str:
     from gpudoctor.report import github
 
     errors = (*outcome.problems, *_bugs(outcome))
-    return _text(github.render(outcome.findings, errors, (*outcome.unread, *outcome.partly), _root()))
+    commands = github.render(outcome.findings, errors, (*outcome.unread, *outcome.partly), _root())
+    # These lines are meant to be obeyed; what is in them has no line ends any more.
+    return "".join(f"{visible(command)}\n" for command in commands)
 
 
 def _gitlab(outcome: Outcome) -> str:

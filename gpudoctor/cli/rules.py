@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.cli.command import Command, one_of
-from gpudoctor.cli.output import write_out
+from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style, wrap
@@ -34,7 +34,7 @@ class Rules(Command):
         if options.output_format == "json":
             write_out(_document(cards))
         else:
-            write_out("\n".join(_table(cards, style_for(sys.stdout, options.color))) + "\n")
+            write_lines(_table(cards, style_for(sys.stdout, options.color)))
         return 0
 
 

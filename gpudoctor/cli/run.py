@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
-from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, write_file
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_file
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.cli.watched import compared, document, report, standstill
@@ -169,7 +169,7 @@ def _suspicions(script: str) -> Outcome:
 
 def _tell_hang(waiting: Sequence[Waiting], colour: str) -> None:
     style = style_for(sys.stderr, colour)
-    print(*standstill(waiting, style), sep="\n", file=sys.stderr, flush=True)
+    say(*standstill(waiting, style))
 
 
 def _node(recording: Recording, given: Given | None) -> int:
@@ -195,7 +195,7 @@ def _write(path: str, text: str, option: str, node: int) -> None:
     target = file_of_node(path, node)
     write_file(target, text, option)
     if target != path:
-        print(f"gpudoctor: {option} of node {node} is in {target}, beside that of the first", file=sys.stderr)
+        say(f"gpudoctor: {option} of node {node} is in {target}, beside that of the first")
 
 
 def _exit_code(watched: Watched) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
 from gpudoctor.report.text import Style, cells, folded, unindented
+from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -76,8 +77,7 @@ def _cropped(line: str, room: int) -> str:
 
 def _plain(line: str) -> str:
     """A line as it is printed: tabs as blanks, and no character that could steer the terminal."""
-    line = line.rstrip().replace("\t", _TAB)
-    return line if line.isprintable() else "".join(char if char.isprintable() else "?" for char in line)
+    return visible(line.rstrip().replace("\t", _TAB))
 
 
 def _marked(line: str, at: Location, margin: int) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _marked(line: str, at: Location, margin: int) -> tuple[int, int]:
         end = len(line.split("  #")[0].rstrip())
     # Who knows no column means the statement, not the blanks before it.
     before, through = line[: max(at.column - 1, len(line) - len(line.lstrip()))], line[: max(end, at.column)]
-    return len(before.replace("\t", _TAB)) - margin, len(through.replace("\t", _TAB)) - margin
+    return len(visible(before.replace("\t", _TAB))) - margin, len(visible(through.replace("\t", _TAB))) - margin
 
 
 def _carets(piece: str, start: int, stop: int) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.report.frame import Lines, frame
 from gpudoctor.report.story import story
 from gpudoctor.report.text import Style, wrap
+from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location, Related
@@ -31,7 +32,7 @@ def _finding(finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
         yield from _related(related, finding, lines, style)
     if finding.remedy:
         yield ""
-        title, *rest = wrap(finding.remedy, style.width, _INDENT + " " * len("help: "), _INDENT + "help: ")
+        title, *rest = wrap(visible(finding.remedy), style.width, _INDENT + " " * len("help: "), _INDENT + "help: ")
         # Coloured last: escape sequences take no room, and the wrapping would count them.
         yield title.replace("help:", style.paint("help:", "help"), 1)
         yield from rest
@@ -52,7 +53,7 @@ def _related(related: Related, finding: Finding, lines: Lines, style: Style) -> 
     place = related.location
     where = _where(place, finding.location)
     yield ""
-    yield from wrap(f"{where}: {related.message}", style.width, _INDENT)
+    yield from wrap(f"{where}: {visible(related.message)}", style.width, _INDENT)
     yield from frame(place, lines, style)
 
 

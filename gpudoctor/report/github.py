@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.report.place import from_root
 from gpudoctor.report.story import story
+from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Problem
@@ -34,9 +35,9 @@ def render(
 def _told_of(finding: Finding) -> str:
     # The runner's log shows no place, so it stands in the text as well.
     message, *more = story(finding)
-    led_there = (f"{related.location.start}: {related.message}" for related in finding.related)
-    told = [f"{finding.location}: {message}", *more, *led_there, f"help: {finding.remedy}" if finding.remedy else ""]
-    return "\n".join(part for part in told if part)
+    led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
+    remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
+    return "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy))
 
 
 def _told(problem: Problem) -> str:

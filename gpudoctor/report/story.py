@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Confidence, Finding
+from gpudoctor.visible import visible
 
 WORLDS = {
     "torchrun": "torchrun starts one process per GPU",
@@ -13,7 +14,8 @@ WORLDS = {
 
 def story(finding: Finding) -> list[str]:
     """Its sentences, the message first."""
-    told = [finding.message]
+    # Texts of the program stand in messages, with line ends of their own.
+    told = [visible(finding.message)]
     worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
     if worlds:
         told.append(f"This happens when {' and also when '.join(worlds)}.")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpudoctor.record import dataclass
+from gpudoctor.visible import defused, visible
 
 # A word, where code between backticks counts as one although it has spaces.
 _WORD = re.compile(r"(?:[^\s`]|`[^`\n]*`|`)+")
 _CONTINUED = 8
 """How far the rest of a folded line of code is indented beyond its beginning."""
 
-_RESET = "\x1b[0m"
+# Our own colours bear a mark that no text can know beforehand, so that they alone are let through.
+_OURS = f"\x1b[{os.urandom(8).hex()}:"
+_OUR_COLOUR = re.compile(f"{re.escape(_OURS)}([0-9;]*)m")
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -21,6 +25,9 @@ _STYLES = {
     "perf": "1;36",
     "info": "1;34",
     "help": "1;32",
+    "added": "32",
+    "removed": "31",
+    "hunk": "36",
 }
 
 
@@ -34,12 +41,34 @@ class Style:
 
     def paint(self, text: str, look: str) -> str:
         """`text` in a look of the table above, where colour is wanted."""
-        return f"\x1b[{_STYLES[look]}m{text}{_RESET}" if self.colour and text else text
+        return self.coloured(text, _STYLES[look])
+
+    def coloured(self, text: str, code: str) -> str:
+        """`text` in the colours of an escape sequence, where colour is wanted; `written` lets it through."""
+        return f"{_OURS}{code}m{text}{_OURS}0m" if self.colour and text else text
 
     @property
     def bar(self) -> str:
         """What stands between a line's number and the line."""
         return "\N{BOX DRAWINGS LIGHT VERTICAL}" if self.unicode else "|"
+
+
+def written(lines: Iterable[str]) -> str:
+    """Lines for people as they are written: whatever is in them, only our own colours steer the terminal."""
+    return "".join(f"{harmless(line)}\n" for line in lines)
+
+
+def harmless(line: str, kept: str = "") -> str:
+    """One line as it is written; the characters of `kept` stay what they are."""
+    if line.isprintable():
+        return defused(line)
+    # Every second piece is the code of a colour of ours.
+    pieces = _OUR_COLOUR.split(line)
+    begin = next((at for at in range(0, len(pieces), 2) if pieces[at].strip()), 0)
+    return "".join(
+        f"\x1b[{piece}m" if at % 2 else defused(visible(piece, kept), begins=at == begin)
+        for at, piece in enumerate(pieces)
+    )
 
 
 def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:

@@ -112,7 +112,7 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
         (["probe", "--quick", "--thorough"], "--quick and --thorough exclude each other"),
         (["train.py"], "there is no command `train.py`; did you mean `gpudoctor lint train.py`?"),
         (["explain", "GPU998"], "there is no rule `GPU998`; `gpudoctor rules` lists them"),
-        (["completion"], "the following arguments are required: bash|zsh|fish\n"),
+        (["completion"], "the following arguments are required: bash|zsh|fish; see `gpudoctor completion --help`\n"),
         (["lint", "--slect", "GPU3"], "unknown option `--slect`; did you mean `--select`?"),
         (["lint", "--outputformat=json"], "unknown option `--outputformat`; did you mean `--output-format`?"),
         (["lint", "--sel", "GPU3"], "unknown option `--sel`; did you mean `--select`?"),
@@ -242,5 +242,5 @@ class TestStartUp:
 
 
 def test_errors_name_the_parser_of_their_command() -> None:
-    with pytest.raises(UsageError, match="See `toy --help`"):
+    with pytest.raises(UsageError, match="see `toy --help`"):
         Parser(prog="toy").error("wrong")

@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Severit
 from gpudoctor.record import replace
 from gpudoctor.report import concise, full
 from gpudoctor.report.frame import frame
-from gpudoctor.report.text import Style, cells, folded, wrap
+from gpudoctor.report.text import Style, cells, folded, wrap, written
 
 SOURCE = {
     "train.py": [
@@ -80,7 +80,7 @@ def test_a_finding() -> None:
 
 
 def test_in_colour_it_says_the_same() -> None:
-    text = show(FINDING, Style(colour=True))
+    text = written(full.render([FINDING], lines, Style(colour=True)))
     assert "\x1b[1;31merror\x1b[0m" in text
     assert re.sub(r"\x1b\[[\d;]*m", "", text) == FULL
 
@@ -183,4 +183,4 @@ class TestText:
 
 def test_concise() -> None:
     (line,) = concise.render([replace(FINDING, message="Two\nlines.")], Style())
-    assert line == "train.py:5:14: GPU301 [missing-distributed-sampler] error: Two lines."
+    assert line == "train.py:5:14: GPU301 [missing-distributed-sampler] error: Two\\nlines."

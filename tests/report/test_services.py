@@ -13,6 +13,7 @@ from gpudoctor.record import replace
 from gpudoctor.report import github, gitlab
 from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.place import from_root
+from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +75,8 @@ class TestGitHub:
         assert "\n" not in line
         assert "\r" not in line
         assert line.startswith("::error file=a%2Cb%3A100%25/größe.py,line=1,endLine=1,col=1,endColumn=1,title=")
-        assert line.endswith("::a,b:100%25/größe.py:1:1: 100%25: a,%0D%0Ab::error::c%0Ahelp: Share it out.")
-        assert decoded(line) == f"{odd.location}: {odd.message}\nhelp: {odd.remedy}"
+        assert line.endswith("::a,b:100%25/größe.py:1:1: 100%25: a,\\r\\nb::error::c%0Ahelp: Share it out.")
+        assert decoded(line) == f"{odd.location}: {visible(odd.message)}\nhelp: {odd.remedy}"
 
     def test_columns_only_within_one_line(self) -> None:
         assert "col" not in self.one(replace(FINDING, location=Location("train.py", 4, 9, 6, 2))).partition(",title")[0]
