@@ -107,25 +107,25 @@ class Interpreter(Machine):
     @contextmanager
     def _apart(self) -> Iterator[None]:
         """What asks for a module is none of the module's business, and what the module does is not done by who asks."""
-        # An import inside a rank guard still binds the module for everybody.
-        path, dead, aborted, enclosing, loops = self.path, self.dead, self.aborted, self.enclosing, self.open_loops
-        frames, calls_, open_contexts, augmenting = self.frames, self.calls, self.contexts, self.augmenting
-        muted, oldest_write, reads, executing = self.muted, self.oldest_write, len(self.reads), self.executing_module
-        open_ended, rest = self.open_ended, self.rest
-        self.path, self.dead, self.enclosing, self.open_loops = ALWAYS, False, [], []
-        # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
-        self.frames, self.calls, self.contexts, self.augmenting = frames[:1], [], [], False
-        self.muted, self.open_ended, self.rest, self.executing_module = 0, False, (), True
-        # Its body runs as well where a new process imports it, whoever has asked for it first.
-        guards, self.main_guards = self.main_guards, 0
+        fresh: dict[str, object] = {
+            # An import inside a rank guard still binds the module for everybody.
+            "path": ALWAYS, "dead": False, "aborted": self.aborted, "enclosing": [], "open_loops": [],
+            # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
+            "frames": self.frames[:1], "calls": [], "contexts": [], "augmenting": False, "class_being_defined": None,
+            "muted": 0, "open_ended": False, "rest": (), "executing_module": True, "oldest_write": self.oldest_write,
+            # Executed once and for all, it is no part of a look ahead, and nobody listens to what it calls.
+            "look_ends": None, "heard": None,
+            # Its body runs as well where a new process imports it, whoever has asked for it first.
+            "main_guards": 0,
+        }  # fmt: skip
+        before, reads = {name: getattr(self, name) for name in fresh}, len(self.reads)
+        for name, value in fresh.items():
+            setattr(self, name, value)
         try:
             yield
         finally:
-            self.main_guards = guards
-            self.path, self.dead, self.aborted, self.enclosing, self.open_loops = path, dead, aborted, enclosing, loops
-            self.frames, self.calls, self.contexts, self.augmenting = frames, calls_, open_contexts, augmenting
-            self.muted, self.oldest_write, self.executing_module = muted, oldest_write, executing
-            self.open_ended, self.rest = open_ended, rest
+            for name, value in before.items():
+                setattr(self, name, value)
             del self.reads[reads:]
 
     def names_in(self, scope: Hashable) -> list[str]:
@@ -452,7 +452,7 @@ class Interpreter(Machine):
         return library.attributes_of(self, value)
 
     def names_of(self, value: Value) -> list[str]:
-        """What is known about an object by name: its attributes, and facts of the models."""
+        """The attributes that the program has set on an object."""
         return self.store.names(value)
 
     def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 NEVER = 1 << 62
 OLD = -1
 """The age of what was there from the beginning."""
+FACT = "fact"
+"""What the keys of facts end with: a model may have an attribute `device`, and it is on a device all the same."""
 _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
 NOTHING: Values = ValueSet(())
@@ -414,8 +416,8 @@ class Machine:
         self.store.set(key, values if len(values.bindings) <= 2 else widened(key, values), born)
 
     def fact(self, owner: Value, name: str) -> Values | None:
-        """What is known about an object now."""
-        found = self.read((owner, name))
+        """What the models have found out about an object; its attributes are another matter."""
+        found = self.read((owner, name, FACT))
         if name == "more" and found is not None:
             # A list that is filled on one side of a branch holds no further items on the other.
             bound = [binding for binding in found.bindings if binding.value is not NEVER_ASSIGNED]
@@ -423,6 +425,13 @@ class Machine:
         return found
 
     def set_fact(self, owner: Value, name: str, values: Values) -> None:
+        self.write((owner, name, FACT), values)
+
+    def own_attribute(self, owner: Value, name: str) -> Values | None:
+        """What the program has set an attribute of this very object to."""
+        return self.read((owner, name))
+
+    def set_own_attribute(self, owner: Value, name: str, values: Values) -> None:
         self.write((owner, name), values)
 
     # --- paths -------------------------------------------------------------------------------------------------

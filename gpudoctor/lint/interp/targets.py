@@ -61,10 +61,10 @@ def unbind(m: Interpreter, target: ast.expr) -> None:
         m.bind(target.id, UNBOUND)
     elif isinstance(target, ast.Attribute):
         for owner in m.evaluate(target.value).given(m.path):
-            held = m.fact(owner, target.attr)
+            held = m.own_attribute(owner, target.attr)
             # `del self.layers`: a list of layers that was only needed to make something of.
             if held is not None and held.all(lambda value: isinstance(value, (ListOf, DictOf))):
-                m.set_fact(owner, target.attr, NONE_SET)
+                m.set_own_attribute(owner, target.attr, NONE_SET)
 
 
 def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:

@@ -137,7 +137,7 @@ def _namespace(call: Call) -> Namespace:
 def _simple(call: Call) -> Values:
     made = Namespace(call.identity(), call.place, call.label, "namespace")
     for name, values in call.keywords.items():
-        call.do.set_fact(made, name, values)
+        call.do.set_own_attribute(made, name, values)
     return one(made)
 
 

@@ -96,7 +96,7 @@ def _print(call: Call) -> Values:
         note_printed(call.do, values, call.place)
     # A mean over one rank's share that is shown as if it were the whole.
     # `builtins.print = print` of a function that is mute on all ranks but one, as torchvision's references do.
-    replaced = call.do.fact(BUILTINS, "print") is not None
+    replaced = call.do.own_attribute(BUILTINS, "print") is not None
     report(call.do, "log" if replaced else "print", call.args, call.place)
     return one(NONE)
 

@@ -88,7 +88,7 @@ def _own_model(call: Call) -> Values:
     made = call.do.call(one(cls), (config, *call.args[1:]), given, call.node)
     for value in made:
         # As `from_pretrained` leaves it.
-        call.do.set_fact(value, "training", one(FALSE))
+        call.do.set_own_attribute(value, "training", one(FALSE))
     return made
 
 

@@ -15,7 +15,7 @@ BEGIN_EVALUATING = ("transformers.", "diffusers.", "peft.", "unknown")
 
 def in_training_mode(do: Interpreter, core: Value) -> bool | None:
     """Modules begin in training mode, except for those that Hugging Face loads."""
-    mode = do.fact(core, "training")
+    mode = do.own_attribute(core, "training")
     if mode is None:
         loaded = isinstance(core, Module) and core.made_by.startswith(BEGIN_EVALUATING)
         return None if loaded or not isinstance(core, Module) else True

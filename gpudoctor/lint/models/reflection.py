@@ -114,7 +114,7 @@ def _hasattr(call: Call) -> Values:
 
 
 def _has(call: Call, value: Value, name: str) -> bool | None:
-    if call.do.fact(value, name) is not None or call.do.find_method(value, name) is not None:
+    if call.do.own_attribute(value, name) is not None or call.do.find_method(value, name) is not None:
         return True
     if isinstance(value, Wrapper):
         answer = wrapper_has(value, name)
@@ -177,7 +177,7 @@ def _setattr(call: Call) -> Values:
             # `setattr(self, f"layer{i}", layer)` registers a layer as plain assignment does.
             if setter is not None:
                 setter(call.do, value, name, call.args[2], call.place)
-            call.do.set_fact(value, name, call.args[2])
+            call.do.set_own_attribute(value, name, call.args[2])
     # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
     elif len(call.args) > 2:
         owners = [value for value in call.args[0] if isinstance(value, Module)]

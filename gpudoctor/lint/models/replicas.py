@@ -50,7 +50,7 @@ def _rehearsed(
     def act() -> Values:
         call.do.set_fact(REPLICA, "of", one(core))
         for (owner, name), values in (held or {}).items():
-            call.do.set_fact(owner, name, values)
+            call.do.set_own_attribute(owner, name, values)
         returned = call.do.call(forward, call.args, call.keywords, call.node)
         # What dictionaries hold is forgotten with the rehearsal.
         found.append((_is_number(returned), _numbers_in(call.do, returned)))
@@ -64,7 +64,7 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
     """Log what a forward sets on a copy of the model: from here on the model is without it."""
     held = {}
     for key in {(event.module, event.name): None for event in writes}:
-        old = call.do.fact(*key)
+        old = call.do.own_attribute(*key)
         if old is not None:
             held[key] = old.mapped(lambda value, key=key: _marked(value, key))  # type: ignore[misc]
     # Once more with marks in place of the old values, to see which of them the new ones are made of.
@@ -91,7 +91,7 @@ def note_written(do: Interpreter, owner: Value, name: str, values: Values, place
         # Set on the model itself, it is there to be read.
         do.replicated.discard((owner, name))
         return
-    old = do.fact(owner, name)
+    old = do.own_attribute(owner, name)
     # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
     if do.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
         return

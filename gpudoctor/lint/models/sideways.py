@@ -19,10 +19,10 @@ def forget_what_forward_sets(do: Interpreter, module: Value) -> None:
     """`if model.queue_is_full:` asks for a flag that was False when the model was made, and that `forward` sets."""
     cls = getattr(module, "cls", None)
     for name in _set_by_forward(cls.node) if isinstance(cls, Class) else ():
-        known = do.fact(module, name)
+        known = do.own_attribute(module, name)
         # Layers and the like are replaced in no `forward`; numbers and flags are.
         if known is not None and known.any(lambda value: isinstance(value, Const)):
-            do.set_fact(module, name, one(Unknown(("set by forward", module, name), "set by `forward`", name)))
+            do.set_own_attribute(module, name, one(Unknown(("set by forward", module, name), "set by `forward`", name)))
 
 
 @lru_cache(maxsize=1024)

@@ -150,10 +150,13 @@ def _copied(call: Call, core: Module) -> Module:
     """EMA and target networks are copies: new parameters, on the same device."""
     copied = replace(core, identity=call.identity(), place=call.place, label=call.label)
     # A copy is made without its constructor, and is in the mode of the original.
-    for name in ("device", "initialised", "training"):
+    for name in ("device", "initialised"):
         known = call.do.fact(core, name)
         if known is not None:
             call.do.set_fact(copied, name, known)
+    mode = call.do.own_attribute(core, "training")
+    if mode is not None:
+        call.do.set_own_attribute(copied, "training", mode)
     return copied
 
 

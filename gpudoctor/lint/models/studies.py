@@ -241,11 +241,11 @@ def _note_unused(do: Interpreter, core: Module, reads: set[Hashable], events: li
     # What could not be followed may use any layer.
     if any(isinstance(event, Lost) or (isinstance(event, Escape) and event.values) for event in events):
         return
-    names = [name for name in do.names_of(core) if " " not in name]
+    names = do.names_of(core)
     # `self.stem = nn.Sequential(self.first, …)`: a part of what is used is used.
-    used = {part for name in names if (core, name) in reads for part in _modules(do, do.fact(core, name))}
+    used = {part for name in names if (core, name) in reads for part in _modules(do, do.own_attribute(core, name))}
     for name in names:
-        part = _only_module(do.fact(core, name))
+        part = _only_module(do.own_attribute(core, name))
         if part is None or (core, name) in reads or part in used or _may_be_used(do, core, part):
             continue
         do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
@@ -260,7 +260,7 @@ def _may_be_used(do: Interpreter, core: Module, part: Module) -> bool:
     """It has nothing to train, or there is another way to it than by its name."""
     # A layer of two modules may be used by the other one.
     owners = sum(part in parts for parts in do.parts.values())
-    apart = do.fact(part, "weight") is not None or do.fact(part, "looked into") is not None
+    apart = do.own_attribute(part, "weight") is not None or do.fact(part, "looked into") is not None
     inside = do.fact(core, "looked into") is not None
     return owners != 1 or apart or inside or is_frozen(do, part)
 

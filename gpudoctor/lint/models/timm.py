@@ -94,7 +94,7 @@ def _init_distributed(call: Call) -> Values:
     found |= {"rank": one(rank), "local_rank": one(local), "world_size": one(size)}
     for args in call.arg(0, "args") or ():
         for name, values in found.items():
-            do.set_fact(args, name, values)
+            do.set_own_attribute(args, name, values)
     return device
 
 

@@ -242,7 +242,7 @@ def _is_ready(do: Interpreter, module: Value) -> None:
         if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
             continue
         # `self.layers = nn.Sequential(*self.layers)` has taken them in under the same name.
-        now = do.fact(module, str(name.value)) or one(container)
+        now = do.own_attribute(module, str(name.value)) or one(container)
         if container in list(now) and (layers := _hidden_layers(do, container)):
             do.emit(
                 ModuleClassFlaw, at=container.place, flaw="plain-container", cls=module.cls, attribute=str(name.value),
@@ -351,7 +351,7 @@ def _returns_itself(call: Call) -> Values:
         call.emit(ModeChange, module=module, training=training)
         # `model.train(flag)`: what was known before does not hold any more.
         known = Unknown(("mode", call.identity()), "a mode that is not known") if training is None else None
-        call.do.set_fact(core_of(module), "training", one(known or (TRUE if training else FALSE)))
+        call.do.set_own_attribute(core_of(module), "training", one(known or (TRUE if training else FALSE)))
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
         to_dtype = {"half": "float16", "float": "float32", "double": "float64"}.get(call.name, call.name)
@@ -441,7 +441,7 @@ def _register(call: Call) -> Values:
                 part_added(call.do, call.receiver, value, name, has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
-        call.do.set_fact(call.receiver, name, given.mapped(as_buffer))
+        call.do.set_own_attribute(call.receiver, name, given.mapped(as_buffer))
     fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
         call.do.set_fact(call.receiver, fact, one(TRUE))
@@ -475,9 +475,10 @@ def _attribute(call: Call) -> Values:
     module = call.receiver
     assert isinstance(module, Module)
     if call.name == "training":
-        return call.do.fact(module, "training") or one(
-            Unknown(("training", module), "the mode of a module", call.label)
-        )
+        return one(Unknown(("training", module), "the mode of a module", call.label))
+    # Models of libraries say where they are, and so do wrappers.
+    if call.name == "device" and (where := call.do.fact(module, "device")) is not None:
+        return where
     if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in WITH_PARAMETERS and module.cls is None:
         return one(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.

@@ -215,7 +215,7 @@ def _init(call: Call) -> Values:
             Wrap, wrapper=module, inner=value, kind=kind, device_ids=call.arg(1, "device_ids"),
             model_device=device_of(call.do, value), group_exists=group_exists(call.do),
         )  # fmt: skip
-        call.do.set_fact(module, "module", one(value))
+        call.do.set_own_attribute(module, "module", one(value))
         call.do.set_fact(module, "device", device_of(call.do, value) or one(Unknown(("device", value))))
         adopt(call.do, module, value)
     return one(NONE)
@@ -289,7 +289,7 @@ def _plain(call: Call) -> Values:
 
 
 def _has_attribute(call: Call, core: Value, name: str) -> bool | None:
-    if call.do.fact(core, name) is not None or call.do.find_method(core, name) is not None:
+    if call.do.own_attribute(core, name) is not None or call.do.find_method(core, name) is not None:
         return True
     cls = getattr(core, "cls", None)
     return False if isinstance(cls, Class) and cls.complete else None

@@ -300,3 +300,32 @@ def test_a_registry_is_followed_for_the_first_functions_only(paper):
         f"{many}reveal(f{limits.MAX_DECORATED + 2}())  #: {limits.MAX_DECORATED + 2}\n"
         f"reveal(len(known))  #: {limits.MAX_DECORATED}\n"
     )
+
+
+LATE_IMPORT = """
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, Dataset
+    dist.init_process_group("nccl")
+    class Numbers(Dataset):
+        def __getitem__(self, i):
+            i = i + 1
+            i = i + 1
+            i = i + 1
+            from helper import rank
+            return torch.zeros(2)
+    for batch in DataLoader(Numbers(), batch_size=2):
+        pass
+    from helper import rank
+    reveal(rank)  #: global rank
+    # file: helper.py
+    import torch.distributed as dist
+    def who():
+        return dist.get_rank()
+    rank = who()
+    """
+
+
+def test_a_module_first_imported_during_a_look_ahead_is_followed_whole(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(items, "MAX_ITEM_STATEMENTS", 3)
+    paper(LATE_IMPORT)
