@@ -23,6 +23,14 @@ from gpudoctor.lint.source.flaws import flawed_classes
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
 
+FRAMEWORKS = (
+    "accelerate", "bagua", "byteps", "catalyst", "colossalai", "composer", "deepspeed", "detectron2", "fairscale",
+    "horovod", "hvd", "ignite", "lightning", "lightning_fabric", "megatron", "mmcv", "mmengine", "ray",
+    "tensor_parallel", "torchtnt",
+)  # fmt: skip
+"""The libraries that run a training, as `models/frameworks.py` knows them (a test compares), but for those of which
+projects build their layers, and `transformers`: a `Trainer` tells enough of these."""
+
 # A search for these in the text saves most files the look at their names. Documentation holds them, too.
 _WORDS = (
     *"""
@@ -33,9 +41,9 @@ _WORDS = (
     spawn start_processes Process( orovod hvd mpi4py launcher
     DataLoader Sampler set_epoch backward autograd torch.load
     time.time perf_counter monotonic default_timer Event(
-    deepspeed DeepSpeed ccelerator PartialState ightning Fabric Trainer ignite composer colossalai fairscale
-    mmengine mmcv detectron2 megatron
+    DeepSpeed ccelerator PartialState ightning Fabric Trainer
     """.split(),
+    *(name for name in FRAMEWORKS if name != "ray"),
     # `array` and licences hold the bare words.
     "import ray",
     "from ray",
@@ -47,7 +55,7 @@ _LAYERS = re.compile(r"\bnn\b|Module")
 _MOVES = frozenset("to cuda cpu xpu type half float double bfloat16 int long bool".split())
 
 # Names as they are used, through whichever import: `torch.distributed.barrier(` for a call, `.backward(` for a method.
-_TELLING = r"""(?x)
+_TELLING = rf"""(?x)
     DataParallel | (?:DDP|FSDP|ddp|fsdp)(?![a-z]) | fully_shard | SyncBatchNorm
     | [Dd]istributed | (?:^|\.)dist\. | [Aa]ll_?[Rr]educe | [Aa]ll_?gather | gather_(?:object|tensor|all|from|list)
     | reduce_(?:dict|tensor|mean|value|loss|scatter) | barrier | broadcast | (?<![a-z])sync(?:hronize)?(?:$|[_.(])
@@ -56,7 +64,7 @@ _TELLING = r"""(?x)
     | spawn | start_processes | \bProcess\( | [Hh]orovod | ^hvd\b | mpi4py | launcher
     | DataLoader | Sampler | set_epoch | (?:\.|_|^)backward\( | autograd\.grad\( | \btorch\.load\(
     | deepspeed | DeepSpeed | [Aa]ccelerator | PartialState | [Ll]ightning | Fabric | Trainer
-    | ^(?:ray|ignite|composer|colossalai|fairscale|mmengine|mmcv|detectron2|megatron)\.
+    | ^(?:{"|".join(FRAMEWORKS)})\.
 """
 # What only looks so: shapes, matrices, images, tokenizers, questions that are answered without a process group.
 _INNOCENT = r"""(?x)
