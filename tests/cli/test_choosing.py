@@ -18,6 +18,19 @@ Write = Callable[..., Path]
 MAIN = "import torch\ndef main():\n    seed(one)\n    seed(two)\nmain()\n"
 
 
+# What a repository's settings start, and the command of git that starts it.
+TRAPS = {
+    "filter": (("filter.x.clean", "touch MARK; cat"), ("diff", "HEAD")),
+    "filter that stays": (("filter.x.process", "touch MARK"), ("diff", "HEAD")),
+    "text of a diff": (("diff.x.textconv", "touch MARK; cat"), ("diff", "HEAD")),
+    "diff of an attribute": (("diff.x.command", "touch MARK"), ("diff", "HEAD")),
+    "diff": (("diff.external", "touch MARK"), ("diff", "HEAD")),
+    "monitor": (("core.fsmonitor", "touch MARK; false"), ("status",)),
+    "alias": (("alias.trap", "!touch MARK"), ("trap",)),
+    "hook": (("core.hooksPath", "HOOKS"), ("update-index", "--refresh")),
+}
+
+
 def git(*arguments: str) -> str:
     names = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environment = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
@@ -149,6 +162,61 @@ class TestSince:
         git("commit", "-qm", "second")
         Path("größe 1.py").write_text("import torch\nseed(7)\n", encoding="utf-8")
         assert concise("--since", "HEAD")[1].startswith("größe 1.py:2:1:")
+
+    @pytest.mark.skipif(os.name == "nt", reason="the traps are made of shell")
+    @pytest.mark.parametrize("trap", TRAPS)
+    @pytest.mark.parametrize("included", [False, True], ids=["", "included"])
+    @pytest.mark.usefixtures("repository")
+    def test_nothing_is_started_that_a_repository_names(
+        self, write: Write, concise: Lint, tmp_path: Path, trap: str, included: bool
+    ) -> None:
+        mark, hooks = tmp_path / "mark", tmp_path / "hooks"
+        hooks.mkdir()
+        (hooks / "post-index-change").write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (hooks / "post-index-change").chmod(0o755)
+        (key, value), springs = TRAPS[trap]
+        to = ("--file", ".git/more") if included else ()
+        if included:
+            git("config", "include.path", "more")
+        git("config", *to, key, value.replace("MARK", str(mark)).replace("HOOKS", str(hooks)))
+        Path(".git/info/attributes").write_text("*.py filter=x diff=x\n")
+        folder = write(train=MAIN.replace("seed(two)", "seed(2)"))
+        os.utime(folder / "other.py", (1, 1))
+        assert "train.py:4:5" in concise("--since", "HEAD")[1]
+        assert not mark.exists()
+        subprocess.run(["git", *springs], capture_output=True, timeout=60, check=False)
+        assert mark.exists(), "the trap is none"
+
+    @pytest.mark.skipif(os.name == "nt", reason="the traps are made of shell")
+    @pytest.mark.parametrize("how", ["ssh", "ext"])
+    @pytest.mark.usefixtures("repository")
+    def test_what_a_partial_clone_lacks_is_not_fetched(
+        self, write: Write, concise: Lint, tmp_path: Path, how: str
+    ) -> None:
+        mark = tmp_path / "mark"
+        write(train=MAIN.replace("seed(two)", "seed(2)"))
+        for key, value in {
+            "core.repositoryFormatVersion": "1",
+            "extensions.partialClone": "origin",
+            "remote.origin.promisor": "true",
+            "remote.origin.url": "ssh://nowhere/x" if how == "ssh" else f"ext::touch {mark}",
+            "core.sshCommand": f"touch {mark};",
+            "protocol.ext.allow": "always",
+        }.items():
+            git("config", key, value)
+        blob = subprocess.run(["git", "rev-parse", "HEAD:train.py"], capture_output=True, text=True, check=True).stdout
+        Path(".git/objects", blob[:2], blob[2:].strip()).unlink()
+        code, _, err = concise("--since", "HEAD")
+        assert not mark.exists()
+        assert code == 2
+        assert "this clone lacks files of that time" in err
+        subprocess.run(["git", "diff", "HEAD"], capture_output=True, timeout=60, check=False)
+        assert mark.exists(), "the trap is none"
+
+    @pytest.mark.usefixtures("repository")
+    def test_other_line_ends_are_no_change(self, concise: Lint) -> None:
+        Path("train.py").write_bytes(MAIN.replace("seed(two)", "seed(2)").replace("\n", "\r\n").encode())
+        assert [line.partition(" ")[0] for line in concise("--since", "HEAD")[1].splitlines()] == ["train.py:4:5:"]
 
     @pytest.mark.usefixtures("repository")
     def test_an_unknown_revision(self, concise: Lint) -> None:
