@@ -10,7 +10,8 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND, one
-from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call
+from gpudoctor.lint.models.api import NOT_ANSWERED, Call
+from gpudoctor.lint.models.index import MODELS
 from gpudoctor.lint.models.replicas import note_read
 from gpudoctor.lint.models.tensors import ABOUT_FORM
 from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values

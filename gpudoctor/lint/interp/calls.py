@@ -14,8 +14,9 @@ from gpudoctor.lint.interp.heard import listening
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
 from gpudoctor.lint.interp.repeats import Watch
-from gpudoctor.lint.models.api import AS_MADE, MODELS, NOT_ANSWERED
+from gpudoctor.lint.models.api import AS_MADE, NOT_ANSWERED
 from gpudoctor.lint.models.classes import new_object
+from gpudoctor.lint.models.index import MODELS
 from gpudoctor.lint.models.names import gives_settings
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.machine import Frame, one
-from gpudoctor.lint.models.api import MODELS
+from gpudoctor.lint.models.index import MODELS
 from gpudoctor.lint.values.base import Unknown, Value, Values
 from gpudoctor.lint.values.function import Bound, Class, Context, Function, Library, Partial
 

@@ -29,7 +29,6 @@ from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
-from gpudoctor.lint.models.index import load_models
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.values.base import NEVER_ASSIGNED, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf
@@ -94,8 +93,6 @@ class Interpreter(Machine):
     def run_module(self, scope: Hashable, file: ModuleFile) -> None:
         """Execute the body of a module; what it binds is seen on every path."""
         name = "__main__" if scope == self.main_scope else file.name
-        # Only the models of libraries that the file names: start-up time counts.
-        load_models(file.source.text)
         # Below all layers, since Python executes a module once, whichever branch imports it.
         with self._apart(), self.store.at_bottom():
             self.frames.append(module_frame(scope, file))

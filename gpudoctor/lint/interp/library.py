@@ -10,8 +10,9 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
-from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED
+from gpudoctor.lint.models.api import NOT_ANSWERED
 from gpudoctor.lint.models.averages import of_arithmetic, operator_of
+from gpudoctor.lint.models.index import MODELS
 from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows

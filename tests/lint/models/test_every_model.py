@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import keyword
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.models import index
-from gpudoctor.lint.models.api import MODELS
-
-for file in {*index.ALWAYS, *(file for files in index.BY_WORD.values() for file in files)}:
-    __import__(f"gpudoctor.lint.models.{file}")
+from gpudoctor.lint.models import api, index
+from gpudoctor.lint.models.index import MODELS
 
 ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
 PREPARED = """
@@ -138,3 +138,27 @@ def test_what_ends_the_process_ends_the_path(paper, name: str):
 def test_every_kind_with_methods_is_tried():
     known = {kind.__name__ for kind, _ in MODELS.methods} | {kind.__name__ for kind in MODELS.any_method}
     assert known - set(KINDS) == set()
+
+
+NAMES_NO_LIBRARY = """
+class Args:
+    pass
+args = Args()
+for key, value in read().items():
+    setattr(args, key, value)
+"""
+
+
+def test_what_a_program_names_says_nothing_about_which_models_there_are(tmp_path: Path):
+    # In a process of its own: in this one all models are there already.
+    (tmp_path / "train.py").write_text(NAMES_NO_LIBRARY)
+    command = [sys.executable, "-m", "gpudoctor", "plan", "train.py"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+
+
+def test_every_file_of_models_is_loaded():
+    folder = Path(api.__file__).parent
+    registering = {path.stem for path in folder.glob("*.py") if "\n@MODELS." in path.read_text()}
+    registering |= {path.stem for path in folder.glob("*.py") if "\nMODELS." in path.read_text()}
+    assert registering - set(index.FILES) == set()
