@@ -14,7 +14,7 @@ from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
-from gpudoctor.lint.interp.operators import MAX_BITS, MAX_TEXT, conjunction, fold, negate, rank_arithmetic, scaled_by
+from gpudoctor.lint.interp.operators import conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.targets import assign, hint
 from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.models.containers import as_set
@@ -24,6 +24,7 @@ from gpudoctor.lint.values.base import FALSE, NEVER_ASSIGNED, Const, Text, Unkno
 from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Averaged, Elapsed
+from gpudoctor.lint.values.folding import fits, joined, negative, operated
 from gpudoctor.lint.values.function import Generator, Imported
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.rank import Rank, Size
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 
 
 def _constant(m: Interpreter, node: ast.Constant) -> Values:
-    # Python itself refuses to print an integer of so many digits.
-    if isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
+    if isinstance(node.value, int) and not fits(node.value):
         return m.unknown(node, "a very large number")
     return _constant_set(node.value)
 
@@ -110,7 +110,7 @@ def _note_average(m: Interpreter, total: Value, count: Value, node: ast.AST) -> 
 def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
     if isinstance(left, Const) and isinstance(right, Const):
         # `WORLD = 2 * 4` and `"a" + "b"` decide tests further on.
-        folded = fold(op, left, right)
+        folded = operated(op, left, right)
         if folded is not None:
             return one(folded)
     # Before text: `%` of a tensor is arithmetic.
@@ -194,9 +194,8 @@ def _unary(m: Interpreter, node: ast.UnaryOp) -> Values:
         return one(negate(as_value(answer)))
 
     def change(value: Value) -> Value:
-        if isinstance(node.op, ast.USub) and isinstance(value, Const) and isinstance(value.value, (int, float)):
-            return Const(-value.value)
-        return value
+        folded = negative(value) if isinstance(node.op, ast.USub) and isinstance(value, Const) else None
+        return value if folded is None else folded
 
     return values.mapped(change)
 
@@ -356,11 +355,9 @@ def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
                 parts.append(only)
             else:
                 parts.extend(agreed(m, values))
-    if all(isinstance(part, Const) for part in parts):
-        text = "".join(str(part.value) for part in parts if isinstance(part, Const))
-        # `x = f"{x}{x}"`, line after line.
-        return one(Const(text) if len(text) <= MAX_TEXT else Text((Const(text[:MAX_TEXT]),)))
-    return one(Text(tuple(parts)))
+    constants = [part for part in parts if isinstance(part, Const)]
+    whole = joined(constants) if len(constants) == len(parts) else None
+    return one(Text(tuple(parts)) if whole is None else whole)
 
 
 def _formatted(m: Interpreter, node: ast.FormattedValue) -> Values:

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import ast
-import operator
+import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from gpudoctor.lint.flow.condition import Atom, Bound, Dependence, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.values.base import FALSE, TRUE, Const, Made, Text, Truth, Unknown, Value
 from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.device import Device
+from gpudoctor.lint.values.folding import compared, is_nan, whole_number
 from gpudoctor.lint.values.function import Class, Library
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.values.tensor import Tensor
 
-# Folding runs on what a stranger wrote: `"x" * 10**9` must cost nothing.
-MAX_TEXT = 2_000
-MAX_NUMBER = 10**12
-MAX_BITS = 4_096
-
-ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-COMPARISONS: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.eq,
-    ast.IsNot: operator.ne,
-    ast.Lt: operator.lt,  # type: ignore[dict-item]
-    ast.LtE: operator.le,  # type: ignore[dict-item]
-    ast.Gt: operator.gt,  # type: ignore[dict-item]
-    ast.GtE: operator.ge,  # type: ignore[dict-item]
-}
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,
     ast.IsNot: ast.Is,
@@ -54,7 +32,7 @@ NOUGHT = Const(0)
 TORCH_VERSION = "torch.__version__"
 OPEN_SINCE = 2, 0
 """The first version of torch that a reader may lack."""
-_VERSION = re.compile(r"(\d+)(?:\.(\d+))?")
+_VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
 
 
 def _version_of(value: Value) -> str:
@@ -66,27 +44,6 @@ def _version_of(value: Value) -> str:
 def answer(literal: Literal) -> Value:
     """The truth of a literal."""
     return Truth(literal)
-
-
-def fold(op: ast.operator, left: Const, right: Const) -> Const | None:
-    """Two constants, computed where that is cheap and safe."""
-    function = ARITHMETIC.get(type(op))
-    if function is None or _too_big(left.value) or _too_big(right.value):
-        return None
-    # Separator lines such as `"-" * 80` decide nothing and can be huge.
-    if isinstance(op, ast.Mult) and (isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
-        return None
-    try:
-        result = function(left.value, right.value)
-    except (TypeError, ValueError, ArithmeticError):
-        return None
-    return Const(result) if isinstance(result, (bool, int, float, str)) else None
-
-
-def _too_big(value: object) -> bool:
-    if isinstance(value, (str, bytes)):
-        return len(value) > MAX_TEXT
-    return isinstance(value, int) and abs(value) > MAX_NUMBER
 
 
 def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None:
@@ -146,12 +103,15 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
         known = _newer_than(op, right)
         if known is not None:
             return TRUE if known else FALSE
+    if any(isinstance(each, Const) and is_nan(each.value) for each in (left, right)):
+        return TRUE if isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn)) else FALSE
     opposite = OPPOSITE.get(type(op))
     # One form for each pair, so that `!=` and `==` are one atom with two signs.
     if opposite is not None:
         return negate(compare(opposite(), left, right, text, place))
     if isinstance(left, Const) and isinstance(right, Const):
-        return _compare_constants(op, left, right)
+        # What Python would refuse is not ours to report.
+        return TRUE if compared(op, left, right) else FALSE
     if isinstance(op, (ast.Is, ast.Eq)):
         known = _same(op, left, right)
         if known is not None:
@@ -232,18 +192,6 @@ def negate(value: Value) -> Value:
     return FALSE if value == TRUE else TRUE
 
 
-def _compare_constants(op: ast.cmpop, left: Const, right: Const) -> Value:
-    if isinstance(op, ast.In):
-        # Other containers are compared item by item, not here.
-        both_text = isinstance(left.value, str) and isinstance(right.value, str)
-        return TRUE if both_text and left.value in right.value else FALSE  # type: ignore[operator]
-    try:
-        return TRUE if COMPARISONS[type(op)](left.value, right.value) else FALSE
-    # What Python would refuse is not ours to report.
-    except TypeError:
-        return FALSE
-
-
 def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     """Whether two values are the same, where their kinds decide it."""
     solid = (Made, TupleOf, Rank, Size, Text, Library, Device, Range, Enumerated)
@@ -285,8 +233,10 @@ def _is_option(value: Value) -> bool:
 def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: str, place: object) -> Value:
     bound = other.value if isinstance(other, Const) else None
     # `os.environ["RANK"] == "0"` compares two texts and is right.
-    if isinstance(bound, str) and rank.as_text and bound.lstrip("-").isdigit():
-        bound = int(bound)
+    number = whole_number(bound) if isinstance(bound, str) and rank.as_text else None
+    # `"00"` is the text of no rank.
+    if number is not None and str(number) == bound:
+        bound = number
     # `--local_rank` defaults to -1: with torchrun nobody passes it.
     if _is_option(rank) and isinstance(other, Const) and (bound is None or (type(bound) is int and bound < 0)):
         atom = Atom(("option left out", rank, bound), text=text, place=place, switch=True)
@@ -296,13 +246,17 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
             return FALSE
         return _rank_test(rank, TESTS.get(type(op), "?"), other, "", text, place)
     if isinstance(op, (ast.Eq, ast.Is)):
-        # `rank == -1` means "not distributed" and never holds in a launched job.
-        return FALSE if bound < 0 else _rank_test(rank, "==", int(bound), f"rank {int(bound)}", text, place)
-    if (isinstance(op, ast.Lt) and not swapped) or (isinstance(op, ast.Gt) and swapped):
-        # rank < bound
-        return FALSE if bound <= 0 else _rank_below(rank, int(bound), text, place)
+        # `rank == -1` means "not distributed" and never holds in a launched job; `rank == 0.5` never holds at all.
+        whole = bound >= 0 and not math.isinf(bound) and bound == int(bound)
+        return _rank_test(rank, "==", int(bound), f"rank {int(bound)}", text, place) if whole else FALSE
+    below = isinstance(op, ast.Lt) is not swapped
+    # `rank < float("inf")`: all of them.
+    if math.isinf(bound):
+        return TRUE if below is (bound > 0) else FALSE
+    if below:
+        return FALSE if bound <= 0 else _rank_below(rank, math.ceil(bound), text, place)
     # rank > bound
-    return TRUE if bound < 0 else negate(_rank_below(rank, int(bound) + 1, text, place))
+    return TRUE if bound < 0 else negate(_rank_below(rank, math.floor(bound) + 1, text, place))
 
 
 def _rank_below(rank: Rank, bound: int, text: str, place: object) -> Value:

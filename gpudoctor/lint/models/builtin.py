@@ -15,6 +15,7 @@ from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import HostSync, Iterate, LeaveLoop, RankTextUsed, ReadFile, Save
+from gpudoctor.lint.values.folding import as_text, converted, of_text
 from gpudoctor.lint.values.function import Library
 from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.rank import Rank, Size
@@ -52,7 +53,8 @@ def _number(call: Call) -> Values:
         if isinstance(value, Size):
             return Size(value.kind, place=value.place)
         if isinstance(value, Const):
-            return _converted(call.name, value)
+            found = converted(call.name.rpartition(".")[2], value)
+            return found if found is not None else Unknown(("converted", call.name, value), "a number")
         if isinstance(value, (Truth, Unknown)):
             return value
         # `float(loss)` waits for the GPU as `loss.item()` does.
@@ -63,21 +65,6 @@ def _number(call: Call) -> Values:
     return given.mapped(convert)
 
 
-MAX_DIGITS = 300
-
-
-def _converted(name: str, value: Const) -> Value:
-    # Only these three are computed: no code of the program is ever run.
-    kinds = {"builtins.int": int, "builtins.float": float, "builtins.bool": bool}
-    try:
-        # Digits by the million take minutes.
-        if not isinstance(value.value, (str, bytes)) or len(value.value) <= MAX_DIGITS:
-            return Const(kinds[name](value.value))
-        return Unknown(("converted", name, value), "a number")
-    except (TypeError, ValueError, OverflowError):
-        return Unknown(("converted", name, value), "a number")
-
-
 @MODELS.callable("builtins.str", "builtins.repr", "builtins.format")
 def _text(call: Call) -> Values:
     given = call.arg(0, "object")
@@ -85,9 +72,12 @@ def _text(call: Call) -> Values:
         return one(Const(""))
     # `str(loss)` copies the tensor to the host.
     note_printed(call.do, given, call.place)
-    return given.mapped(
-        lambda v: Const(str(v.value)) if isinstance(v, Const) else (v if isinstance(v, Text) else Text((v,)))
-    )
+    return given.mapped(_written)
+
+
+def _written(value: Value) -> Value:
+    found = as_text(value) if isinstance(value, Const) else None
+    return found or (value if isinstance(value, Text) else Text((value,)))
 
 
 @MODELS.callable("builtins.print")
@@ -301,7 +291,7 @@ def _join(call: Call) -> Values:
 @MODELS.method(Text)
 def _text_method(call: Call) -> Values:
     if isinstance(call.receiver, Const) and isinstance(call.receiver.value, str):
-        return one(_fold_text(call, call.receiver.value))
+        return one(_folded(call, call.receiver.value))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
     if call.name == "exists" and call.receiver is not None:
         key = ("os.path.exists", (one(call.receiver),))
@@ -312,22 +302,9 @@ def _text_method(call: Call) -> Values:
     return one(Text((call.receiver,)))
 
 
-def _fold_text(call: Call, text: str) -> Value:
+def _folded(call: Call, text: str) -> Value:
     args = [values.only for values in call.args]
-    plain = [arg.value for arg in args if isinstance(arg, Const)]
+    plain = [arg for arg in args if isinstance(arg, Const)]
     # `args.backend.lower() == "nccl"` and `device.startswith("cuda")` decide branches.
-    if len(plain) == len(args) and call.name in (
-        "lower",
-        "upper",
-        "strip",
-        "startswith",
-        "endswith",
-        "replace",
-        "title",
-    ):
-        try:
-            result = getattr(text, call.name)(*plain)
-        except (TypeError, ValueError):
-            return Unknown((call.name, text, call.args), "text", call.label)
-        return Const(result)
-    return Unknown((call.name, text, call.args), "text", call.label)
+    found = of_text(text, call.name, plain) if len(plain) == len(args) else None
+    return Unknown((call.name, text, call.args), "text", call.label) if found is None else found

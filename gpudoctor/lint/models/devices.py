@@ -9,6 +9,7 @@ from gpudoctor.lint.models.api import Call, Interpreter, one
 from gpudoctor.lint.values.base import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import DeviceUsed, RankTextUsed
+from gpudoctor.lint.values.folding import whole_number
 from gpudoctor.lint.values.function import Library
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.rank import Rank, Size
@@ -59,16 +60,18 @@ def _from_constant(value: Const, place: Location) -> Value | None:
         # Negative: the habit of `--gpu -1` for "no GPU".
         return Device("cuda", value, place) if value.value >= 0 else Device("cpu", None, place)
     if isinstance(value.value, str):
-        kind, _, index = value.value.partition(":")
+        kind, colon, index = value.value.partition(":")
+        number = whole_number(index)
         # No index means the current device, which differs by rank after `set_device`.
-        if kind in TYPES:
-            return Device(kind, Const(int(index)) if index.isdigit() else None, place)
+        if kind in TYPES and (number is not None or not colon):
+            return Device(kind, Const(number) if colon else None, place)
         return Unknown(("device", value), "a device", value.value)
     return None
 
 
 def _from_text(value: Text, place: Location) -> Value:
-    first = value.parts[0]
+    # `os.path.join()` has no part at all.
+    first = value.parts[0] if value.parts else None
     if isinstance(first, Const) and isinstance(first.value, str):
         kind = first.value.partition(":")[0]
         rest = [part for part in value.parts[1:] if not isinstance(part, Const)]

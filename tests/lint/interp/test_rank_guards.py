@@ -18,6 +18,8 @@ RANK_ZERO = {
     "else of a bare rank": "if dist.get_rank():\n    pass\nelse:\n    reveal()",
     "unequal, else": "if dist.get_rank() != 0:\n    pass\nelse:\n    reveal()",
     "less than one": "if dist.get_rank() < 1:\n    reveal()",
+    "less than half a rank": "if dist.get_rank() < 0.5:\n    reveal()",
+    "a fraction above": "if 0.5 > dist.get_rank():\n    reveal()",
     "at most zero": "if dist.get_rank() <= 0:\n    reveal()",
     "in a tuple of zero": "if dist.get_rank() in (0,):\n    reveal()",
     "a name": "master = dist.get_rank() == 0\nif master:\n    reveal()",
@@ -90,6 +92,11 @@ EVERY_RANK = {
     "the world size": "if dist.get_world_size() > 1:\n    reveal()",
     "is_initialized": "dist.init_process_group('nccl')\nif dist.is_initialized():\n    reveal()",
     "any rank at all": "if dist.get_rank() >= 0:\n    reveal()",
+    "less than infinity": "if dist.get_rank() < float('inf'):\n    reveal()",
+    "less than a number beyond all": "if dist.get_rank() <= 1e999:\n    reveal()",
+    "more than minus infinity": "if dist.get_rank() > -float('inf'):\n    reveal()",
+    "more than minus a half": "if dist.get_rank() > -0.5:\n    reveal()",
+    "unequal to what is no number": "if dist.get_rank() != float('nan'):\n    reveal()",
     "a rank that was checked": "assert dist.get_rank() < dist.get_world_size()\nreveal()",
     "a rank that fails": "if dist.get_rank() > 7:\n    raise ValueError('too many')\nreveal()",
     "a rank that ends the job": "import sys\nif dist.get_rank() > 7:\n    sys.exit(1)\nreveal()",
@@ -111,6 +118,45 @@ def test_every_rank_gets_here(paper, body: str):
     assert not only_some_ranks(save)
     assert who(save) == "every rank"
     assert found.program.by_every_rank(save)
+
+
+NO_RANK = {
+    "equal to infinity": "if dist.get_rank() == float('inf'):\n    reveal()",
+    "more than infinity": "if dist.get_rank() >= 1e999:\n    reveal()",
+    "less than minus infinity": "if dist.get_rank() < -float('inf'):\n    reveal()",
+    "equal to what is no number": "if dist.get_rank() == float('nan'):\n    reveal()",
+    "less than what is no number": "if dist.get_rank() < float('nan'):\n    reveal()",
+    "not less than what is no number": "if dist.get_rank() >= float('nan'):\n    reveal()",
+    "equal to a fraction": "if dist.get_rank() == 0.5:\n    reveal()",
+    "a text with two signs": "if os.environ['RANK'] == '--5':\n    reveal()",
+    "a digit that counts nothing": "if os.environ['RANK'] == '²':\n    reveal()",
+    "more digits than Python reads": f"if os.environ['RANK'] == '{'9' * 5000}':\n    reveal()",
+    "a text that no launcher sets": "if os.environ['RANK'] == '00':\n    reveal()",
+}
+
+
+@pytest.mark.parametrize("body", NO_RANK.values(), ids=NO_RANK)
+def test_no_rank_gets_here(paper, body: str):
+    assert not paper(guarded(body)).events(Save)
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("rank < 1.5", "ranks below 2 only"),
+        ("rank <= 1.5", "ranks below 2 only"),
+        ("rank < 2", "ranks below 2 only"),
+        ("rank < 2.0", "ranks below 2 only"),
+        ("1.5 > rank", "ranks below 2 only"),
+        ("rank <= 1", "ranks below 2 only"),
+        ("rank > 0.5", "all ranks but rank 0"),
+        ("rank >= 0.5", "all ranks but rank 0"),
+        ("rank == 1.0", "rank 1 only"),
+    ],
+)
+def test_a_fraction_lies_between_two_ranks(paper, test: str, expected: str):
+    (save,) = paper(guarded(f"rank = dist.get_rank()\nif {test}:\n    reveal()")).events(Save)
+    assert who(save) == expected
 
 
 def test_the_other_ranks_are_told_too(paper):

@@ -32,6 +32,20 @@ KINDS = {
         reveal(torch.device(type="cuda", index=2))  #: cuda:2
         reveal(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  #: cuda
         """,
+    "devices that there are not": """
+        import os, torch
+        reveal(torch.device("cuda:²"))  #: unknown
+        reveal(torch.device("cuda:"))  #: unknown
+        reveal(torch.device("cuda:DIGITS"))  #: unknown
+        reveal(torch.device(os.path.join()))  #: unknown
+        """.replace("DIGITS", "9" * 5_000),
+    "versions": """
+        import torch
+        reveal(torch.__version__ >= "1.8")  #: True
+        reveal(torch.__version__ < "1.٣")  #: False
+        if torch.__version__ >= "DIGITS":
+            reveal(1)  #: 1
+        """.replace("DIGITS", "9" * 5_000),
     "objects of classes that extend a library's": """
         import torch.nn as nn, lightning as L
         from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
