@@ -40,7 +40,8 @@ def glance(source: SourceFile) -> Glance:
         start = Start.MAIN
     if start is Start.WHEN_RUN and is_package(os.path.dirname(source.path)) and only_registers(source.tree):
         start = Start.NEVER
-    quiet = start is Start.NEVER and says_nothing(source)
+    # That a cell cannot be read is said by whoever examines the notebook.
+    quiet = start is Start.NEVER and not source.flaws and says_nothing(source)
     return Glance(source.path, source.shown, start, quiet, _is_commented(source.text.lower()))
 
 

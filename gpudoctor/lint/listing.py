@@ -14,6 +14,7 @@ from gpudoctor.lint.entries import Start, start_of
 from gpudoctor.lint.glance import Glance, glance, glance_at_all
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.discover import collect, concerns_training
+from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import most_bytes
@@ -59,12 +60,13 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     paths = [path for path in paths if not is_excluded(path, request)]
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem("", message) for message in messages]
-    plain, thin = _sorted_out(paths, named, cache, request.edited)
+    plain, thin = _sorted_out(paths, frozenset(named), cache, request.edited)
     looks = _glances_at(plain, request, sources, cache)
     if STDIN in request.paths:
         looks.append(_look(_stdin(request, sources)))
-    helped = (_starting_through_helpers(path, sources) for path in thin)
-    looks += [glance(source) for source in helped if source is not None]
+    helped = ((path, _starting_through_helpers(path, sources)) for path in thin)
+    # Who names a file is told that it cannot be read, whatever it is about.
+    looks += [_look(found) for path, found in helped if isinstance(found, SourceFile) or (found and path in named)]
     return Listed(
         seen=tuple(_with_commands([look for look in looks if isinstance(look, Glance)])),
         unreadable=tuple(look for look in looks if isinstance(look, Unreadable)),
@@ -74,7 +76,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
 
 
 def _sorted_out(
-    paths: Sequence[str], named: Sequence[str], cache: Cache, edited: Mapping[str, bytes]
+    paths: Sequence[str], named: frozenset[str], cache: Cache, edited: Mapping[str, bytes]
 ) -> tuple[list[str], list[str]]:
     """The files that name training, and those that do not and may yet start it through helpers of their own."""
     plain, others = [], []
@@ -83,7 +85,7 @@ def _sorted_out(
         raw = _raw(path) if raw is None else raw
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand.
-        if raw is None or concerns_training(raw) or b"gpudoctor:" in raw:
+        if raw is None or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:
             plain.append(path)
             if raw is not None and len(raw) <= most_bytes(path):
                 cache.note_content(real_path(path), digest_of(raw))
@@ -163,8 +165,11 @@ def _stdin(request: Request, sources: Sources) -> SourceFile | Unreadable:
     return source
 
 
-def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | None:
-    """The file, where it starts something and what it imports has to do with training."""
+def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:
+    """The file, where it starts something and what it imports has to do with training, or where it cannot be read."""
+    source = sources.read(real_path(path))
+    if isinstance(source, Unreadable):
+        return source
     project = Project(path, sources)
     module = project.module_of(path)
     if module is None or start_of(module.source.tree, os.path.basename(path)) is Start.NEVER:

@@ -7,7 +7,8 @@ is when a name of it is asked for: a file of a large package imports hundreds of
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
@@ -16,6 +17,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.machine import Frame, one
 from gpudoctor.lint.interp.surface import names_bound
+from gpudoctor.lint.room import fresh_stack
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Package
 from gpudoctor.lint.values.function import Bound, Imported, Library, ProjectModule
@@ -74,7 +76,8 @@ def _asked(m: Interpreter, value: Value, node: ast.AST) -> Values:
         # Modules that have a name from each other: whoever asks first is asked in the end.
         m.imported[value] = m.unknown(node, f"`{value.name}` is imported in a circle", Dependence.UNREAD)
         # A name may come through several modules.
-        found = m.imported[value] = resolved(m, _member(m, value.module, value.name, node), node)
+        with _one_deeper(m):
+            found = m.imported[value] = resolved(m, _member(m, value.module, value.name, node), node)
     return found
 
 
@@ -145,11 +148,29 @@ def begin(m: Interpreter, module: ProjectModule) -> None:
     if m.importing_since is None:
         m.importing_since = m.statements
     m.open_modules.add(module.scope)
-    m.run_module(module.scope, file)
+    with _one_deeper(m):
+        m.run_module(module.scope, file)
     m.open_modules.discard(module.scope)
     if outermost:
         m.imported_statements += m.statements - m.importing_since
         m.importing_since = None
+
+
+_ROOM_EVERY = 10
+
+
+@contextmanager
+def _one_deeper(m: Interpreter) -> Iterator[None]:
+    """A chain of imports may be as long as a project is large: of our own stack each file takes some calls."""
+    m.open_imports += 1
+    try:
+        if m.open_imports % _ROOM_EVERY:
+            yield
+        else:
+            with fresh_stack():
+                yield
+    finally:
+        m.open_imports -= 1
 
 
 def _has_imported_enough(m: Interpreter, file: ModuleFile) -> bool:

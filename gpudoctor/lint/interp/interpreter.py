@@ -60,7 +60,8 @@ class Interpreter(Machine):
 
     __slots__ = (
         "augmenting", "class_being_defined", "decorated", "executing_module", "frame_star_libraries", "imported",
-        "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended", "open_modules",
+        "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended",
+        "open_imports", "open_modules",
         "packages", "pending", "reading_library", "rest",
     )  # fmt: skip
 
@@ -73,6 +74,7 @@ class Interpreter(Machine):
         self.imported: dict[Imported, Values] = {}
         self.imported_statements = 0
         self.importing_since: int | None = None
+        self.open_imports = 0
         """How many statements had been executed when a module was begun that is not done yet."""
         self.reading_library = False
         """The entry only defines things: what it imports is executed when it is asked for."""

@@ -99,7 +99,7 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
         folders = []
         for entry in entries:
             # Links to folders lead to what is searched anyway, or in circles, or out of the project.
-            if entry.is_dir(follow_symlinks=False):
+            if _is_folder(entry):
                 if not _is_skipped(entry) and not excluded(entry.path):
                     folders.append(entry.path)
             elif (
@@ -111,6 +111,14 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[st
                 yield entry.path
         # Taken from the end, so that a folder's own folders come before its neighbours.
         pending += reversed(folders)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    # It has gone meanwhile, and this file system tells its kind only when asked.
+    except OSError:
+        return False
 
 
 def _is_ours(entry: os.DirEntry[str], project: str) -> bool:

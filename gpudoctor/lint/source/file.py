@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.room import fresh_stack
 from gpudoctor.lint.source.cells import Cells
 from gpudoctor.lint.source.encoding import UndecodableError, decode
-from gpudoctor.lint.source.limits import most_bytes
+from gpudoctor.lint.source.limits import most_bytes, too_much
 from gpudoctor.lint.source.looks import digest_of
 from gpudoctor.lint.source.syntax import UNPARSABLE, explain
 from gpudoctor.record import dataclass, replace
@@ -162,10 +163,6 @@ def read_source(path: str, *, late: bool = False) -> SourceFile | Unreadable:
         return Unreadable(resolved, shown, 1, 1, _why_unread(error, path), opened=False)
     if isinstance(data, str):
         return Unreadable(resolved, shown, 1, 1, data, opened=False)
-    most = most_bytes(path)
-    if len(data) > most:
-        message = f"the file is larger than {most // 1024**2} MiB; so much text is data, not a program"
-        return Unreadable(resolved, shown, 1, 1, message, by_limit=True)
     source = _decoded(data, resolved, shown)
     return source if late or isinstance(source, Unreadable) else source.checked()
 
@@ -178,12 +175,18 @@ def parse_text(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
 
 def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
     digest = digest_of(data)
+    most = most_bytes(path)
+    if len(data) > most:
+        message = f"the file is larger than {most // 1024**2} MiB; so much text is data, not a program"
+        return Unreadable(path, shown, 1, 1, message, by_limit=True)
     try:
         text = decode(data)
     except UndecodableError as error:
         return Unreadable(path, shown, error.line, error.column, error.message, digest=digest)
     if path.endswith(NOTEBOOK):
         return _notebook(text, path, shown, digest)
+    if reason := too_much(text):
+        return Unreadable(path, shown, 1, 1, reason, by_limit=True, digest=digest)
     source = SourceFile(path, shown, text, _NOT_YET, digest)
     source.forget_tree()
     return source
@@ -197,7 +200,7 @@ def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unr
     try:
         cells = cells_of(text)
     except NotANotebook as error:
-        return Unreadable(path, shown, error.line, error.column, error.message, digest=digest)
+        return Unreadable(path, shown, error.line, error.column, error.message, by_limit=error.by_limit, digest=digest)
     source = SourceFile(path, shown, cells.text, _NOT_YET, digest, cells, tuple(_flaws(cells, path, shown)))
     source.forget_tree()
     return source
@@ -279,6 +282,15 @@ def _why_unread(error: OSError | ValueError, path: str) -> str:
 
 
 def _parse(text: str, shown: str) -> ast.Module:
+    try:
+        return _parsed(text, shown)
+    except (RecursionError, MemoryError):
+        # The parser counts our own open calls, too: a file that is imported late is not nested any deeper for it.
+        with fresh_stack():
+            return _parsed(text, shown)
+
+
+def _parsed(text: str, shown: str) -> ast.Module:
     with warnings.catch_warnings():
         # Old escapes in strings warn while parsing; that is the author's linter's business.
         warnings.simplefilter("ignore")

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.lint.source.cells import Cells, CodeCell, Flaw, Written, lines_of
+from gpudoctor.lint.source.limits import too_much
 from gpudoctor.lint.source.magics import IN_BLOCK, Plain, plain
-from gpudoctor.lint.source.notebook import code_cells
+from gpudoctor.lint.source.notebook import NotANotebook, code_cells
 from gpudoctor.lint.source.syntax import UNPARSABLE
 
 
 def cells_of(notebook: str) -> Cells:
     """The cells of a notebook; raises `NotANotebook` where the text is none."""
     cells = tuple(code_cells(notebook))
+    # Before anything is parsed.
+    if reason := too_much("\n".join(cell.source for cell in cells)):
+        raise NotANotebook(reason.replace("the file has", "its cells have"), by_limit=True)
     parts: list[str] = []
     first: list[int] = []
     replaced: set[int] = set()

@@ -1,15 +1,37 @@
 """How much of a project is read before reading stops. Reaching a limit is always recorded, never silent."""
 
+from __future__ import annotations
+
+import re
+from itertools import islice
+
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Larger files are data written as Python: parsing one takes tens of seconds and gigabytes."""
 
 MAX_NOTEBOOK_BYTES = 64 * 1024 * 1024
 """A notebook holds its plots as well."""
 
+MAX_WORDS = 400_000
+"""Words and signs of a program, those of all cells of a notebook together: a tree takes up to a kilobyte for each. A
+file of 15,000 ordinary lines has a third of that."""
+
+MAX_NOTEBOOK_PARTS = 2_000_000
+"""Values in a notebook's JSON. Plots are text, and one value each, however large they are."""
+
 
 def most_bytes(path: str) -> int:
     """How large a file may be."""
     return MAX_NOTEBOOK_BYTES if path.endswith(".ipynb") else MAX_FILE_BYTES
+
+
+def too_much(text: str) -> str:
+    """Why a program is too large to be parsed; empty where it is not."""
+    if len(text) > MAX_FILE_BYTES:
+        return f"the file is larger than {MAX_FILE_BYTES // 1024**2} MiB; so much text is data, not a program"
+    # Each takes at least one character. Counted one by one: a list of them would take what is to be saved.
+    if len(text) > MAX_WORDS and next(islice(re.finditer(r"\w+|[^\w\s]|\n(?!\n)", text), MAX_WORDS, None), None):
+        return f"the file has more than {MAX_WORDS:,} words and signs; so much text is data, not a program"
+    return ""
 
 
 MAX_PROJECT_FILES = 500

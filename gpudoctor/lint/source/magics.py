@@ -34,7 +34,8 @@ _ASSIGNED = re.compile(r"(\s*[A-Za-z_][\w.,\[\]'\" \t*]*?=[ \t]*)[!%](?=[A-Za-z_
 _AUTOMATIC = re.compile(r"(?:pip|conda|mamba|micromamba|uv|cd|ls|cat|cp|mv|mkdir|rm|rmdir)[ \t]+[-\w./~\"']")
 _QUESTION = re.compile(r"\s*%{0,2}[\w.*\[\]-]+\?{1,2}\s*(?:#.*)?$")
 _LEADS = ("!", "%", "?", ",", ";", "/")
-_SIGNS = re.compile(r"""#|\"{3}|'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\[({]|[\])}]""")
+# Text without an end goes to the end of its line: to look for it again behind each quote in it would take hours.
+_SIGNS = re.compile(r"""#|\"{3}|'{3}|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[\[({]|[\])}]""")
 IN_BLOCK = "if True:"
 """The line above an indented cell."""
 _NOTHING = "pass"

@@ -11,19 +11,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.lint.source.cells import CodeCell
+from gpudoctor.lint.source.limits import MAX_NOTEBOOK_PARTS
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
+# Of numbers none is asked for, and `int` refuses the longest.
+_DECODER = json.JSONDecoder(parse_int=float)
 # What notebooks call their language. Where they say nothing it is Python, but for these kernels.
 _PYTHON = re.compile(r"(?i)i?x?python\d?$|pyspark|sage")
 _OTHER_KERNEL = re.compile(r"(?i)(?:ir$|julia|bash|scala|spylon|almond|xcpp|deno|javascript|octave|\.net)")
 
 
 class NotANotebook(Exception):
-    """The text is no notebook. Says where, counted from 1, and why."""
+    """The text is no notebook, or `by_limit` too large a one. Says where, counted from 1, and why."""
 
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+    def __init__(self, message: str, line: int = 1, column: int = 1, *, by_limit: bool = False) -> None:
         super().__init__(message)
+        self.by_limit = by_limit
         self.message = message
         self.line = line
         self.column = column
@@ -34,6 +37,9 @@ def code_cells(text: str) -> list[CodeCell]:
     # What an editor has just made is an empty file.
     if not text.strip():
         return []
+    if sum(map(text.count, "[{:,")) > MAX_NOTEBOOK_PARTS:
+        message = f"the notebook's JSON has more than {MAX_NOTEBOOK_PARTS:,} values; so much of it is data"
+        raise NotANotebook(message, by_limit=True)
     try:
         return _Notebook(text).read()
     except json.JSONDecodeError as error:

@@ -447,7 +447,7 @@ class TestLimits:
 
     def test_amount_of_text(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(project_module, "MAX_PROJECT_BYTES", 3 * 1024**2)
-        lay("pyproject.toml", "train.py", "a.py", "b.py", a="#" * 4 * 1024**2)
+        lay("pyproject.toml", "train.py", "a.py", "b.py", a="#" + "x" * 4 * 1024**2)
         project, train = opened("train.py")
         assert [seen(project.find(train, name, 0)) for name in "ab"] == ["a.py", None]
         assert "3 MiB" in project.limits[0]

@@ -79,7 +79,7 @@ def test_declared_encoding(encoding: str, text: str) -> None:
         pytest.param(b"\xef\xbb\xbfx = 1\ny = '\xfc'\n", 2, 6, "0xfc is not valid utf-8", id="lying mark"),
         pytest.param(b"\xef\xbb\xbf# coding: latin-1\n", 1, 1, "utf-8", id="mark against declaration"),
         pytest.param("x = 1\n".encode("utf-16"), 1, 1, "UTF-16", id="utf-16"),
-        pytest.param("x = 1\n".encode("utf-16-le"), 1, 2, "NUL", id="utf-16 without mark"),
+        pytest.param("x = 1\n".encode("utf-16-le"), 1, 1, "UTF-16", id="utf-16 without mark"),
         pytest.param(b"x = 1\ny = \x002\n", 2, 5, "NUL", id="nul byte"),
     ],
 )
