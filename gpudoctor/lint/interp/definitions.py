@@ -108,6 +108,9 @@ def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
     complete = True
     for base in node.bases:
         value = m.evaluate(base).only
+        # `class Images(Dataset[Tensor])`: what it is a data set of is for readers.
+        if isinstance(value, Unknown) and isinstance(base, ast.Subscript) and not isinstance(base.slice, ast.Constant):
+            value = m.evaluate(base.value).only
         if isinstance(value, (Class, Library)):
             bases.append(value)
         else:

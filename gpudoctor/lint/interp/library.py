@@ -23,7 +23,7 @@ from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.values.data import Loader, Sampler
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import ConstantMixed, Escape
-from gpudoctor.lint.values.function import Bound, Instance, Library, Namespace, Partial, ProjectModule
+from gpudoctor.lint.values.function import Bound, Class, Instance, Library, Namespace, Partial, ProjectModule
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
@@ -271,10 +271,14 @@ def _is_builtin(receiver: Value) -> bool:
 
 
 def _is_quiet(receiver: Instance, name: str) -> bool:
-    """A constructor of a library's class, or a method of a logger, that does nothing to what it gets."""
+    """A constructor that nobody has written, one of a library's class, or a method of a logger: it does nothing to what
+    it gets."""
     cls = class_of(receiver)
-    if cls is None or not cls.complete or not cls.library_bases:
+    if cls is None or not cls.complete:
         return False
+    if not cls.library_bases:
+        # That of `object`, to which settings in `class Args: lr = 1e-3` come down.
+        return name == "__init__"
     quiet = is_harmless if name.endswith("__init__") else shows
     # Threads and processes call back what they are given.
     return not any(base.startswith(CALL_BACK) for base in cls.library_bases) and all(map(quiet, cls.library_bases))
@@ -284,6 +288,9 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
     """`value[index]` for something that is no container of the program."""
     if isinstance(value, environment.Environ):
         return environment.read(library_call(m, "__getitem__", (index,), {}, node, value))
+    # `Queue[int]()`.
+    if isinstance(value, Class) and "typing.Generic" in value.library_bases:
+        return one(value)
     found = m.find_method(value, "__getitem__")
     if found is not None:
         return m.call(found, (index,), {}, node)

@@ -1,0 +1,48 @@
+"""Objects of classes that hold settings: nobody wrote a constructor, and nothing happens in the one that there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.values.event import Escape
+
+CLASSES = {
+    "settings": ("class Args:\n    lr = 1", "Args()"),
+    "with a method": ("class Args:\n    lr = 1\n    def twice(self): return 2 * self.lr", "Args()"),
+    "under object": ("class Args(object):\n    lr = 1", "Args()"),
+    "under another one": ("class Base:\n    lr = 1\nclass Args(Base):\n    pass", "Args()"),
+    "a dataclass": ("from dataclasses import dataclass\n@dataclass\nclass Args:\n    lr: int = 1", "Args()"),
+    "a named tuple": ("from typing import NamedTuple\nclass Args(NamedTuple):\n    lr: int = 1", "Args()"),
+    "generic": (
+        "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass Args(Generic[T]):\n    lr = 1", "Args[int]()"
+    ),
+    "a namespace": ("from types import SimpleNamespace as Args", "Args(lr=1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "made"), CLASSES.values(), ids=CLASSES)
+def test_settings_are_no_code_that_could_not_be_read(paper, text: str, made: str):
+    found = paper(f"import torch\n{text}\nargs = {made}\nreveal(args.lr)  #: 1\nmodel = torch.nn.Linear(2, 2)\n")
+    assert not found.events(Escape)
+    assert not found.program.lost
+
+
+def test_an_enumeration_is_read(paper):
+    found = paper("import enum\nclass Mode(enum.Enum):\n    FAST = 'fast'\nmode = Mode('fast')\nprint(mode.value)\n")
+    assert not found.events(Escape)
+
+
+def test_a_base_that_is_not_known_may_do_anything(paper):
+    text = "from company import Base\nclass Args(Base):\n    lr = 1\nargs = Args()\n"
+    assert [event.into for event in paper(text).events(Escape) if event.values]
+
+
+def test_what_a_data_set_is_of_changes_nothing(paper):
+    paper("""
+        import torch
+        from torch.utils.data import Dataset
+        class Images(Dataset[torch.Tensor]):
+            def __getitem__(self, index):
+                return torch.zeros(2)
+        reveal(Images())  #: Dataset
+        """)
