@@ -9,6 +9,7 @@ one place; its *remedy* is what to type instead.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 from gpudoctor.record import dataclass, field
 
@@ -134,7 +135,8 @@ class Finding:
     """One mistake at one place.
 
     `message` says what happens, on which rank and why; `remedy` says what to write instead; `world` names the way of
-    launching in which it happens (`torchrun`, `spawn`, `single`), or is empty where that does not matter.
+    launching in which it happens (`torchrun`, `spawn`, `single`), or is empty where that does not matter. `launcher`
+    is the library, if any, that starts the ranks in the place of torchrun: `accelerate`.
     """
 
     code: str
@@ -148,7 +150,18 @@ class Finding:
     seen_in: SeenIn = SeenIn.CODE
     fix: Fix | None = None
     world: str = ""
+    launcher: str = ""
     repair: Repairing | None = field(default=None, compare=False)
+
+
+def by_place(findings: Iterable[Finding]) -> list[Finding]:
+    """In the order of the text, for machines; people read first what does most harm."""
+
+    def key(each: Finding) -> tuple[object, ...]:
+        at = each.location
+        return at.path, at.cell.number if at.cell else 0, at.line, each.code, at.column
+
+    return sorted(findings, key=key)
 
 
 @dataclass(frozen=True, slots=True, order=True)

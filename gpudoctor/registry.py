@@ -169,6 +169,7 @@ def card_of(module: str, pack: str, size: int = -1) -> RuleCard:
         since_torch=rule.since_torch,
         size=size,
         # Rules about files and comments have neither: lint itself knows where they are broken.
+        stops=rule.stops,
         run_only=rule.in_code is Rule.in_code and rule.in_run is not Rule.in_run,
     )
 

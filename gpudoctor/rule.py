@@ -38,6 +38,7 @@ class RuleCard:
     since_torch: str = ""
     needs: tuple[str, ...] = ()
     size: int = -1
+    stops: bool = False
     run_only: bool = False
     """The code cannot show it, only a run can: lint leaves it out."""
 
@@ -53,6 +54,8 @@ class Rule:
     fix_safety: ClassVar[Safety | None] = None
     shows_in_run: ClassVar[bool] = False
     """Two CPU ranks are enough to see the mistake happen."""
+    stops: ClassVar[bool] = False
+    """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     since_torch: ClassVar[str] = ""
     """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Problem
+from gpudoctor.diagnostic import Problem, by_place
 from gpudoctor.report import concise, full
 from gpudoctor.report.text import written
 from gpudoctor.visible import visible
@@ -37,7 +37,7 @@ def _json(outcome: Outcome, *, with_statistics: bool) -> str:
     from gpudoctor.report import json
 
     errors = (*outcome.problems, *outcome.unread, *outcome.partly, *_bugs(outcome))
-    return json.render(outcome.findings, outcome.files, errors, with_statistics=with_statistics) + "\n"
+    return json.render(by_place(outcome.findings), outcome.files, errors, with_statistics=with_statistics) + "\n"
 
 
 def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
@@ -51,7 +51,10 @@ def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
         errors=(*outcome.problems, *_bugs(outcome)),
         warnings=(*outcome.unread, *outcome.partly),
     )
-    return sarif.render(outcome.findings, _described(outcome, settings), outcome.lines, execution, _root()) + "\n"
+    return (
+        sarif.render(by_place(outcome.findings), _described(outcome, settings), outcome.lines, execution, _root())
+        + "\n"
+    )
 
 
 def _described(outcome: Outcome, settings: Settings) -> dict[str, Described]:
@@ -92,7 +95,7 @@ def _github(outcome: Outcome) -> str:
 def _gitlab(outcome: Outcome) -> str:
     from gpudoctor.report import gitlab
 
-    return gitlab.render(outcome.findings, outcome.lines, _root()) + "\n"
+    return gitlab.render(by_place(outcome.findings), outcome.lines, _root()) + "\n"
 
 
 def _bugs(outcome: Outcome) -> list[Problem]:

@@ -112,13 +112,14 @@ def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> 
     budget = Budget(MAX_RULES_SECONDS)
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.whole else ""
+    launcher = next(iter(program.managed_by), "") if len(program.managed_by) == 1 else ""
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
                 for finding in _asked(load(card), program, budget):
-                    yield finding if finding.world else replace(finding, world=world)
+                    yield replace(finding, world=finding.world or world, launcher=launcher)
 
 
 def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
@@ -25,14 +25,14 @@ SourceOf = Callable[[str], SourceFile | None]
 
 
 def merged(found: Iterable[Finding]) -> list[Finding]:
-    """Each mistake once, with all the worlds in which it happens, in the order of the files."""
+    """Each mistake once, with all the worlds in which it happens."""
     first: dict[tuple[str, str, int, int], Finding] = {}
     for finding in found:
         at = finding.location
         # By place, not by words: torchrun and spawn name ranks differently.
         key = finding.code, at.path, at.line, at.column
         first[key] = _joined(first[key], finding) if key in first else finding
-    return in_order(each for each in first.values() if not any(_is_told_in(each, other) for other in first.values()))
+    return [each for each in first.values() if not any(_is_told_in(each, other) for other in first.values())]
 
 
 def _is_told_in(one: Finding, other: Finding) -> bool:
@@ -43,9 +43,15 @@ def _is_told_in(one: Finding, other: Finding) -> bool:
     return one.location in told and all(related.location in told for related in one.related)
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """By path, line and code."""
-    return sorted(findings, key=lambda each: (each.location.path, each.location.line, each.code, each.location.column))
+def in_order(findings: Iterable[Finding], stopping: Container[str]) -> list[Finding]:
+    """By path, and in a file what does most harm first: by severity, and what stops the training (the codes of
+    `stopping`) before what spoils it; then by line."""
+
+    def key(each: Finding) -> tuple[object, ...]:
+        at = each.location
+        return at.path, -each.severity.weight, each.code not in stopping, at.line, each.code, at.column
+
+    return sorted(findings, key=key)
 
 
 def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
@@ -69,7 +75,8 @@ def wanted(
         # A comment may be of use in a world or a file that was not followed.
         if path in whole:
             kept += _unused(suppressions, request, source_of(path))
-    return in_order(finding for finding in kept if not _ignored(finding, request))
+    stopping = {card.code for card in request.known if card.stops}
+    return in_order((finding for finding in kept if not _ignored(finding, request)), stopping)
 
 
 def _joined(one: Finding, other: Finding) -> Finding:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity
+from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity, by_place
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.fix.edits import clash
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
@@ -84,7 +84,8 @@ def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
     request = replace(request, rules=(*request.rules, *others), fixes=True)
     first = state = good = _State(lint(request, watch))
     for _ in range(MAX_ROUNDS):
-        todo = [each for each in state.outcome.findings if wanted.has(each)]
+        # By place, not by harm: where two fixes clash, the first one in the file is made.
+        todo = by_place(each for each in state.outcome.findings if wanted.has(each))
         chosen = _apart(todo)
         if not chosen:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.report.full import painted_head
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 
 def render(findings: Iterable[Finding], style: Style) -> Iterator[str]:
-    """`path:line:column: code [name] severity: message`."""
+    """`path:line:column: severity: code name: message`, which begins as compilers do, and as the full report does."""
     for finding in findings:
-        severity = style.paint(finding.severity.value, finding.severity.value)
-        message = visible(finding.message)
-        yield f"{finding.location}: {style.paint(finding.code, 'bold')} [{finding.name}] {severity}: {message}"
+        yield f"{painted_head(finding, style)}: {visible(finding.message)}"

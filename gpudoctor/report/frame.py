@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Lines = Callable[["Location"], Sequence[str]]
 """Gives the lines around a place, of its file or of its notebook's cell; none where they cannot be read."""
 
-_BEFORE, _AFTER, _MOST = 2, 1, 6
+_BEFORE, _AFTER, _MOST = 1, 1, 6
 _TAB = "    "
 
 

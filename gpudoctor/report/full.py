@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpudoctor.report.frame import Lines, frame
-from gpudoctor.report.story import story
+from gpudoctor.report.frame import Lines, excerpt, frame
+from gpudoctor.report.story import head, launch_of_all, story
 from gpudoctor.report.text import Style, wrap
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Location, Related
+    from gpudoctor.diagnostic import Finding, Location
 
 _INDENT = "  "
 
 
 def render(findings: Iterable[Finding], lines: Lines, style: Style) -> Iterator[str]:
     """The findings one after the other, with an empty line behind each."""
+    every = list(findings)
+    # Most reports are about one program, and what holds for all of it is said once.
+    if launch := launch_of_all(every):
+        yield from _several(every, lines, style, launch)
+        return
+    for path, group in groupby(every, key=lambda each: each.location.path):
+        own = list(group)
+        launch = launch_of_all(own)
+        yield from _several(own, lines, style, f"{path}: {launch[0].lower()}{launch[1:]}" if launch else "")
+
+
+def _several(findings: Sequence[Finding], lines: Lines, style: Style, launch: str) -> Iterator[str]:
     for finding in findings:
-        yield from _finding(finding, lines, style)
+        yield from _finding(finding, lines, style, with_launch=not launch)
+        yield ""
+    if launch:
+        yield from wrap(launch, style.width)
         yield ""
 
 
-def _finding(finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
+def _finding(finding: Finding, lines: Lines, style: Style, *, with_launch: bool) -> Iterator[str]:
     severity = finding.severity.value
-    yield f"{style.paint(str(finding.location), 'bold')}: {style.paint(severity, severity)}: {_label(finding, style)}"
-    yield from wrap("\n".join(story(finding)), style.width, _INDENT)
+    yield painted_head(finding, style)
+    yield from wrap("\n".join(story(finding, with_launch=with_launch)), style.width, _INDENT)
     yield from _framed(frame(finding.location, lines, style, severity))
-    for related in finding.related:
-        yield from _related(related, finding, lines, style)
+    yield from _led_there(finding, lines, style)
     if finding.remedy:
-        yield ""
+        if not finding.related:
+            yield ""
         title, *rest = wrap(visible(finding.remedy), style.width, _INDENT + " " * len("help: "), _INDENT + "help: ")
         # Coloured last: escape sequences take no room, and the wrapping would count them.
         yield title.replace("help:", style.paint("help:", "help"), 1)
         yield from rest
 
 
-def _label(finding: Finding, style: Style) -> str:
-    return f"{style.paint(finding.code, 'bold')} {finding.name}"
+def painted_head(finding: Finding, style: Style) -> str:
+    """The line above a finding."""
+    place, severity, code, *rest = head(finding)
+    return " ".join(
+        (
+            style.paint(place[:-1], "bold") + ":",
+            style.paint(severity[:-1], finding.severity.value) + ":",
+            style.paint(code, "bold"),
+            *rest,
+        )
+    )
 
 
 def _framed(lines: Iterable[str]) -> Iterator[str]:
@@ -49,12 +74,23 @@ def _framed(lines: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _related(related: Related, finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
-    place = related.location
-    where = _where(place, finding.location)
-    yield ""
-    yield from wrap(f"{where}: {visible(related.message)}", style.width, _INDENT)
-    yield from frame(place, lines, style)
+def _led_there(finding: Finding, lines: Lines, style: Style) -> Iterator[str]:
+    """The places, each line of code once, below what is said of it; not where it stands above already."""
+    shown = {(finding.location.text, row.number) for row in excerpt(finding.location, lines)}
+    told = dict.fromkeys((_at(each.location), each.message) for each in finding.related)
+    related = {(_at(each.location), each.message): each for each in reversed(finding.related)}
+    for number, key in enumerate(told):
+        if number == 0:
+            yield ""
+        each = related[key]
+        yield from wrap(f"{_where(each.location, finding.location)}: {visible(each.message)}", style.width, _INDENT)
+        if key[0] not in shown:
+            yield from frame(each.location, lines, style)
+        shown.add(key[0])
+
+
+def _at(place: Location) -> tuple[str, int]:
+    return place.text, place.line
 
 
 def _where(place: Location, seen_from: Location) -> str:

@@ -1,4 +1,4 @@
-"""The format for machines; its shape is a contract, to which keys may be added."""
+"""The format for machines; its shape is a contract, to which keys may be added. Findings come by path, line, code."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpudoctor.diagnostic import Confidence, Finding
+from collections.abc import Sequence
+
+from gpudoctor.diagnostic import Confidence, Finding, Safety
 from gpudoctor.visible import visible
 
 WORLDS = {
@@ -10,15 +12,55 @@ WORLDS = {
     "spawn": "the program itself starts one process per GPU",
     "single": "one process sees several GPUs",
 }
+_LAUNCHERS = {
+    "accelerate": "`accelerate launch`",
+    "deepspeed": "`deepspeed`",
+    "horovod": "`horovodrun`",
+    "lightning": "Lightning",
+}
+"""What starts the processes of a program that leaves it to one of these libraries, and not torchrun."""
+_MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[!]"}
 
 
-def story(finding: Finding) -> list[str]:
+def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
     """Its sentences, the message first."""
     # Texts of the program stand in messages, with line ends of their own.
     told = [visible(finding.message)]
-    worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
-    if worlds:
-        told.append(f"This happens when {' and also when '.join(worlds)}.")
+    if with_launch and (launch := _launch(finding)):
+        told.append(f"This happens when {launch}.")
     if finding.confidence is Confidence.LIKELY:
-        told.append("It happens on some of the ways through the program, not on all.")
+        told.append("It happens on some code paths, not on all.")
     return told
+
+
+def head(finding: Finding) -> list[str]:
+    """Where, how bad, which rule, and whether it can be fixed: `train.py:3:5:`, `error:`, `GPU302`, `[*]`, its name."""
+    marks = [_MARKS[finding.fix.safety]] if finding.fix else []
+    return [f"{finding.location}:", f"{finding.severity.value}:", finding.code, *marks, finding.name]
+
+
+def launch_of_all(findings: Sequence[Finding]) -> str:
+    """One sentence for several findings that happen when the program is launched in the same way; empty where it must
+    be said at each."""
+    launches = [_launch(finding) for finding in findings]
+    ways = set(launches) - {""}
+    with_it = {finding.code for finding, way in zip(findings, launches, strict=True) if way}
+    always = {finding.code for finding, way in zip(findings, launches, strict=True) if not way}
+    if len(ways) != 1 or launches.count("") > len(findings) - 2 or with_it & always:
+        return ""
+    which = "All of this happens"
+    if always:
+        which = f"{_listed(with_it)} happen" if len(with_it) < len(always) else f"All but {_listed(always)} happen"
+        which += "s" if len(with_it) == 1 and len(with_it) < len(always) else ""
+    return f"{which} when {ways.pop()}."
+
+
+def _launch(finding: Finding) -> str:
+    worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
+    starter = _LAUNCHERS.get(finding.launcher, "torchrun")
+    return " and also when ".join(worlds).replace("torchrun", starter, 1)
+
+
+def _listed(codes: set[str]) -> str:
+    *most, last = sorted(codes)
+    return f"{', '.join(most)} and {last}" if most else last

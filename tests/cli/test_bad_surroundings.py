@@ -49,7 +49,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
         pytest.param(
             "mkdir gone; cd gone; rmdir ../gone; lint $OLDPWD/train.py", 2, b"does not exist any more", id="no here"
         ),
-        pytest.param("ln -s nowhere.py a.py; lint a.py", 1, b"a.py:1:1: GPU001", id="link to nothing"),
+        pytest.param("ln -s nowhere.py a.py; lint a.py", 1, b"a.py:1:1: error: GPU001", id="link to nothing"),
         pytest.param("ln -s a.py a.py; lint .", 1, b"Found 1 error in 1 file", id="link to itself"),
         pytest.param("mkfifo setup.py; rm pyproject.toml; lint train.py", 1, b"Found 1 error", id="setup.py is a pipe"),
         pytest.param("ulimit -v 1000000; lint - </dev/zero", 2, b"larger than 8 MiB", id="endless input"),
@@ -83,7 +83,7 @@ def test_names_that_are_no_text(name: bytes, encoding: str) -> None:
     assert ended.returncode == 1, ended.stderr
     (line,) = ended.stdout.splitlines()
     assert b"\x1b" not in line
-    assert b".py:2:9: GPU401" in line
+    assert b".py:2:9: error: GPU401" in line
     document = json.loads(shell(f"lint --output-format json {quoted.decode()}").stdout)
     assert [finding["line"] for finding in document["findings"]] == [2]
     with open(name, "w") as file:

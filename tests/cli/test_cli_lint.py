@@ -52,7 +52,7 @@ def test_fail_on(write: Write, lint: Lint, fail_on: str, expected: int) -> None:
 def test_milder_findings_do_not_fail(write: Write, lint: Lint) -> None:
     write(train="import torch\nx = 1  # gpudoctor: ignore[GPU950]\n")
     code, out, _ = lint("--extend-select=GPU002", "--output-format=concise")
-    assert (code, out.split()[1]) == (0, "GPU002")
+    assert (code, out.split()[2]) == (0, "GPU002")
     assert lint("--extend-select=GPU002", "--fail-on=info")[0] == 1
 
 
@@ -118,13 +118,13 @@ class TestSelection:
         concise = "--output-format=concise"
 
         def found(*options: str) -> str:
-            return " ".join(line.split()[1] for line in lint(concise, *options)[1].splitlines())
+            return " ".join(line.split()[2] for line in lint(concise, *options)[1].splitlines())
 
-        assert found() == "GPU003 GPU950"
+        assert found() == "GPU950 GPU003"
         assert found("--ignore", "GPU003") == "GPU950"
         assert found("--ignore", "GPU003,seed-is-set") == ""
-        assert found("--select=GPU003", "--select=seed-is-set") == "GPU003 GPU950"
-        assert found("--select=GPU003", "--extend-select=GPU9") == "GPU003 GPU950"
+        assert found("--select=GPU003", "--select=seed-is-set") == "GPU950 GPU003"
+        assert found("--select=GPU003", "--extend-select=GPU9") == "GPU950 GPU003"
 
     def test_the_command_line_wins_over_the_file(self, write: Write, lint: Lint) -> None:
         folder = write(train=MAIN)
@@ -132,7 +132,7 @@ class TestSelection:
         (folder / "gpudoctor.toml").write_text(text, encoding="utf-8")
         assert lint()[:2] == (0, "")
         code, out, _ = lint("--select=GPU950", "--fail-on=error")
-        assert (code, out) == (1, "train.py:3:5: GPU950 [seed-is-set] error: `seed` is called.\n")
+        assert (code, out) == (1, "train.py:3:5: error: GPU950 seed-is-set: `seed` is called.\n")
         assert lint("--no-config")[0] == 1
         (folder / "other.toml").write_text('fail-on = "never"\n', encoding="utf-8")
         assert lint("--config=other.toml")[0] == 0

@@ -56,7 +56,6 @@ train.ipynb:cell 4:2:10: error: GPU303 shuffle-with-sampler
 
   cell 3, line 2: the sampler is made
     2 | sampler = RandomSampler(data)
-
   help: Remove `shuffle=True` here.
 
 """
@@ -70,7 +69,7 @@ def test_full(lint: Lint) -> None:
 
 def test_concise(lint: Lint) -> None:
     _, out, _ = lint("--select=GPU303", "--output-format=concise")
-    assert out.startswith("train.ipynb:cell 4:2:10: GPU303 [shuffle-with-sampler] error: `loader` gets")
+    assert out.startswith("train.ipynb:cell 4:2:10: error: GPU303 shuffle-with-sampler: `loader` gets")
 
 
 def test_json(lint: Lint) -> None:
@@ -159,7 +158,7 @@ def test_comments_of_no_use(lint: Lint) -> None:
     cells = (SEED, "print(\n    model\n)  # gpudoctor: ignore[GPU303]", "x = 1  # gpudoctor: ignore[GPU30]")
     options = ("--extend-select=GPU002", "--output-format=concise", "--fail-on=never")
     _, out, _ = lint(*options, cells=cells)
-    assert "train.ipynb:cell 2:3:24: GPU002" in out
+    assert "train.ipynb:cell 2:3:24: info: GPU002" in out
     assert "on lines 1 to 3" in out
     assert lint("--extend-select=GPU002", "--fix", cells=cells)[0] == 0
     assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(SEED, "print(\n    model\n)", "x = 1")
@@ -167,13 +166,13 @@ def test_comments_of_no_use(lint: Lint) -> None:
 
 def test_unknown_codes_in_comments(lint: Lint) -> None:
     _, out, _ = lint("--output-format=concise", cells=(SEED, "print(1)\nprint(2)  # gpudoctor: ignore[GPU9999]"))
-    assert "train.ipynb:cell 2:2:31: GPU003" in out
+    assert "train.ipynb:cell 2:2:31: warning: GPU003" in out
 
 
 def test_a_broken_cell_and_the_others(lint: Lint) -> None:
     code, out, _ = lint("--output-format=concise", cells=(SETUP, DATA, "to do:\n  ask Anna", LOADER))
     assert code == 1
-    assert [line.split(" [")[0].rsplit(":", 2)[0] for line in out.splitlines()] == [
+    assert [line.split(": ")[0].rsplit(":", 1)[0] for line in out.splitlines()] == [
         "train.ipynb:cell 3:1",
         "train.ipynb:cell 4:2",
     ]
@@ -189,7 +188,7 @@ def test_a_broken_notebook(lint: Lint) -> None:
     code, out, _ = lint("--output-format=concise", cells=())
     assert code == 1
     assert out.startswith("train.ipynb:")
-    assert "GPU001 [unreadable-file] error: This file cannot be read: the notebook's JSON is broken" in out
+    assert "error: GPU001 unreadable-file: This file cannot be read: the notebook's JSON is broken" in out
     assert "cell" not in out.split("GPU001")[0]
 
 
@@ -214,7 +213,7 @@ def test_standard_input(lint: Lint, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     data = notebook(*CELLS).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert cli.main(["lint", "--select=GPU303", "--output-format=concise", "--stdin-filename=a.ipynb", "-"]) == 1
-    assert capsys.readouterr().out.startswith("a.ipynb:cell 4:2:10: GPU303")
+    assert capsys.readouterr().out.startswith("a.ipynb:cell 4:2:10: error: GPU303")
 
 
 def test_helpers_are_read_through_a_notebook_and_on_their_own(lint: Lint) -> None:
@@ -289,7 +288,7 @@ def test_a_new_process_does_not_know_a_function_of_a_cell(lint: Lint) -> None:
     """Seen with ipykernel 7 and torch 2.13: `Can't get attribute 'work' on <module '__main__' (built-in)>`."""
     code, out, _ = lint("--output-format=concise", cells=(*SPAWNING, "mp.spawn(work, args=(2,), nprocs=2)"))
     assert (code, out.count("\n")) == (1, 1)
-    assert out.startswith("train.ipynb:cell 3:1:1: GPU404 [spawn-arguments] error: The function stands in a cell")
+    assert out.startswith("train.ipynb:cell 3:1:1: error: GPU404 spawn-arguments: The function stands in a cell")
     Path("workers.py").write_text(SPAWNING[0] + "\n" + SPAWNING[1] + "\n", encoding="utf-8")
     moved = ("import torch.multiprocessing as mp\nfrom workers import work", "mp.spawn(work, args=(2,), nprocs=2)")
     assert lint("--output-format=concise", cells=moved)[:2] == (0, "")
@@ -324,7 +323,7 @@ def test_processes_of_a_notebooks_launcher(lint: Lint, capsys: pytest.CaptureFix
     assert "torch.save, path='m.pt' (rank 0 only)" in plan
     everywhere = LAUNCHED[1].replace('if int(os.environ["RANK"]) == 0:', "if True:")
     _, out, _ = lint("--output-format=concise", cells=(LAUNCHED[0], everywhere, LAUNCHED[2]))
-    assert out.startswith("train.ipynb:cell 2:7:9: GPU601 ")
+    assert out.startswith("train.ipynb:cell 2:7:9: error: GPU601 ")
 
 
 def test_cuda_before_a_notebooks_launcher(lint: Lint) -> None:
@@ -388,14 +387,14 @@ def test_comments_in_programs_that_cells_write(lint: Lint) -> None:
 def test_a_broken_program_that_a_cell_writes(lint: Lint) -> None:
     _, out, _ = lint("--output-format=concise", cells=(SETUP, f"{WRITTEN}\n  (", LAUNCH))
     assert out.startswith("train.ipynb:cell 2:1")
-    assert "GPU001 [unreadable-file]" in out
+    assert "GPU001 unreadable-file" in out
 
 
 def test_variables_that_are_set_too_late(lint: Lint) -> None:
     start, late = "import torch\nmodel = torch.nn.Linear(2, 2).cuda()", "%env CUDA_VISIBLE_DEVICES=1"
     cells = (start, late, "model(torch.randn(2, 2).cuda())")
     _, out, _ = lint("--select=GPU210", "--output-format=concise", cells=cells)
-    assert out.startswith("train.ipynb:cell 2:1:1: GPU210 ")
+    assert out.startswith("train.ipynb:cell 2:1:1: error: GPU210 ")
     assert lint("--select=GPU210", cells=(late, start))[1] == ""
 
 
@@ -414,8 +413,8 @@ def test_notebooks_that_write_files_of_the_same_name(lint: Lint) -> None:
     Path("other.ipynb").write_text(notebook("print(1)", GUARDED, MODEL, LAUNCH), encoding="utf-8")
     Path("third.ipynb").write_text(notebook("print(1)\nprint(2)", "print(3)", WRITTEN, LAUNCH), encoding="utf-8")
     _, out, _ = lint("--output-format=concise", ".", cells=(SETUP, WRITTEN, MODEL, LAUNCH))
-    places = [line.split(" [")[0] for line in out.splitlines()]
-    assert places == ["third.ipynb:cell 3:11:5: GPU601", "train.ipynb:cell 2:11:5: GPU601"]
+    places = [line.partition(" save")[0] for line in out.splitlines()]
+    assert places == ["third.ipynb:cell 3:11:5: error: GPU601", "train.ipynb:cell 2:11:5: error: GPU601"]
 
 
 @pytest.mark.parametrize("marked", [True, False])

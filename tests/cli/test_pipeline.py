@@ -124,7 +124,7 @@ def test_a_missing_path_does_not_hide_the_others(write: Write, lint: Callable[..
 def test_comments_silence(write: Write, lint: Callable[..., Outcome]) -> None:
     text = MAIN.replace("seed()", "seed()  # gpudoctor: ignore[{}]")
     write(a=text.format("GPU950"), b=text.format("seed-is-set"), c=text.format("GPU9"), d=text.format("GPU001"))
-    assert places(lint()) == ["d.py:3 GPU002", "d.py:3 GPU950"]
+    assert places(lint()) == ["d.py:3 GPU950", "d.py:3 GPU002"]
 
 
 def test_comments_silence_in_imported_files(write: Write, lint: Callable[..., Outcome]) -> None:

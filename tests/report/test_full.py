@@ -50,17 +50,14 @@ train.py:5:14: error: GPU301 missing-distributed-sampler
   so that an epoch costs as much as on one GPU.
   This happens when torchrun starts one process per GPU.
 
-    3 | def main():
-    4 |     dataset = Numbers(1000)
-    5 |     loader = DataLoader(dataset, shuffle=True)
-      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    4 | dataset = Numbers(1000)
+    5 | loader = DataLoader(dataset, shuffle=True)
+      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
   setup.py:1: several processes train together from here on
     1 | dist.init_process_group("nccl")
-
   line 7: the loop reads the loader
     7 | for batch in loader:
-
   help: Give the loader `sampler=DistributedSampler(dataset)`, and leave
         `shuffle=True` out.
 
@@ -86,7 +83,7 @@ def test_in_colour_it_says_the_same() -> None:
 
 
 def test_box_characters_only_where_they_can_be_said() -> None:
-    assert "    5 │     loader" in show(FINDING, Style(unicode=True))
+    assert "    5 │ loader" in show(FINDING, Style(unicode=True))
     assert show(FINDING).isascii()
 
 
@@ -101,7 +98,7 @@ def test_it_keeps_within_the_width(width: int) -> None:
 def test_doubt_and_worlds_are_told() -> None:
     text = show(replace(FINDING, confidence=Confidence.LIKELY, world="spawn, single"), Style(width=200))
     assert "when the program itself starts one process per GPU and also when one process sees several GPUs." in text
-    assert "It happens on some of the ways through the program, not on all." in text
+    assert "It happens on some code paths, not on all." in text
     assert "This happens when" not in show(replace(FINDING, world=""))
 
 
@@ -183,4 +180,4 @@ class TestText:
 
 def test_concise() -> None:
     (line,) = concise.render([replace(FINDING, message="Two\nlines.")], Style())
-    assert line == "train.py:5:14: GPU301 [missing-distributed-sampler] error: Two\\nlines."
+    assert line == "train.py:5:14: error: GPU301 missing-distributed-sampler: Two\\nlines."

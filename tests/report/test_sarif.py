@@ -106,7 +106,7 @@ def test_related_places_in_another_file_are_linked_from_the_text() -> None:
 def test_worlds_and_doubt_are_told() -> None:
     (result,) = log(replace(FINDING, world="torchrun", confidence=Confidence.LIKELY))["results"]
     assert "torchrun starts one process per GPU" in result["message"]["text"]
-    assert "on some of the ways" in result["message"]["text"]
+    assert "on some code paths" in result["message"]["text"]
     assert result["properties"] == {"confidence": "likely", "seenIn": "code", "world": "torchrun"}
 
 

@@ -82,7 +82,7 @@ class TestGitHub:
         assert "col" not in self.one(replace(FINDING, location=Location("train.py", 4, 9, 6, 2))).partition(",title")[0]
 
     def test_doubt_is_told(self) -> None:
-        assert "%0AIt happens on some of the ways" in self.one(replace(FINDING, confidence=Confidence.LIKELY))
+        assert "%0AIt happens on some code paths" in self.one(replace(FINDING, confidence=Confidence.LIKELY))
 
     def test_what_could_not_be_done(self) -> None:
         errors = [Problem("gone.py", "there is no such file"), Problem("", "a bug\nat x.py:1")]

@@ -77,6 +77,7 @@ class FilesystemRace(Rule):
     code = "GPU608"
     name = "filesystem-race"
     severity = Severity.WARNING
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

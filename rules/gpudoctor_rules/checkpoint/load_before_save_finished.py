@@ -90,6 +90,7 @@ class LoadBeforeSaveFinished(Rule):
     code = "GPU604"
     name = "load-before-save-finished"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

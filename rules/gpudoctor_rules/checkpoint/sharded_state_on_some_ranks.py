@@ -80,6 +80,7 @@ class ShardedStateOnSomeRanks(Rule):
     code = "GPU605"
     name = "sharded-state-on-some-ranks"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

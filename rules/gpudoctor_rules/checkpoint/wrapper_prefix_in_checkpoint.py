@@ -82,6 +82,7 @@ class WrapperPrefixInCheckpoint(Rule):
     code = "GPU603"
     name = "wrapper-prefix-in-checkpoint"
     severity = Severity.WARNING
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

@@ -84,6 +84,7 @@ class ZeroStateNotConsolidated(Rule):
     code = "GPU606"
     name = "zero-state-not-consolidated"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

@@ -100,6 +100,7 @@ class CollectiveArguments(Rule):
     code = "GPU514"
     name = "collective-arguments"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

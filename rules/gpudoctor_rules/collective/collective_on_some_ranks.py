@@ -85,6 +85,7 @@ class CollectiveOnSomeRanks(Rule):
     code = "GPU501"
     name = "collective-on-some-ranks"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -79,6 +79,7 @@ class CollectivesInDifferentOrder(Rule):
     code = "GPU512"
     name = "collectives-in-different-order"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -68,6 +68,7 @@ class CpuTensorWithNccl(Rule):
     code = "GPU510"
     name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR
+    stops = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # The default backend and `cpu:gloo,cuda:nccl` serve both.

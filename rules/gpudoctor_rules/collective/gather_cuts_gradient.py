@@ -86,6 +86,7 @@ class GatherCutsGradient(Rule):
     code = "GPU507"
     name = "gather-cuts-gradient"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

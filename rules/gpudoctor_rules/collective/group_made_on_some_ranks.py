@@ -78,6 +78,7 @@ class GroupMadeOnSomeRanks(Rule):
     code = "GPU508"
     name = "group-made-on-some-ranks"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -73,6 +73,7 @@ class InPlaceCollectiveResultUsed(Rule):
     code = "GPU504"
     name = "in-place-collective-result-used"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

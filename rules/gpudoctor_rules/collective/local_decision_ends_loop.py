@@ -101,6 +101,7 @@ class LocalDecisionEndsLoop(Rule):
     code = "GPU503"
     name = "local-decision-ends-loop"
     severity = Severity.WARNING
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -92,6 +92,7 @@ class WrappedForwardOnSomeRanks(Rule):
     code = "GPU502"
     name = "wrapped-forward-on-some-ranks"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

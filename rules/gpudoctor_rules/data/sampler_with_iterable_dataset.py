@@ -77,6 +77,7 @@ class SamplerWithIterableDataset(Rule):
     code = "GPU310"
     name = "sampler-with-iterable-dataset"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -65,6 +65,7 @@ class ShuffleWithSampler(Rule):
     code = "GPU303"
     name = "shuffle-with-sampler"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

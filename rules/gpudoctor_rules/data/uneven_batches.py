@@ -117,6 +117,7 @@ class UnevenBatches(Rule):
     code = "GPU316"
     name = "uneven-batches"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -79,6 +79,7 @@ class ActivationCrossesDevices(Rule):
     code = "GPU215"
     name = "activation-crosses-devices"
     severity = Severity.ERROR
+    stops = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What comes of it meets the next layer in the same line.

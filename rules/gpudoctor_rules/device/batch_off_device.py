@@ -80,6 +80,7 @@ class BatchOffDevice(Rule):
     code = "GPU201"
     name = "batch-off-device"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:

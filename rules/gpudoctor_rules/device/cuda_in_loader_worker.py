@@ -96,6 +96,7 @@ class CudaInLoaderWorker(Rule):
     code = "GPU216"
     name = "cuda-in-loader-worker"
     severity = Severity.ERROR
+    stops = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -73,6 +73,7 @@ class DeviceIdsMismatch(Rule):
     code = "GPU208"
     name = "device-ids-mismatch"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -77,6 +77,7 @@ class ModelOffDevice(Rule):
     code = "GPU202"
     name = "model-off-device"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:

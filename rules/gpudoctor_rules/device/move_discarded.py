@@ -82,6 +82,7 @@ class MoveDiscarded(Rule):
     code = "GPU203"
     name = "move-discarded"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -70,6 +70,7 @@ class SuperInitMissing(Rule):
     code = "GPU214"
     name = "super-init-missing"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

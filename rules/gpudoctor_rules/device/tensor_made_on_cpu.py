@@ -81,6 +81,7 @@ class TensorMadeOnCpu(Rule):
     code = "GPU213"
     name = "tensor-made-on-cpu"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:

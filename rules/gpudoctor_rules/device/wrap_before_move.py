@@ -87,6 +87,7 @@ class WrapBeforeMove(Rule):
     code = "GPU207"
     name = "wrap-before-move"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

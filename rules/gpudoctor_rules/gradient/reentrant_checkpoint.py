@@ -106,6 +106,7 @@ class ReentrantCheckpoint(Rule):
     code = "GPU708"
     name = "reentrant-checkpoint"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

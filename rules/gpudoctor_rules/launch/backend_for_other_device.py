@@ -76,6 +76,7 @@ class BackendForOtherDevice(Rule):
     code = "GPU407"
     name = "backend-for-other-device"
     severity = Severity.WARNING
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -83,6 +83,7 @@ class CudaBeforeFork(Rule):
     code = "GPU406"
     name = "cuda-before-fork"
     severity = Severity.ERROR
+    stops = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(Spawn):

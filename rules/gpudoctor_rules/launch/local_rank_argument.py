@@ -98,6 +98,7 @@ class LocalRankArgument(Rule):
     code = "GPU411"
     name = "local-rank-argument"
     severity = Severity.WARNING
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

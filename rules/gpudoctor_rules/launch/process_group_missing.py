@@ -78,6 +78,7 @@ class ProcessGroupMissing(Rule):
     code = "GPU401"
     name = "process-group-missing"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

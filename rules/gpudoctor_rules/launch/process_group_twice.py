@@ -71,6 +71,7 @@ class ProcessGroupTwice(Rule):
     code = "GPU410"
     name = "process-group-twice"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -83,6 +83,7 @@ class RankArithmetic(Rule):
     code = "GPU415"
     name = "rank-arithmetic"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

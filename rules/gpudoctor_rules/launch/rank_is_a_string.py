@@ -79,6 +79,7 @@ class RankIsAString(Rule):
     code = "GPU409"
     name = "rank-is-a-string"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

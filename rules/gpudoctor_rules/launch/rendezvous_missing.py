@@ -86,6 +86,7 @@ class RendezvousMissing(Rule):
     code = "GPU403"
     name = "rendezvous-missing"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

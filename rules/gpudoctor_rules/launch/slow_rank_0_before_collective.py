@@ -87,6 +87,7 @@ class SlowRank0BeforeCollective(Rule):
     code = "GPU412"
     name = "slow-rank-0-before-collective"
     severity = Severity.INFO
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -81,6 +81,7 @@ class SpawnArguments(Rule):
     code = "GPU404"
     name = "spawn-arguments"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

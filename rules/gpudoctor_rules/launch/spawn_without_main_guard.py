@@ -71,6 +71,7 @@ class SpawnWithoutMainGuard(Rule):
     code = "GPU405"
     name = "spawn-without-main-guard"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

@@ -67,6 +67,7 @@ class WorldSizeFromDeviceCount(Rule):
     code = "GPU408"
     name = "world-size-from-device-count"
     severity = Severity.WARNING
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

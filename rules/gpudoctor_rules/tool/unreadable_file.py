@@ -56,3 +56,4 @@ class UnreadableFile(Rule):
     name = "unreadable-file"
     # Also where nobody imports the file: it would fail on every rank as soon as somebody does.
     severity = Severity.ERROR
+    stops = True

@@ -91,6 +91,7 @@ class AttributeOnWrapper(Rule):
     code = "GPU104"
     name = "attribute-on-wrapper"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
 

@@ -87,6 +87,7 @@ class DataParallelLossNotReduced(Rule):
     code = "GPU108"
     name = "data-parallel-loss-not-reduced"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.SAFE
 
     def in_code(self, program: Program) -> Iterator[Finding]:

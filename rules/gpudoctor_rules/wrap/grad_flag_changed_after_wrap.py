@@ -101,6 +101,7 @@ class GradFlagChangedAfterWrap(Rule):
     code = "GPU114"
     name = "grad-flag-changed-after-wrap"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -73,6 +73,7 @@ class NothingToTrain(Rule):
     code = "GPU118"
     name = "nothing-to-train"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -93,6 +93,7 @@ class ParametersAddedAfterWrap(Rule):
     code = "GPU115"
     name = "parameters-added-after-wrap"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -77,6 +77,7 @@ class SyncBatchnormMisplaced(Rule):
     code = "GPU110"
     name = "sync-batchnorm-misplaced"
     severity = Severity.ERROR
+    stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
 

@@ -110,6 +110,7 @@ class UnusedParameters(Rule):
     code = "GPU112"
     name = "unused-parameters"
     severity = Severity.WARNING
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -69,6 +69,7 @@ class WrapBeforeProcessGroup(Rule):
     code = "GPU106"
     name = "wrap-before-process-group"
     severity = Severity.ERROR
+    stops = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
