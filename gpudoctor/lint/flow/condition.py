@@ -259,14 +259,14 @@ def either(one: Condition, other: Condition) -> Condition | None:
     return None
 
 
-def covers(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> bool:
-    """Wherever `base` holds, one of the conditions does. False also where that takes more tests than this to see."""
+def gaps(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> list[Condition]:
+    """Where `base` holds and none of the conditions does; all of `base` where that takes more tests than this to see."""
     left = [each for each in conditions if not each.excludes(base)]
     if any(all(base.answer(literal) for literal in each) for each in left):
-        return True
+        return []
     if not left or not tests:
-        return False
+        return [base]
     open_ones = [literal for literal in left[0] if base.answer(literal) is None]
     # Of `distributed and rank == 0` the whole is asked, from which its parts follow.
     asked = max(open_ones, key=lambda each: (len(list(_consequences(each))), repr(each)))
-    return all(covers(base.also(each), left, tests - 1) for each in (asked, asked.negated()))
+    return [gap for each in (asked, asked.negated()) for gap in gaps(base.also(each), left, tests - 1)]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal, covers
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal, gaps
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Layer, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -538,8 +538,8 @@ class Machine:
                     aborted += self.aborted
         ended_the_job = 0 < aborted == len(here.bindings) - len(sides)
         # A dictionary that rank 0 alone has filled: the other ranks find nothing in it, and get on.
-        if here.bindings and not covers(base, [binding.when for binding in here.bindings]):
-            sides.append(Exit({}, base))
+        if here.bindings:
+            sides += [Exit({}, gap) for gap in gaps(base, [binding.when for binding in here.bindings])]
         self.join(base, sides)
         if ended_the_job and sides:
             self.path = base

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
 
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, covers, either
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, either, gaps
 
 PLAIN = conditions()
 WITH_PARTS = [
@@ -56,21 +56,24 @@ def test_plain_implications_are_seen():
         assert one.implies(other) is all(holds(other, row) for row in ROWS if holds(one, row)), (one, other)
 
 
-def test_what_covers_a_condition_leaves_no_way_out():
+def test_a_gap_is_where_none_of_the_conditions_holds():
     for first, second in PAIRS:
         for base in (ALWAYS, all_of(A), all_of(B.negated()), all_of(BOTH), all_of(EITHER.negated())):
-            met = all(holds(first, row) or holds(second, row) for row in ROWS if holds(base, row))
-            assert met or not covers(base, [first, second]), (base, first, second)
+            found = gaps(base, [first, second])
+            for row in ROWS:
+                left_out = holds(base, row) and not holds(first, row) and not holds(second, row)
+                assert any(holds(gap, row) for gap in found) or not left_out, (base, first, second)
 
 
-def test_plain_conditions_that_cover_are_seen():
+def test_plain_gaps_are_no_wider():
     for first, second in product(PLAIN, repeat=2):
-        met = all(holds(first, row) or holds(second, row) for row in ROWS)
-        assert covers(ALWAYS, [first, second]) is met, (first, second)
+        for row in ROWS:
+            inside = any(holds(gap, row) for gap in gaps(ALWAYS, [first, second]))
+            assert inside is not (holds(first, row) or holds(second, row)), (first, second)
 
 
 @pytest.mark.parametrize(
-    "conditions_",
+    "sides",
     [
         (all_of(BOTH), all_of(BOTH.negated())),
         (all_of(EITHER), all_of(EITHER.negated())),
@@ -78,13 +81,13 @@ def test_plain_conditions_that_cover_are_seen():
     ],
     ids=str,
 )
-def test_the_sides_of_a_branch_cover(conditions_):
-    assert covers(ALWAYS, conditions_)
-    assert not covers(ALWAYS, conditions_[:1])
+def test_the_sides_of_a_branch_leave_no_gap(sides):
+    assert not gaps(ALWAYS, sides)
+    assert gaps(ALWAYS, sides[:1])
 
 
-def test_nothing_covers_nothing():
-    assert not covers(ALWAYS, [])
+def test_where_nothing_is_asked_all_is_a_gap():
+    assert gaps(all_of(A), []) == [all_of(A)]
 
 
 def test_shared_holds_where_either_side_does():
