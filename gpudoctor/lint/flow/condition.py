@@ -260,7 +260,7 @@ def either(one: Condition, other: Condition) -> Condition | None:
 
 
 def gaps(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> list[Condition]:
-    """Where `base` holds and none of the conditions does; all of `base` where that takes more tests than this to see."""
+    """Where `base` holds and none of the conditions does, or more than that where it takes too many tests to see."""
     left = [each for each in conditions if not each.excludes(base)]
     if any(all(base.answer(literal) for literal in each) for each in left):
         return []

@@ -21,7 +21,7 @@ from gpudoctor.lint.models.containers import as_set
 from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.tensors import agreed, shards_in
 from gpudoctor.lint.values.base import FALSE, NEVER_ASSIGNED, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.values.container import ListOf, Slice, TupleOf
+from gpudoctor.lint.values.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Averaged, Elapsed
 from gpudoctor.lint.values.folding import fits, joined, negative, operated
@@ -182,6 +182,8 @@ def _join_text(m: Interpreter, op: ast.operator, left: Value, right: Value) -> T
             parts.extend(value.parts)
         elif isinstance(value, TupleOf):
             parts.extend(each for item in value.items for each in agreed(m, item))
+        elif isinstance(value, DictOf) and isinstance(op, ast.Mod):
+            parts.extend(each for _, item in m.possible_pairs(value) for each in agreed(m, item))
         else:
             parts.append(value)
     return Text(tuple(parts))

@@ -307,4 +307,8 @@ def _folded(call: Call, text: str) -> Value:
     plain = [arg for arg in args if isinstance(arg, Const)]
     # `args.backend.lower() == "nccl"` and `device.startswith("cuda")` decide branches.
     found = of_text(text, call.name, plain) if len(plain) == len(args) else None
-    return Unknown((call.name, text, call.args), "text", call.label) if found is None else found
+    if found is not None:
+        return found
+    # `"logs/RANK".replace("RANK", str(rank))` is another text on each rank.
+    depends = reduce(or_, (value.depends for value in flat(call.do, call.all_values())), Dependence.NONE)
+    return Unknown((call.name, text, call.args), "text", call.label, depends)

@@ -24,9 +24,42 @@ def _path(call: Call) -> Values:
     return one(Text(tuple(flat(call.do, call.all_values()))))
 
 
-@MODELS.callable("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")
+@MODELS.callable(
+    "pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath", "pathlib.PurePath", "pathlib.PurePosixPath",
+    "pathlib.PureWindowsPath",
+)  # fmt: skip
 def _pathlib(call: Call) -> Values:
     return one(Text(tuple(call.all_values())))
+
+
+@MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
+def _joinpath(call: Call) -> Values:
+    """What is put behind a path, or in the place of its last part."""
+    given = [*call.all_values(), *(value for values in call.rest for value in values)]
+    return one(Text((*_receiver(call), *flat(call.do, given))))
+
+
+@MODELS.method(Text, "replace", "join")
+def _replace(call: Call) -> Values:
+    """What is written into a text tells the texts of the ranks apart as well as what stood there."""
+    given = flat(call.do, call.all_values())
+    return one(Text((*_receiver(call), *(value for value in given if not isinstance(value, Const)))))
+
+
+@MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
+def _part_of_path(call: Call) -> Values:
+    """Which part of it names the rank is not known: where one part ends is not kept."""
+    depends = call.receiver.depends if call.receiver is not None else Dependence.NONE
+    return one(Unknown((call.name, call.receiver), "a part of a path", call.label, depends))
+
+
+def _receiver(call: Call) -> tuple[Value, ...]:
+    return (call.receiver,) if call.receiver is not None else ()
+
+
+@MODELS.name("os.sep", "os.path.sep", "os.altsep")
+def _separator(do: Interpreter, place: Location) -> Values:
+    return one(Const("/"))
 
 
 @MODELS.callable("os.path.exists", "os.path.isfile", "os.path.isdir")
