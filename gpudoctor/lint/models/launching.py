@@ -10,7 +10,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
 from gpudoctor.lint.models.environment import ENVIRON, RANKS, SIZES
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
-from gpudoctor.lint.values.event import EnvironmentWrite, SetStartMethod, Spawn
+from gpudoctor.lint.values.event import EnvironmentWrite, Escape, SetStartMethod, Spawn
 from gpudoctor.lint.values.function import Bound, Function, Library, Partial
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.record import dataclass
@@ -73,14 +73,10 @@ def _process(call: Call) -> Values:
     items = call.do.known_items(args.only) if args is not None and args.only is not None else None
     # A single helper process, such as a queue's feeder, is no launch.
     if target is None or items is None or not call.do.in_loop:
-        return one(
-            Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process")
-        )
+        return _helper(call)
     # Without a counter among the arguments the processes know no rank.
     if not call.do.counts_ranks and not any(values.any(_is_counted) for values in items):
-        return one(
-            Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process")
-        )
+        return _helper(call)
     call.emit(
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
         target_is_local=False, start_method=_start_method(call),
@@ -88,6 +84,16 @@ def _process(call: Call) -> Values:
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
     call.do.learn_counted()
     call.do.run_spawned(target, items, call.node)
+    return _made(call)
+
+
+def _helper(call: Call) -> Values:
+    """A process beside the training, as a server: it gets the environment as it is when it is started."""
+    call.emit(Escape, into="multiprocessing.Process")
+    return _made(call)
+
+
+def _made(call: Call) -> Values:
     return one(Unknown(("process", call.identity()), "a process", call.label, escaped_from="multiprocessing.Process"))
 
 

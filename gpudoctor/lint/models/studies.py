@@ -185,7 +185,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     for event in events:
         _tell_again(do, event)
     tell_guarded(do, events)
-    if any(isinstance(event, Collective) for event in events):
+    if any(isinstance(event, (Collective, ForwardTalks)) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
     # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out. So may
     # one with a word: `model("encode", x)`.
@@ -225,6 +225,8 @@ def _tell_again(do: Interpreter, event: Event) -> None:
         do.emit(
             Crossed, at=event.location, by=event.by, tensor=event.tensor, other=event.other, module=event.module
         )  # fmt: skip
+    elif isinstance(event, ForwardTalks):
+        do.emit(ForwardTalks, at=event.location, module=event.module)
     elif isinstance(event, UnusedPart):
         do.emit(UnusedPart, at=event.location, module=event.module, part=event.part, name=event.name)
 

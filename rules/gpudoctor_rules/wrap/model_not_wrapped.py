@@ -194,8 +194,9 @@ def _is_named_by_rank(save: Save) -> bool:
 def _alone(program: Program, model: Module) -> bool:
     """Nothing of the model is wrapped, it is no part of one that is, and it is in nobody else's hands."""
     related = program.within(model)
-    # Each rank holds a part of the classes, and its forward gathers what it needs from the others.
-    if any(isinstance(each.module, Module) and each.module.cls == model.cls for each in program.events(ForwardTalks)):
+    classes = {each.cls for each in related if isinstance(each, Module)}
+    # Each rank holds a part of the classes, or of each layer, and the forward gets what it needs from the others.
+    if any(isinstance(each.module, Module) and each.module.cls in classes for each in program.events(ForwardTalks)):
         return False
     for wrap in program.events(Wrap):
         core = core_of(wrap.inner)
