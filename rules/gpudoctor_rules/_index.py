@@ -27,7 +27,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU101", name="model-not-wrapped", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.model_not_wrapped",
         summary="Several processes train a model that no wrapper keeps in step.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward",), size=9998,
+        shows_in_run=True, needs=("Backward",), size=10084,
     ),
     RuleCard(
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
