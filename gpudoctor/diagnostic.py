@@ -152,6 +152,8 @@ class Finding:
     world: str = ""
     launcher: str = ""
     repair: Repairing | None = field(default=None, compare=False)
+    cause: Location | None = field(default=None, compare=False)
+    """What the remedy changes, where that mends more places than this one: findings of one cause are told as one."""
 
 
 def by_place(findings: Iterable[Finding]) -> list[Finding]:

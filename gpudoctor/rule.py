@@ -92,11 +92,13 @@ class Rule:
         confidence: Confidence = Confidence.DEFINITE,
         severity: Severity | None = None,
         repair: Repairing | None = None,
+        cause: Location | None = None,
     ) -> Finding:
         """A finding of this rule at `at`.
 
         `because` lists the places that led there, each with what happened at it, in the order of the story; places
-        that are unknown (None) or repeat `at` are left out. `repair` is what to change.
+        that are unknown (None) or repeat `at` are left out. `repair` is what to change. Findings of the rule with
+        the same `cause` are told as one: what the remedy changes is there, and mends them all.
         """
         related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
         return Finding(
@@ -110,4 +112,5 @@ class Rule:
             related=related,
             confidence=confidence,
             repair=repair,
+            cause=cause,
         )

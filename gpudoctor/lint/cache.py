@@ -228,11 +228,12 @@ def _plain_finding(each: Finding) -> list[Any]:
     fix = each.fix and [each.fix.safety.value, each.fix.title, [[*_spot(e.location), e.text] for e in each.fix.edits]]
     related = [[*_spot(place.location), place.message] for place in each.related]
     words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
-    return [*words, each.confidence.value, each.seen_in.value, _spot(each.location), related, fix]
+    cause = each.cause and _spot(each.cause)
+    return [*words, each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause]
 
 
 def _finding(plain: list[Any]) -> Finding:
-    code, name, severity, message, remedy, world, launcher, confidence, seen_in, spot, related, fix = plain
+    code, name, severity, message, remedy, world, launcher, confidence, seen_in, spot, related, fix, cause = plain
     return Finding(
         code,
         name,
@@ -246,6 +247,7 @@ def _finding(plain: list[Any]) -> Finding:
         fix and Fix(Safety(fix[0]), fix[1], tuple(Edit(Location(*place), text) for *place, text in fix[2])),
         world,
         launcher,
+        cause=cause and Location(*cause),
     )
 
 

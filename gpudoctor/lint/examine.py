@@ -17,6 +17,7 @@ from gpudoctor.lint.source.dismiss import telling_names
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.looks import noting
 from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.lint.telling import told
 from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import BUILT_IN, load
 
@@ -119,7 +120,7 @@ def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> 
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
                 for finding in _asked(load(card), program, budget):
-                    yield replace(finding, world=finding.world or world, launcher=launcher)
+                    yield told(replace(finding, world=finding.world or world, launcher=launcher), program)
 
 
 def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:

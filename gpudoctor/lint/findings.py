@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
-from gpudoctor.diagnostic import Finding, Location
+from gpudoctor.diagnostic import Finding, Location, Related
 from gpudoctor.lint.listing import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.suppression import Suppressions
@@ -43,6 +43,39 @@ def _is_told_in(one: Finding, other: Finding) -> bool:
     return one.location in told and all(related.location in told for related in one.related)
 
 
+MOST_PLACES = 6
+"""Of one cause, that are shown one by one: a longer list is not read."""
+
+
+def together(findings: Iterable[Finding], silenced: Collection[Finding] = ()) -> list[Finding]:
+    """One finding for each cause: at the first place where it shows, with the others as related places.
+
+    A comment at the first place silences them all, one at another place silences that place.
+    """
+    groups: dict[tuple[str, Location], list[Finding]] = {}
+    told: list[Finding] = []
+    for finding in findings:
+        if finding.cause is None:
+            told += () if finding in silenced else (finding,)
+        else:
+            groups.setdefault((finding.code, finding.cause), []).append(finding)
+    shown = (group for group in groups.values() if group[0] not in silenced)
+    return [*told, *(_as_one([each for each in group if each not in silenced]) for group in shown)]
+
+
+def _as_one(group: list[Finding]) -> Finding:
+    first, *others = group
+    known = {first.location, *(related.location for related in first.related)}
+    more = list(dict.fromkeys(each.location for each in others if each.location not in known))
+    left = len(more) - MOST_PLACES
+    texts = ["it shows here, too"] * min(len(more), MOST_PLACES)
+    if left > 0:
+        texts[-1] += f", and at {left} more place{'s' if left > 1 else ''}"
+    places = tuple(map(Related, texts, more))
+    worst = max(group, key=lambda each: each.severity.weight).severity
+    return replace(first, severity=worst, related=(*first.related, *places), cause=None)
+
+
 def in_order(findings: Iterable[Finding], stopping: Container[str]) -> list[Finding]:
     """By path, and in a file what does most harm first: by severity, and what stops the training (the codes of
     `stopping`) before what spoils it; then by line."""
@@ -61,14 +94,15 @@ def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
 
 
 def wanted(
-    findings: Iterable[Finding], request: Request, source_of: SourceOf, judged: Sequence[str], whole: frozenset[str]
+    findings: Sequence[Finding], request: Request, source_of: SourceOf, judged: Sequence[str], whole: frozenset[str]
 ) -> list[Finding]:
     """The findings that no comment and no pattern silences, and findings about the comments in the `judged` files.
 
     That a comment is of no use is known only in files that were seen as a `whole`.
     """
     comments: dict[str, Suppressions] = {}
-    kept = [finding for finding in findings if not _silenced(finding, comments, source_of)]
+    silenced = [finding for finding in findings if _silenced(finding, comments, source_of)]
+    kept = together(findings, silenced)
     for path in judged:
         suppressions = _comments_in(path, comments, source_of)
         kept += _unknown(suppressions, request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import TypeVar
 
@@ -79,6 +79,17 @@ class Program:
         for event in self.log:
             groups.setdefault(type(event), []).append(event)
         return groups
+
+    @cached_property
+    def _by_place(self) -> dict[Location, list[Event]]:
+        places: dict[Location, list[Event]] = {}
+        for event in self.log:
+            places.setdefault(event.location, []).append(event)
+        return places
+
+    def at(self, place: Location) -> Sequence[Event]:
+        """What happens there, in order."""
+        return self._by_place.get(place, ())
 
     def events(self, *types: type[E]) -> Iterator[E]:
         """The events of these types, in order."""

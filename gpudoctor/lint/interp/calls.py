@@ -232,6 +232,7 @@ def _run(
     frame = Frame(scope, (scope, *function.scopes), function.file, function.label, function)  # type: ignore[arg-type]
     frame.on_yield = on_yield  # type: ignore[assignment]
     frame.hint = m.hints.get(id(node), "")
+    frame.handed = _was_handed(m, function, node)
     bound = _bind_parameters(m, function, args, keywords, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.
@@ -248,6 +249,16 @@ def _run(
         m.frames.pop()
         if any(contexts):
             del m.contexts[len(m.contexts) - len([name for name in contexts if name]) :]
+
+
+def _was_handed(m: Interpreter, function: Function, node: ast.AST) -> bool:
+    """It is called by a name of a function that did not define it: `function(*args)` inside of a decorator."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    # The last scope is that of the module, whose names everybody may call.
+    known = (scope for scope in m.frame.scopes[:-1] if m.store.get((scope, node.func.id)) is not None)
+    found = next(known, None)
+    return found is not None and found not in function.scopes
 
 
 def _left_out(m: Interpreter) -> str:

@@ -81,6 +81,8 @@ class Frame:
     called_at: Location | None = None
     path: Condition = ALWAYS
     """The path when it was opened."""
+    handed: bool = False
+    """The caller was given the function, and did not name it itself."""
     base_depth: int = 0
     exits: list[Exit] = field(default_factory=list)
     global_names: set[str] = field(default_factory=set)
@@ -300,6 +302,7 @@ class Machine:
             contexts=contexts,
             frames=tuple([frame.scope for frame in self.frames]),
             reached=tuple([frame.path for frame in self.frames]),
+            handed=tuple([frame.handed for frame in self.frames]),
         )
 
     @property

@@ -54,6 +54,8 @@ class Way:
     """Identities of the open function calls, outermost first."""
     reached: tuple[Condition, ...] = ()
     """The condition of the path when each of `frames` was opened."""
+    handed: tuple[bool, ...] = ()
+    """Whether the caller was given what it called to open each of `frames`, as the inner function of a decorator is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import who
+from gpudoctor.lint.values.acting import calls_behind
 from gpudoctor.lint.values.event import Save, ShardedState
 from gpudoctor.rule import Rule
 
@@ -96,16 +97,20 @@ class ShardedStateOnSomeRanks(Rule):
             told.add(event.location)
             # What is written in parts needs no guard at all.
             writes = isinstance(event, Save)
+            behind = calls_behind(event, event.rank_guards)
+            through = "behind this call " if behind else ""
             yield self.found(
-                at=event.location,
-                message=f"`{_name(event)}` is called by {who(event)}. Every rank holds a part of the state and must "
-                f"{'write it' if writes else 'send it'}: those that call it wait for the others, who never come.",
+                at=behind[0] if behind else event.location,
+                message=f"`{_name(event)}` is called {through}by {who(event)}. Every rank holds a part of the state "
+                f"and must {'write it' if writes else 'send it'}: those that call it wait for "
+                "the others, who never come.",
                 remedy="Call it on all ranks, without a test on the rank."
                 if writes
                 else "Call it on all ranks, and keep only the writing of the file inside of the test.",
                 because=[
                     *(("only some ranks pass here", _place(guard)) for guard in event.rank_guards),
                     *(("called from here", call) for call in event.way.calls[-2:]),
+                    ("and here it happens", event.location),
                 ],
             )
 

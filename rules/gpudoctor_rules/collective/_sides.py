@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import takewhile
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.values.acting import calls_behind
 from gpudoctor.lint.values.event import Event
 
 E = TypeVar("E", bound=Event)
@@ -107,11 +108,19 @@ def _same_test(one: Literal, other: Literal) -> bool:
     return one.atom == other.atom or (bool(named) and named == other.atom.ranks.removeprefix("local "))
 
 
-def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[tuple[Location, list[E]]]:
-    """The places of events that have no partner, each with its events: a place may be reached in several wrong ways.
+class Alone(NamedTuple, Generic[E]):
+    """Events without a partner that one change mends: at `place`, the call under the test, or the event itself where it
+    stands there. `shared` where the code that is called is right for its other callers."""
 
-    Where a helper is called rightly elsewhere, it is not the helper that is wrong but the call that only some ranks
-    make: that is the place then.
+    place: Location
+    events: list[E]
+    shared: bool
+
+
+def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[Alone[E]]:
+    """The events that have no partner, by the place where their authors act: it may be reached in several wrong ways.
+
+    It is not the helper that is wrong but the call that only some ranks make: that is the place then.
     """
     events = list(events)
     # Places are judged by all of their events: a helper may be called rightly once and wrongly once.
@@ -120,18 +129,9 @@ def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[tu
     fine = {event.location for event in events if (event.location, event.way.frames) not in lonely}
     groups: dict[Location, list[E]] = {}
     for event in alone:
-        calls = _guarded_calls(event) if event.location in fine else []
+        calls = calls_behind(event, event.rank_guards)
         groups.setdefault(calls[0] if calls else event.location, []).append(event)
-    return list(groups.items())
-
-
-def _guarded_calls(event: Event) -> list[Location]:
-    """The open calls that only some ranks make, outermost first."""
-    way, guards = event.way, set(event.rank_guards)
-    # The frame of the program itself was opened by no call, so there may be more frames than calls.
-    ahead = len(way.reached) - len(way.calls)
-    paths = enumerate(way.reached)
-    return [way.calls[at - ahead] for at, path in paths if at >= ahead and not guards.isdisjoint(path.literals)]
+    return [Alone(place, found, any(each.location in fine for each in found)) for place, found in groups.items()]
 
 
 def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
@@ -141,7 +141,7 @@ def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
         for guard in event.rank_guards:
             if (place := place_of(guard)) is not None:
                 told.setdefault(place, _passed_by(guard))
-        for call in _guarded_calls(event):
+        for call in calls_behind(event, event.rank_guards):
             told.setdefault(call, "this call leads there")
         told.setdefault(event.location, "and here it happens")
     return [(text, place) for place, text in list(told.items())[:MOST_PLACES]]

@@ -94,9 +94,8 @@ class CollectiveOnSomeRanks(Rule):
             return
         calls = [event for event in program.events(Collective) if _of_all_ranks(event)]
         instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
-        for place, events in reached_alone((event for event in calls if event not in instead), _kind):
+        for place, events, _ in reached_alone((event for event in calls if event not in instead), _kind):
             event = events[0]
-            # The line to change is the guarded call, where the helper itself is right elsewhere.
             through = "" if place == event.location else "through this call "
             yield self.found(
                 at=place,

@@ -92,6 +92,7 @@ class CpuTensorWithNccl(Rule):
                     ("the tensor is made here", getattr(tensor, "place", None)),
                     ("the backend is chosen here", made.location),
                 ],
+                cause=made.location,
             )
 
 

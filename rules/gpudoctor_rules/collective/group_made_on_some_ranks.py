@@ -88,7 +88,7 @@ class GroupMadeOnSomeRanks(Rule):
         # Groups that ask their members alone need nobody else.
         making = [event for event in program.events(Collective) if _is_for_all(event)]
         told: set[Location] = set()
-        for place, events in reached_alone(making, _kind):
+        for place, events, _ in reached_alone(making, _kind):
             # Where the call itself is guarded, what members it names matters no more.
             told.add(place)
             yield self.found(

@@ -80,6 +80,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.values.acting import calls_behind, first_asked
 from gpudoctor.lint.values.event import BatchCut, LeaveLoop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
@@ -129,19 +130,31 @@ class LocalDecisionEndsLoop(Rule):
                 because=[*_tests(event), (f"{missed.name} needs every rank", missed.event.location)],
                 # Values may agree on all ranks for reasons that lint cannot see, as equal data.
                 confidence=Confidence.LIKELY,
+                cause=next((place_of(first_asked(guard)) for guard in event.local_guards), None),
             )
+        yield from self._left_out(program, together, told)
 
+    def _left_out(self, program: Program, together: list[Step], told: set[Location]) -> Iterator[Finding]:
+        """What a rank does not take part in, where it stands under a test of its own data."""
         for step, guard in _left_out(program, together):
-            if (place := step.event.location) in told:
+            place = step.event.location
+            if place in told:
                 continue
             told.add(place)
+            first = first_asked(guard)
             yield self.found(
-                at=place,
+                # Nothing is wrong with the step itself, which may lie in a helper that is right elsewhere.
+                at=place_of(guard) or place,
                 message=f"`{guard.atom.text}` is about this rank's own data. Where it decides otherwise, the rank "
-                f"leaves this out, and the others wait for it in {step.name}.",
+                f"leaves out {step.name}, and the others wait for it there.",
                 remedy="Share the decision first: `all_reduce` a flag, or take the step with a loss of 0.",
-                because=[("each rank decides for itself here", place_of(guard))],
+                because=[
+                    *([] if first == guard else [("each rank decides for itself here", place_of(first))]),
+                    *(("this call leads there", call) for call in calls_behind(step.event, [guard])[:1]),
+                    (f"{step.name} needs every rank", place),
+                ],
                 confidence=Confidence.LIKELY,
+                cause=place_of(first),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -100,7 +100,7 @@ class WrappedForwardOnSomeRanks(Rule):
         if not program.world.several_processes:
             return
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
-        for place, reached in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
+        for place, reached, shared in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
             events = [event for event in reached if _severity(event) is not None]
             if not events:
                 continue
@@ -110,7 +110,7 @@ class WrappedForwardOnSomeRanks(Rule):
                 at=place,
                 message=f"`{_label(event)}` is called through {through} by {who(event)}. {_why(event)}",
                 remedy=_remedy(event),
-                repair=_go_inside(event) if place == event.location else None,
+                repair=None if shared else _go_inside(event),
                 because=[*story(events), ("the model is wrapped here", _wrapper(event).place)],
                 # Whether a model from a library has buffers cannot be read here: that is a warning only.
                 severity=severity,

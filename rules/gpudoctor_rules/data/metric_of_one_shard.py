@@ -67,6 +67,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import Text, Unknown, Value
 from gpudoctor.lint.values.data import Loader
 from gpudoctor.lint.values.event import Report
@@ -107,14 +108,16 @@ class MetricOfOneShard(Rule):
             shown = "every rank has another number" if not report.rank_guards else "one share speaks for all"
             # Gathering also drops the samples that were repeated to make shares equal.
             remedy = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
+            evaluated = program.iterations_of(loader)[:1]
             yield self.found(
-                at=report.location,
+                # A `print` for rank 0 that everybody uses is right: what it is given here is not.
+                at=parting(report, evaluated[0]) if evaluated else report.location,
                 message=f"{_name_of(report.value, loader)} comes from this rank's own share of `{loader.label}` and is "
                 f"never reduced over the ranks: {shown}.",
                 remedy=f"{remedy} before dividing and showing them.",
                 because=[
                     ("each rank reads its own share of this loader", loader.place),
-                    *(("and evaluates it here", each.location) for each in program.iterations_of(loader)[:1]),
+                    *(("and evaluates it here", each.location) for each in evaluated),
                 ],
             )
 

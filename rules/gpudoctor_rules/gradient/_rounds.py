@@ -6,17 +6,26 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.event import Backward, ClearGradients, Escape, Event, LeaveLoop, Lost, OptimizerStep
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
     from gpudoctor.lint.values.event import Loop
     from gpudoctor.lint.values.module import Wrapper
+
+
+def beside_forward(program: Program, backward: Backward) -> Location:
+    """The backward, or the call that leads to it where the model was called: a helper that scales, calls `backward` and
+    steps is given a loss that somebody else has made."""
+    forward = min(program.calls_in_graph(backward), key=lambda call: len(call.way.frames), default=None)
+    return backward.location if forward is None else parting(backward, forward)
 
 
 def is_step(program: Program, step: OptimizerStep) -> bool:

@@ -70,7 +70,7 @@ from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
+from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
 
 if TYPE_CHECKING:
@@ -102,11 +102,15 @@ class AccumulatedLossNotScaled(Rule):
                 continue
             told.add(backward.location)
             yield self.found(
-                backward.location,
+                beside_forward(program, backward),
                 f"{name_of(step.optimizer, 'the optimizer')} steps after several of these backwards, and each adds a "
                 "whole mean: the gradient is as many times too large.",
                 remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
-                because=[("the loss is a mean over its batch", loss.place), ("the step", step.location)],
+                because=[
+                    ("the loss is a mean over its batch", loss.place),
+                    ("the backward", backward.location),
+                    ("the step", step.location),
+                ],
                 repair=_divide(backward, step),
             )
 

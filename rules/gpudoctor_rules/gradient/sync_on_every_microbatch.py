@@ -83,7 +83,7 @@ from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.values.module import Wrapper, core_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._rounds import adds_up, is_step, steps_less_often
+from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
@@ -139,11 +139,12 @@ class SyncOnEveryMicrobatch(Rule):
         else:
             remedy = f"Run all batches of a step but the last, forward and backward, under `{wrapper.label}.no_sync()`."
         return self.found(
-            backward.location,
+            beside_forward(program, backward),
             "Each of these backwards averages the gradients over all ranks, though "
             f"{name_of(step.optimizer, 'the optimizer')} steps only after several of them.",
             remedy=remedy,
             because=[
+                ("the backward is here", backward.location),
                 ("the optimizer steps here", step.location),
                 ("the model is wrapped here", wrapper.place if wrapper is not None else None),
             ],

@@ -166,6 +166,7 @@ class WrapperBypassed(Rule):
         else:
             harm = "so the gradients of each rank stay there and the ranks train different models."
             severity = None
+        repair = _call_wrapper(call, wrap)
         return self.found(
             _place(call),
             f"This training forward goes past the wrapper {wrapper}, {harm}",
@@ -175,7 +176,9 @@ class WrapperBypassed(Rule):
                 (f"{name_of(inner)} runs here", call.location),
             ],
             severity=severity,
-            repair=_call_wrapper(call, wrap),
+            repair=repair,
+            # What has a repair is one line of its own; the rest ends with one `forward` that does it all.
+            cause=wrap.location if repair is None else None,
         )
 
 

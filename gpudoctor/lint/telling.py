@@ -1,0 +1,37 @@
+"""What is said of each finding after the rules have spoken, whichever rule it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Related
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.lint.program import Program
+
+
+def told(finding: Finding, program: Program) -> Finding:
+    """The finding, as it is reported for this program."""
+    return _led_to(finding, program)
+
+
+def _led_to(finding: Finding, program: Program) -> Finding:
+    """With a place in the file that was asked for, where it stands in others alone: the call that leads there."""
+    places = [finding.location, *(related.location for related in finding.related)]
+    if any(place.path == program.entry for place in places):
+        return finding
+    call = next((call for place in places if (call := _call_to(place, program)) is not None), None)
+    if call is None:
+        return finding
+    return replace(finding, related=(Related("this call leads there", call), *finding.related))
+
+
+def _call_to(place: Location, program: Program) -> Location | None:
+    """The innermost call in the file of the entry, on the first way to what happens at a place."""
+    for event in program.at(place):
+        for call in reversed(event.way.calls):
+            if call.path == program.entry:
+                return call
+    return None

@@ -1,0 +1,71 @@
+"""Where the author of a program acts on an event that may lie deep in a helper: one of the calls that led there.
+
+A helper that is right for its other callers is not what must change. The place is then the call in the function where
+it was decided: under the test of the rank, where the loss was made, beside the evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.flow.valueset import ValueSet
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.values.way import Event
+
+
+def parting(event: Event, other: Event) -> Location:
+    """Where the way to the event leaves the innermost call that it has in common with the way to another."""
+    pairs = zip(event.way.frames, other.way.frames, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return _place_at(event, shared - 1) if shared else event.location
+
+
+def calls_behind(event: Event, tests: Iterable[Literal]) -> list[Location]:
+    """The open calls that are made only where one of the tests came out so, outermost first.
+
+    The first one stands under the test itself; there is none where the event does, or where the test is a decorator's.
+    """
+    asked = set(tests)
+    made = [(at, path.literals) for at, path in enumerate(event.way.reached) if at >= _frames_ahead(event)]
+    behind = [at for at, known in made if not asked.isdisjoint(known)]
+    if behind and _by_decorator(event, behind[0], asked):
+        behind = behind[1:]
+    return [event.way.calls[at - _frames_ahead(event)] for at in behind]
+
+
+def _by_decorator(event: Event, at: int, asked: set[Literal]) -> bool:
+    """The test stands around whatever function is given to it: that function must change, or how it is decorated."""
+    tests = asked & event.way.reached[at].literals
+    return event.way.handed[at] or not any(isinstance(each.atom.place, Location) for each in tests)
+
+
+def first_asked(test: Literal) -> Literal:
+    """The test on data of this rank alone that a flag stands for: `stop = True` behind `if isnan(loss):`."""
+    for part in test.atom.every + test.atom.none:
+        if part.atom.depends & Dependence.LOCAL:
+            return first_asked(part)
+    key = test.atom.key
+    values = key[1] if isinstance(key, tuple) and len(key) == 2 and key[0] == "one of" else None
+    for binding in values.bindings if isinstance(values, ValueSet) else ():
+        for literal in binding.when.depending_on(Dependence.LOCAL):
+            # A flag may be made of another one; a test of itself is met where loops join.
+            return literal if literal.atom == test.atom else first_asked(literal)
+    return test
+
+
+def _place_at(event: Event, depth: int) -> Location:
+    """The call by which the way leaves its frame number `depth`, or the event, which lies in the last one."""
+    following = depth + 1 - _frames_ahead(event)
+    calls = event.way.calls
+    return calls[following] if 0 <= following < len(calls) else event.location
+
+
+def _frames_ahead(event: Event) -> int:
+    # The frame of the program itself was opened by no call, so there may be more frames than calls.
+    return len(event.way.reached) - len(event.way.calls)
