@@ -33,7 +33,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapper_bypassed",
         summary="The training forward does not go through the wrapper, so gradients stay on their rank.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=10614,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=10806,
     ),
     RuleCard(
         code="GPU103", name="wrapper-discarded", severity=Severity.ERROR, family="wrap",
@@ -324,7 +324,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.metric_of_one_shard",
         summary="A validation result is shown that this rank computed from its own share of the data alone.",
-        shows_in_run=True, needs=("Report",), size=8565,
+        shows_in_run=True, needs=("Report",), size=8795,
     ),
     RuleCard(
         code="GPU313", name="batch-multiplied-for-ddp", severity=Severity.WARNING, family="data",
@@ -480,19 +480,19 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU501", name="collective-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collective_on_some_ranks",
         summary="A collective call is reached by some ranks only, so the ranks that call it wait for the others without end.",
-        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=6026, stops=True,
+        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=5931, stops=True,
     ),
     RuleCard(
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8767, stops=True,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8758, stops=True,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.local_decision_ends_loop",
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
-        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=11021, stops=True,
+        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=11903, stops=True,
     ),
     RuleCard(
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",
@@ -522,7 +522,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU508", name="group-made-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.group_made_on_some_ranks",
         summary="A process group is made by its members only, or by each rank with other members.", shows_in_run=True,
-        needs=("Collective",), size=5438, stops=True,
+        needs=("Collective",), size=5441, stops=True,
     ),
     RuleCard(
         code="GPU509", name="work-not-waited", severity=Severity.ERROR, family="collective",
@@ -533,7 +533,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU510", name="cpu-tensor-with-nccl", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.cpu_tensor_with_nccl",
-        summary="A tensor on the CPU is handed to a collective of NCCL.", needs=("Collective",), size=3791, stops=True,
+        summary="A tensor on the CPU is handed to a collective of NCCL.", needs=("Collective",), size=3828, stops=True,
     ),
     RuleCard(
         code="GPU511", name="barrier-every-step", severity=Severity.PERF, family="collective",
@@ -592,7 +592,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.sharded_state_on_some_ranks",
         summary="A state that is spread over all ranks is asked for by some of them, which wait for the others without end.",
-        shows_in_run=True, needs=("Save", "ShardedState"), size=6925, stops=True,
+        shows_in_run=True, needs=("Save", "ShardedState"), size=7213, stops=True,
     ),
     RuleCard(
         code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
@@ -622,7 +622,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
-        shows_in_run=True, needs=("Backward",), size=7502,
+        shows_in_run=True, needs=("Backward",), size=7595,
     ),
     RuleCard(
         code="GPU702", name="no-sync-misplaced", severity=Severity.ERROR, family="gradient",
@@ -695,7 +695,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
         summary="The losses of several batches are summed into one step and never divided by their number.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8186,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8334,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",
