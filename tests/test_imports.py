@@ -120,6 +120,8 @@ LATE = {
     # Most runs ask for no fixes.
     "gpudoctor.lint.fix.findings",
     "gpudoctor.lint.fix.comments",
+    # In the user's process: only in ranks of a launcher that we have started.
+    "gpudoctor.ranks.processes",
     # In the user's process: not before torch is there, and not where nothing is recorded.
     "gpudoctor.run.agent",
     "gpudoctor.run.instruments",

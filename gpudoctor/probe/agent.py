@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpudoctor.ranks.processes import die_with_parent
+from gpudoctor.ranks.starting import module_command
 
 
 def main(parent: int) -> None:
@@ -36,7 +37,8 @@ def main(parent: int) -> None:
     if order["fork"]:
         _forked(order["arguments"], order["worker"], order["folder"])
     else:
-        run.main([*order["arguments"], "-m", order["worker"], order["folder"]])
+        python, *rest = module_command(order["worker"], order["folder"])
+        run.main([*order["arguments"], "--no-python", python, "-u", *rest])
 
 
 def _load_the_rest() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from gpudoctor.probe.checks.base import ranks_in_words
 from gpudoctor.probe.document import machine_from
 from gpudoctor.probe.journal import LOST, Journal, RankState
 from gpudoctor.probe.launch import (
+    FOLDER,
     MOST_ROUNDS,
     Round,
     add_stacks,
@@ -35,9 +35,10 @@ from gpudoctor.probe.launch import (
 )
 from gpudoctor.probe.rank import PLAN, ROUND, SHARED_FOLDER
 from gpudoctor.probe.results import Check, Fact, Machine, Verdict
-from gpudoctor.probe.scratch import scratch
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
 from gpudoctor.ranks.processes import adopting_orphans, children
+from gpudoctor.ranks.scratch import scratch
+from gpudoctor.ranks.starting import module_command
 from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass, replace
 
@@ -90,7 +91,7 @@ def take_part(
         return None
     plan = plans.read(text)
     seat = _Seat(board, place, worker, timeout, watcher)
-    with scratch() as folder:
+    with scratch(FOLDER) as folder:
         if place.local_rank == 0:
             board.put(f"folder/{place.node}", str(folder))
         with inventory.Sampler(seen.mine(plan, place.rank)) as sampler:
@@ -262,10 +263,12 @@ class _Seat:
             "TORCHELASTIC_USE_AGENT_STORE": True,
             ROUND: f"gpudoctor-round{number}",
             SHARED_FOLDER: shared,
+            # For what the rank starts in turn.
+            "PYTHONSAFEPATH": 1,
         }
         with (folder / "errors").open("wb") as errors:
             return subprocess.Popen(
-                [sys.executable, "-m", self._worker, str(folder)],
+                module_command(self._worker, str(folder)),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-import sys
+import sysconfig
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,16 @@ from gpudoctor.probe import plan as plans
 from gpudoctor.probe.inventory.errand import memory_file
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank import PLAN, SHOW_STACKS
-from gpudoctor.probe.scratch import scratch
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
 from gpudoctor.ranks.processes import ON_LINUX, PROC, adopting_orphans, children
+from gpudoctor.ranks.scratch import scratch
+from gpudoctor.ranks.starting import module_command
 from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
 WORKER = "gpudoctor.probe.rank"
+FOLDER = "gpudoctor-probe-"
+"""How the names of folders begin in which the ranks of a node meet."""
 MOST_ROUNDS = 4
 """How often ranks are started for what is left; then enough has broken to know."""
 _LOOK_EVERY = 0.1
@@ -70,7 +73,7 @@ def run_round(
     `timeout` replaces the limit of every stage but the start, in seconds; `given` is added to the environment.
     `launcher` is one that has been started before, and is used up.
     """
-    with scratch() as folder, adopting_orphans(), launcher or Launcher() as used:
+    with scratch(FOLDER) as folder, adopting_orphans(), launcher or Launcher() as used:
         (folder / PLAN).write_text(plans.written(plan), encoding="utf-8")
         used.start_ranks(plan, folder, worker, given or {})
         journal = Journal(folder, tuple(range(plan.world.size)))
@@ -91,7 +94,7 @@ class Launcher:
         self._output = memory_file()
         self._strangers = set(children(os.getpid()))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpudoctor.probe.agent", str(os.getpid())],
+            module_command("gpudoctor.probe.agent", str(os.getpid())),
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=self._output,
@@ -147,8 +150,12 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     # The launcher would set 1 and warn of it; ranks on a CPU divide the cores themselves.
     kept.setdefault("OMP_NUM_THREADS", "1")
+    # What the ranks start in turn; the ranks themselves need no such help.
+    kept["PYTHONSAFEPATH"] = "1"
     ours = str(Path(__file__).resolve().parents[2])
-    kept["PYTHONPATH"] = os.pathsep.join(part for part in (ours, kept.get("PYTHONPATH")) if part)
+    # An installed one is found anyhow, and its neighbours must not come before Python's own modules.
+    if ours not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        kept["PYTHONPATH"] = os.pathsep.join(part for part in (ours, kept.get("PYTHONPATH")) if part)
     return kept
 
 

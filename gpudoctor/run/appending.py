@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
+import resource
 import threading
 
 _PIECE = 1 << 18
@@ -19,6 +21,13 @@ def appended(path: str) -> InMemory | ByCalls:
     except (OSError, AttributeError):
         # Not on this system, or not in this file system.
         return ByCalls(path)
+
+
+def _refuse_beyond_limit(size: int) -> None:
+    """The user may have limited the size of files: going beyond would be a signal, which ends the program."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and size > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
 class InMemory:
@@ -54,6 +63,7 @@ class InMemory:
                 data = data[len(part) :]
 
     def _grow(self) -> None:
+        _refuse_beyond_limit((self._pieces + 1) * _PIECE)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, self._pieces * _PIECE, _PIECE)
@@ -82,7 +92,9 @@ class ByCalls:
     def append(self, data: bytes) -> None:
         """Behind what is there."""
         # One call, so that a line is there or not; the rest of a short write would come too late.
-        os.write(self._still_ours(), data)
+        file = self._still_ours()
+        _refuse_beyond_limit(os.fstat(file).st_size + len(data))
+        os.write(file, data)
 
     def _opened(self) -> int:
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

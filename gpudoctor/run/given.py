@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
+from gpudoctor.ranks.scratch import no_folder, owned, remove_orphans, temporary_folder
 from gpudoctor.record import dataclass
 
+RECORDING = "gpudoctor-run-"
+"""How the names of folders begin that hold a recording while it is made."""
 _LAUNCHERS = (
     ("torchrun", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK"),
     ("srun", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NODEID"),
@@ -59,16 +61,19 @@ def file_of_node(path: str, node: int) -> str:
 def shared_folder(given: Given) -> Iterator[Path]:
     """The folder of all ranks of this node. The one that reports leaves once the others have, and takes it away."""
     # The ranks of a node have one parent, and its number and start tell this job from any other.
-    folder = Path(tempfile.gettempdir()) / f"gpudoctor-run-{os.getuid()}-{os.getppid()}-{_started(os.getppid())}"
+    folder = temporary_folder() / f"{RECORDING}{os.getuid()}-{os.getppid()}-{_started(os.getppid())}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         # Its name can be guessed, and anybody may write where temporary files are.
         if folder.is_symlink() or folder.stat().st_uid != os.getuid():
             raise UsageError(f"{folder} belongs to somebody else: remove it, or set TMPDIR")
     except OSError as error:
-        raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
+        raise no_folder(error.strerror) from error
     try:
-        yield folder
+        with owned(folder):
+            if given.reports:
+                remove_orphans(folder.parent, RECORDING)
+            yield folder
     finally:
         if given.reports:
             shutil.rmtree(folder, ignore_errors=True)

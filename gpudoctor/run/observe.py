@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, SeenIn
+from gpudoctor.ranks.scratch import scratch
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
-from gpudoctor.run.given import Given, shared_folder, wait_for_the_others
+from gpudoctor.run.given import RECORDING, Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
 from gpudoctor.run.questions import ENDED, STARTS, STEPS
 from gpudoctor.run.reading import read
 from gpudoctor.run.recording import Recording
-from gpudoctor.run.session import recording_folder, run_command
+from gpudoctor.run.session import run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ class Order:
 
 def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Faults) -> Recording:
     """Run the command of the user and return what was seen; `tell` hears of ranks that do not advance, at once."""
-    with recording_folder() if order.given is None else shared_folder(order.given) as folder:
+    with scratch(RECORDING) if order.given is None else shared_folder(order.given) as folder:
         if order.trace:
             (folder / STARTS).touch()
         if order.steps is not None:

@@ -10,10 +10,10 @@ import functools
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gpudoctor.run import clock
 from gpudoctor.run.appending import ByCalls, InMemory, appended
 from gpudoctor.run.places import own_place
 
@@ -45,7 +45,7 @@ class Recorder:
     def write(self, kind: str, /, **facts: Any) -> None:
         """Append one line; it is in the file at once."""
         if not self.off:
-            self.append(_encode({"kind": kind, "at": time.time(), **facts}), kind in ("crash", "over", "fault"))
+            self.append(_encode({"kind": kind, "at": clock.time(), **facts}), kind in ("crash", "over", "fault"))
 
     def append(self, line: str, always: bool = False) -> None:
         """Append a line that is written as JSON already, if there is room left or it must be there."""
@@ -65,7 +65,7 @@ class Recorder:
 
     def show_life(self) -> None:
         """Say that this process goes on, also where it has nothing to write."""
-        now = time.monotonic()
+        now = clock.monotonic()
         if now - self._shown > _SHOW_LIFE_EVERY and self.begun:
             self._shown = now
             # A program may have become another user.
@@ -92,7 +92,7 @@ class Recorder:
                 return None
             # What another one calls is on the other's account.
             outermost, self._inside = not self._inside, True
-            began = time.perf_counter()
+            began = clock.perf_counter()
             try:
                 return instrument(*args, **keywords)
             except Exception as error:  # the border to the user's program
@@ -102,7 +102,7 @@ class Recorder:
             finally:
                 if outermost:
                     self._inside = False
-                    self.cost += time.perf_counter() - began
+                    self.cost += clock.perf_counter() - began
 
         return careful  # type: ignore[return-value]
 
@@ -111,12 +111,14 @@ class Recorder:
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
-        self.write("fault", instrument=instrument.__name__, error=f"{type(error).__name__}: {error}", where=where)
+        # What the program has done to Python may be the reason, and then this fails, too.
+        with contextlib.suppress(Exception):
+            self.write("fault", instrument=instrument.__name__, error=f"{type(error).__name__}: {error}", where=where)
 
     def _open(self) -> None:
         self._pid = os.getpid()
         self._written = 0
-        self._path = os.path.join(self.folder, f"process-{self._pid}-{time.time_ns()}.jsonl")
+        self._path = os.path.join(self.folder, f"process-{self._pid}-{clock.time_ns()}.jsonl")
         try:
             self._file = appended(self._path)
         except OSError:

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
 from gpudoctor.ranks.processes import descendants, die_with_parent
+from gpudoctor.ranks.starting import module_command
 from gpudoctor.record import dataclass
-from gpudoctor.run.agent import FOLDER
+from gpudoctor.run.agent import FOLDER, LAUNCHER, NEXT
 
 STARTUP = Path(__file__).parent / "startup"
 _LOOK_EVERY = 0.2
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FROM_TERMINAL = 128
 """`si_code` of a signal that the kernel sent: the whole process group has got it then."""
+_TORCHRUN = "torch.distributed.run"
 _PATIENCE = 5.0
 """Seconds that a job which is to end may take for it."""
 
@@ -37,19 +37,6 @@ class Ended:
 
     status: int | None
     seconds: float
-
-
-@contextlib.contextmanager
-def recording_folder() -> Iterator[Path]:
-    """A folder for the recording that is gone afterwards."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="gpudoctor-run-"))
-    except OSError as error:
-        raise UsageError(f"no folder for temporary files can be written: set TMPDIR ({error.strerror})") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_command(command: Sequence[str], folder: Path, look: Callable[[], bool]) -> Ended:
@@ -79,6 +66,8 @@ def _start(command: Sequence[str], folder: Path, mask: Iterable[int]) -> subproc
 
     path = os.pathsep.join(part for part in (str(STARTUP), os.environ.get("PYTHONPATH")) if part)
     environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
+    if _is_our_launcher(command):
+        environment[LAUNCHER] = NEXT
     try:
         return subprocess.Popen(list(command), env=environment, preexec_fn=prepare)
     except FileNotFoundError:
@@ -111,7 +100,16 @@ def _as_shells_say(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
+def _is_our_launcher(command: Sequence[str]) -> bool:
+    """Whether it is torch's launcher as we start it: its ranks are to end when we are killed, and it with us."""
+    start = module_command(_TORCHRUN)
+    return list(command[: len(start)]) == start
+
+
 def python_command(program: Sequence[str], *, module: bool, ranks: int | None) -> list[str]:
     """The command that runs `program` as Python would, or under torch's launcher with so many ranks."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks else []
-    return [sys.executable, *launcher, *(["-m"] if module else []), *program]
+    command = [*(["-m"] if module else []), *program]
+    if not ranks:
+        return [sys.executable, *command]
+    # The launcher is no part of the user's program: only its ranks look beside the script for modules.
+    return module_command(_TORCHRUN, "--standalone", f"--nproc-per-node={ranks}", *command)

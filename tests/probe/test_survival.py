@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 from probe.conftest import named, probe
 
-from gpudoctor.probe import inventory
+from gpudoctor.errors import UsageError
+from gpudoctor.probe import inventory, launch
 from gpudoctor.probe.examine import INSTALL, examine
+from gpudoctor.probe.launch import FOLDER
 from gpudoctor.probe.results import Fact, Machine
-from gpudoctor.probe.scratch import remove_orphans, scratch
 from gpudoctor.probe.wishes import Wishes
+from gpudoctor.ranks.scratch import remove_orphans, scratch
 
 MARK = "GPUDOCTOR_TEST_MARK"
 # Where the parent is when the signal comes: a line that the first rank has written, or nothing.
@@ -114,7 +116,7 @@ def test_ranks_die_with_a_parent_that_is_killed(repository: Path, tmp_path: Path
         assert_nobody_left(tmp_path)
     assert list(tmp_path.glob("gpudoctor-probe-*"))
     # What nobody was left to remove, the next probe removes.
-    remove_orphans(tmp_path)
+    remove_orphans(tmp_path, FOLDER)
     assert not list(tmp_path.glob("gpudoctor-probe-*"))
 
 
@@ -123,10 +125,63 @@ def test_the_folder_of_a_probe_that_still_runs_is_left_alone(monkeypatch: pytest
     # Made this moment by somebody who has not locked it yet.
     fresh = tmp_path / "gpudoctor-probe-fresh"
     fresh.mkdir()
-    with scratch() as running, scratch() as other:
+    with scratch(FOLDER) as running, scratch(FOLDER) as other:
         assert running.is_dir()
         assert other.is_dir()
     assert list(tmp_path.iterdir()) == [fresh]
+
+
+@pytest.fixture
+def among_strangers(tmp_path: Path) -> Path:
+    """A folder with a file for each module of Python's own, and torch: each leaves a mark and ends the process."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in {*sys.stdlib_module_names, "torch", "numpy"}:
+        harm = f"open({str(tmp_path / 'mark')!r}, 'a').write('{name} ')\nraise SystemExit('{name} was imported')\n"
+        (folder / f"{name}.py").write_text(harm)
+    return folder
+
+
+def test_what_lies_beside_the_user_is_no_part_of_a_probe(
+    repository: Path, among_strangers: Path, tmp_path: Path
+) -> None:
+    # As the script `gpudoctor` starts: `python -m` itself looks into the working directory.
+    code = f"import sys; sys.path[:] = {sys.path!r}; from gpudoctor.cli import main; sys.exit(main())"
+    path = os.pathsep.join([str(repository), str(repository / "rules")])
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "probe", "--workload", "linear"],
+        cwd=among_strangers,
+        env={**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert not (tmp_path / "mark").exists(), (tmp_path / "mark").read_text()
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_nor_of_ranks_that_are_not_forked(
+    monkeypatch: pytest.MonkeyPatch, repository: Path, among_strangers: Path, tmp_path: Path
+) -> None:
+    machine = Machine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
+    monkeypatch.setattr(inventory, "take_stock", lambda: machine)
+    monkeypatch.setattr(launch, "ON_LINUX", False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository), str(repository / "rules")]))
+    monkeypatch.chdir(among_strangers)
+    report = examine(Wishes(only=("collectives",)))
+    assert not (tmp_path / "mark").exists(), (tmp_path / "mark").read_text()
+    assert named(report, "collectives").verdict.value == "pass", report
+
+
+def test_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/var/tmp']")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    with pytest.raises(UsageError, match=r"no folder for temporary files can be written: set TMPDIR \(No usable"):
+        examine(Wishes())
 
 
 def test_a_port_that_is_taken_is_none_of_ours(repository: Path) -> None:

@@ -13,11 +13,11 @@ import os
 import pickle
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpudoctor.run import clock
 from gpudoctor.run.places import PACKAGE, is_own
 from gpudoctor.run.questions import ANSWER, QUESTION
 from gpudoctor.run.silent import SIGNAL, STACK
@@ -70,7 +70,7 @@ def _prepare_for_silence(folder: str) -> None:
 def _answer(state: State, main: int) -> None:
     stack = _stack(sys._current_frames().get(main))
     said = {
-        "at": time.time(),
+        "at": clock.time(),
         "pid": os.getpid(),
         "steps": state.steps,
         "stack": stack,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import time
 import weakref
 import zlib
 from array import array
@@ -18,6 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
+from gpudoctor.run import clock
 from gpudoctor.run.instruments.prints import print_of, table_of
 from gpudoctor.run.instruments.state import Span, State
 
@@ -225,7 +225,7 @@ class _Pass:
                 self._sequences += table.rows
                 self._state.note_table(table)
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
-        often = self._looked_at or time.perf_counter() - self._wrote > _AGAIN
+        often = self._looked_at or clock.perf_counter() - self._wrote > _AGAIN
         if often and self._batches & (self._batches - 1) == 0:
             self.write(ended=False)
 
@@ -233,7 +233,7 @@ class _Pass:
         self._settle()
         if self._number > _MOST_PASSES:
             return
-        self._wrote = time.perf_counter()
+        self._wrote = clock.perf_counter()
         self._state.write(
             "pass",
             number=self._number,

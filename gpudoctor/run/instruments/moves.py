@@ -7,10 +7,11 @@ Only what the host waits for can be seen without waiting ourselves. Of a copy th
 from __future__ import annotations
 
 import functools
-import time
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from gpudoctor.run import clock
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -44,10 +45,10 @@ class _Watched:
         return functools.partial(self._timed, tensor)
 
     def _timed(self, tensor: torch.Tensor, *args: Any, **keywords: Any) -> Any:
-        began = time.perf_counter()
+        began = clock.perf_counter()
         moved = self._method(tensor, *args, **keywords)
         if moved.device.type != "cpu" and tensor.device.type == "cpu":
-            self._state.spend("copy", time.perf_counter() - began)
+            self._state.spend("copy", clock.perf_counter() - began)
         return moved
 
 

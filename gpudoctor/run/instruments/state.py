@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
+from gpudoctor.run import clock
 from gpudoctor.run.questions import STARTS, STEPS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class State:
         self._starts: list[tuple[str, float, float]] = []
         self.tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
         # Of one clock with the lines, and as steady as what parts are measured by.
-        self._epoch = time.time() - time.perf_counter()
+        self._epoch = clock.time() - clock.perf_counter()
 
     def note_table(self, table: Table) -> None:
         """A batch has this."""
@@ -89,7 +89,7 @@ class State:
     def spend(self, what: str, seconds: float) -> None:
         self.spans[what] = self.spans.get(what, 0.0) + seconds
         if self.tells_starts and len(self._starts) < _MOST_STARTS:
-            began = self._epoch + time.perf_counter() - seconds
+            began = self._epoch + clock.perf_counter() - seconds
             self._starts.append((what, round(began, 6), round(seconds, 6)))
 
     def count(self, what: str, number: int = 1) -> None:
@@ -164,11 +164,11 @@ class Span:
 
     def __enter__(self) -> Span:
         self._state.inside += 1
-        self._began = time.perf_counter()
+        self._began = clock.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self.seconds = time.perf_counter() - self._began
+        self.seconds = clock.perf_counter() - self._began
         self._state.inside -= 1
         self._state.spend(self._what, self.seconds)
         if error is not None:

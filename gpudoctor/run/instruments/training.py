@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
+from gpudoctor.run import clock
 from gpudoctor.run.instruments.clips import Clips
 from gpudoctor.run.instruments.losses import Losses
 from gpudoctor.run.instruments.models import look, tell_searches
@@ -86,7 +87,7 @@ class _Steps:
         self._note_loss = state.recorder.guarded(self._losses.note)
         self._running: list[int] = []
         self._began = 0.0
-        self._last = time.perf_counter()
+        self._last = clock.perf_counter()
         self._spent = 0.0
         self._stride = 1
         self._untold = 0
@@ -105,7 +106,7 @@ class _Steps:
             self._running.clear()
         if not self._running and not self._state.resting:
             self._spent = sum(self._state.spans.values())
-            self._began = time.perf_counter()
+            self._began = clock.perf_counter()
         self._running.append(id(optimizer))
 
     def after(self, optimizer: Any, args: Any, keywords: Any) -> None:
@@ -125,7 +126,7 @@ class _Steps:
         if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
             self._tell_communication()
         if not self._untold:
-            self._last = time.perf_counter()
+            self._last = clock.perf_counter()
         self._rest_or_not()
 
     def wait_for_the_end(self, optimizer: Any, args: Any, keywords: Any) -> None:
@@ -143,7 +144,7 @@ class _Steps:
         state = self._state
         # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
         within = sum(state.spans.values()) - self._spent
-        state.spend("optimizer", max(0.0, time.perf_counter() - self._began - within))
+        state.spend("optimizer", max(0.0, clock.perf_counter() - self._began - within))
         # First, because it asks for the backwards of this step.
         clips = self._clips.counted(optimizer)
         self._tell(self._known[id(optimizer)], {**state.new_counts(), **clips})
@@ -168,7 +169,7 @@ class _Steps:
     def _tell(self, optimizer: int, counts: dict[str, int]) -> None:
         """Write the line of a step, which stands for those since the line before."""
         state, many = self._state, self._untold
-        now = time.perf_counter()
+        now = clock.perf_counter()
         memory = peak = None
         if now - self._looked >= _MEMORY_EVERY:
             self._looked = now
@@ -176,7 +177,7 @@ class _Steps:
         took, cost = now - self._last, state.recorder.cost
         spans, starts = state.new_spans(), state.new_starts()
         soon = state.steps <= _AT_ONCE or took > many * _TOGETHER or state.steps == state.last_step
-        told = Stepped(time.time(), state.steps, many, optimizer, took, memory, peak, cost, spans, counts, starts)
+        told = Stepped(clock.time(), state.steps, many, optimizer, took, memory, peak, cost, spans, counts, starts)
         state.tell_step(told, at_once=soon)
         self._untold = 0
 

@@ -39,6 +39,7 @@ def _watch() -> None:
         spec.loader.exec_module(package)
     from gpudoctor.run import agent
 
+    agent.end_with_launcher()
     agent.wait_for_torch()
 
 
