@@ -136,7 +136,8 @@ class Finding:
 
     `message` says what happens, on which rank and why; `remedy` says what to write instead; `world` names the way of
     launching in which it happens (`torchrun`, `spawn`, `single`), or is empty where that does not matter. `launcher`
-    is the library, if any, that starts the ranks in the place of torchrun: `accelerate`.
+    is the library, if any, that starts the ranks in the place of torchrun: `accelerate`. `unwritten` says how safe a
+    fix would be that was not written, because that takes as long as the lint itself; it may turn out to be none.
     """
 
     code: str
@@ -151,6 +152,7 @@ class Finding:
     fix: Fix | None = None
     world: str = ""
     launcher: str = ""
+    unwritten: Safety | None = None
     repair: Repairing | None = field(default=None, compare=False)
     cause: Location | None = field(default=None, compare=False)
     """What the remedy changes, where that mends more places than this one: findings of one cause are told as one."""

@@ -17,6 +17,7 @@ from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.collector import SeldomCollecting
+from gpudoctor.report.fixable import fixable
 from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
@@ -185,6 +186,7 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
         say(summary(outcome.findings, outcome.files))
+        say(*filter(None, [fixable(outcome.findings)]))
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
     if outcome.failures[1:]:

@@ -227,13 +227,15 @@ def _unpacked(text: str) -> tuple[Asked, Examined]:
 def _plain_finding(each: Finding) -> list[Any]:
     fix = each.fix and [each.fix.safety.value, each.fix.title, [[*_spot(e.location), e.text] for e in each.fix.edits]]
     related = [[*_spot(place.location), place.message] for place in each.related]
+    unwritten = each.unwritten and each.unwritten.value
     words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
     cause = each.cause and _spot(each.cause)
-    return [*words, each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause]
+    return [*words, each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause, unwritten]
 
 
 def _finding(plain: list[Any]) -> Finding:
-    code, name, severity, message, remedy, world, launcher, confidence, seen_in, spot, related, fix, cause = plain
+    code, name, severity, message, remedy, world, launcher, confidence, seen_in, *rest = plain
+    spot, related, fix, cause, unwritten = rest
     return Finding(
         code,
         name,
@@ -248,6 +250,7 @@ def _finding(plain: list[Any]) -> Finding:
         world,
         launcher,
         cause=cause and Location(*cause),
+        unwritten=unwritten and Safety(unwritten),
     )
 
 

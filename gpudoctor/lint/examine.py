@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Request
     from gpudoctor.rule import Rule, RuleCard
 
+_QUICKLY_DONE_AGAIN = 150
+"""Events of programs that are executed once more only to say what could be fixed: it takes milliseconds."""
 _LIMITS = (OutOfBudget, RecursionError, MemoryError)
 
 
@@ -61,9 +63,9 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
     found = [list(_found(program, request.rules, failures)) for program in programs]
-    if request.fixes:
-        with failures.of(f"writing fixes for {shown}"):
-            found = _fixed(found, programs, entry, project, request)
+    # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
+    with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
+        found = _fixed(found, programs, entry, project, request)
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
     gaps = entry.source.cells.gaps if entry.source.cells is not None else ()
@@ -98,14 +100,18 @@ def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
 def _fixed(
     found: list[list[Finding]], programs: list[Program], entry: ModuleFile, project: Project, request: Request
 ) -> list[list[Finding]]:
-    # Imported late: most runs ask for no fixes.
+    if not any(each.repair for findings in found for each in findings):
+        return found
+    # Imported late: most programs have nothing to be fixed.
     from gpudoctor.lint.fix.findings import with_fixes
 
     def execute(places: frozenset[Location]) -> list[Program]:
         return programs_of(entry, project, request.launch, places)
 
+    quick = sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
-    return with_fixes(found, [program.world for program in programs], execute, project.file, safety)
+    worlds = [program.world for program in programs]
+    return with_fixes(found, worlds, execute if request.fixes or quick else None, project.file, safety)
 
 
 def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> Iterator[Finding]:

@@ -147,13 +147,13 @@ def _unused(suppressions: Suppressions, request: Request, source: SourceFile | N
         remarks = suppressions.unused((rule.code, rule.name) for rule in request.rules)
         for unused in remarks:
             found = _of(card, unused.location, _sentence(unused.message), _sentence(unused.remedy))
-            yield replace(found, fix=_without(unused, remarks, suppressions, source)) if request.fixes else found
+            yield replace(found, fix=_without(unused, remarks, suppressions, source))
 
 
 def _without(
     unused: Remark, remarks: Sequence[Remark], suppressions: Suppressions, source: SourceFile | None
 ) -> Fix | None:
-    # Imported late: most runs ask for no fixes.
+    # Imported late: most files have no such comments.
     from gpudoctor.lint.fix.comments import without
 
     if source is None or unused.ignore is None:

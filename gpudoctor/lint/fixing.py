@@ -96,7 +96,12 @@ def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
             state = _one_by_one(state, chosen, request, files, wanted)
         if not _new(first.outcome, state.outcome, state.done):
             good = state
-    found = tuple(each for each in good.outcome.findings if each.code in selected)
+    # What was tried in vain is none that could be fixed.
+    found = tuple(
+        replace(each, fix=None) if each.fix and each.fix.safety in wanted.safety else each
+        for each in good.outcome.findings
+        if each.code in selected
+    )
     return Fixed(replace(good.outcome, findings=found), good.done, tuple(_changes(good, files)))
 
 

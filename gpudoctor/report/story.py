@@ -19,7 +19,8 @@ _LAUNCHERS = {
     "lightning": "Lightning",
 }
 """What starts the processes of a program that leaves it to one of these libraries, and not torchrun."""
-_MARKS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[!]"}
+FIXABLE, PERHAPS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[!]"}, "[?]"
+"""Marks of findings that `--fix` would mend, or `--unsafe-fixes`, or perhaps one of them."""
 
 
 def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
@@ -35,7 +36,7 @@ def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
 
 def head(finding: Finding) -> list[str]:
     """Where, how bad, which rule, and whether it can be fixed: `train.py:3:5:`, `error:`, `GPU302`, `[*]`, its name."""
-    marks = [_MARKS[finding.fix.safety]] if finding.fix else []
+    marks = [FIXABLE[finding.fix.safety]] if finding.fix else [PERHAPS] if finding.unwritten else []
     return [f"{finding.location}:", f"{finding.severity.value}:", finding.code, *marks, finding.name]
 
 

@@ -140,7 +140,8 @@ def test_options_that_do_not_go_together(options: list[str], train: Path) -> Non
     assert cli.main(["lint", *options]) == 2
 
 
-def test_what_is_not_asked_for_costs_nothing(train: Path) -> None:
+def test_a_program_without_mistakes_costs_nothing(train: Path) -> None:
+    train.write_text(FIXED, encoding="utf-8")
     code = "import sys; from gpudoctor import cli; cli.main(['lint', '--no-cache', 'train.py']); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=train.parent)
     assert not [name for name in run.stdout.split() if name.startswith("gpudoctor.lint.fix") or name == "libcst"]

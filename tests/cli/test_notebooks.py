@@ -44,7 +44,7 @@ def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 FULL = """\
-train.ipynb:cell 4:2:10: error: GPU303 shuffle-with-sampler
+train.ipynb:cell 4:2:10: error: GPU303 [*] shuffle-with-sampler
   `loader` gets `shuffle=True` and a sampler, which are mutually exclusive:
   every rank ends with
   `ValueError: sampler option is mutually exclusive with shuffle`.
@@ -64,12 +64,12 @@ train.ipynb:cell 4:2:10: error: GPU303 shuffle-with-sampler
 def test_full(lint: Lint) -> None:
     code, out, err = lint("--select=GPU303")
     assert (code, out.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", "|")) == (1, FULL)
-    assert err == "Found 1 error in 1 file. Read more: gpudoctor explain GPU303\n"
+    assert err == "Found 1 error in 1 file. Read more: gpudoctor explain GPU303\n[*] 1 fixable with `--fix`.\n"
 
 
 def test_concise(lint: Lint) -> None:
     _, out, _ = lint("--select=GPU303", "--output-format=concise")
-    assert out.startswith("train.ipynb:cell 4:2:10: error: GPU303 shuffle-with-sampler: `loader` gets")
+    assert out.startswith("train.ipynb:cell 4:2:10: error: GPU303 [*] shuffle-with-sampler: `loader` gets")
 
 
 def test_json(lint: Lint) -> None:
@@ -414,7 +414,7 @@ def test_notebooks_that_write_files_of_the_same_name(lint: Lint) -> None:
     Path("third.ipynb").write_text(notebook("print(1)\nprint(2)", "print(3)", WRITTEN, LAUNCH), encoding="utf-8")
     _, out, _ = lint("--output-format=concise", ".", cells=(SETUP, WRITTEN, MODEL, LAUNCH))
     places = [line.partition(" save")[0] for line in out.splitlines()]
-    assert places == ["third.ipynb:cell 3:11:5: error: GPU601", "train.ipynb:cell 2:11:5: error: GPU601"]
+    assert places == ["third.ipynb:cell 3:11:5: error: GPU601 [!]", "train.ipynb:cell 2:11:5: error: GPU601 [!]"]
 
 
 @pytest.mark.parametrize("marked", [True, False])

@@ -1,0 +1,26 @@
+"""The line that says how much of what was found need not be mended by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpudoctor.diagnostic import Finding, Safety
+from gpudoctor.report.story import FIXABLE, PERHAPS
+
+_OPTIONS = {Safety.SAFE: "`--fix`", Safety.UNSAFE: "`--fix --unsafe-fixes`"}
+
+
+def fixable(findings: Iterable[Finding]) -> str:
+    """How many findings fixes would mend, with the marks that they bear; empty where there are none."""
+    every = list(findings)
+    told: list[str] = []
+    for safety, options in _OPTIONS.items():
+        number = sum(each.fix is not None and each.fix.safety is safety for each in every)
+        if number:
+            told.append(f"{FIXABLE[safety]} {number} {'more ' if told else ''}fixable with {options}")
+    # Of a large program a fix is written only where it is asked for.
+    number = sum(each.fix is None and each.unwritten is not None for each in every)
+    if number:
+        unsafe = any(each.unwritten is Safety.UNSAFE for each in every)
+        told.append(f"{PERHAPS} {number} perhaps: `--diff{' --unsafe-fixes' if unsafe else ''}` tells")
+    return f"{', '.join(told)}." if told else ""

@@ -1,0 +1,121 @@
+"""What is marked as fixable is what can be fixed, and finding it out costs no second execution of a large program."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpudoctor import cli
+from gpudoctor.diagnostic import Finding, Fix, Location, Safety, Severity
+from gpudoctor.lint import examine
+from gpudoctor.record import replace
+from gpudoctor.report.fixable import fixable
+
+RULES = Path(__file__).resolve().parent.parent.parent / "fixtures" / "rules"
+HEAD = re.compile(r"^(\S+:\d+:\d+): \w+: (GPU\d+) (?:(\[.\]) )?", re.MULTILINE)
+MARKS = {"safe": "[*]", "unsafe": "[!]", None: ""}
+PROGRAMS = [
+    path
+    for code in ("GPU205", "GPU210", "GPU214", "GPU302", "GPU303", "GPU501", "GPU601", "GPU709")
+    for path in sorted((RULES / code).glob("bad_*.py"))[:2]
+    if not path.name.endswith(".fixed.py")
+]
+
+Lint = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def lint(capsys: pytest.CaptureFixture[str]) -> Lint:
+    def call(*arguments: str) -> tuple[str, str]:
+        cli.main(["lint", *arguments])
+        shown = capsys.readouterr()
+        return shown.out, shown.err
+
+    return call
+
+
+def marks(text: str) -> dict[tuple[str, str], str]:
+    return {(place, code): mark for place, code, mark in HEAD.findall(text)}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_marks_are_true(lint: Lint, program: Path) -> None:
+    found = json.loads(lint("--no-cache", "--output-format=json", str(program))[0])["findings"]
+    fixes = {
+        (f"{each['path']}:{each['line']}:{each['column']}", each["code"]): MARKS[each["fix"] and each["fix"]["safety"]]
+        for each in found
+    }
+    for form in ("concise", "full"):
+        out, err = lint("--no-cache", f"--output-format={form}", str(program))
+        assert marks(out) == fixes
+        for mark in ("[*]", "[!]"):
+            number = list(fixes.values()).count(mark)
+            assert (f"{mark} {number} " in err) == bool(number)
+
+
+def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path))
+    program = str(next(iter((RULES / "GPU302").glob("bad_*.py"))))
+    for limit in (0, 1000):
+        monkeypatch.setattr(examine, "_QUICKLY_DONE_AGAIN", limit)
+        fresh, again = lint("--output-format=concise", program), lint("--output-format=concise", program)
+        assert fresh == again
+        monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "other"))
+
+
+def test_a_large_program_is_not_executed_again(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+    executed: list[object] = []
+    execute = examine.programs_of
+
+    def counted(*arguments: object) -> object:
+        executed.append(arguments)
+        return execute(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(examine, "programs_of", counted)
+    monkeypatch.setattr(examine, "_QUICKLY_DONE_AGAIN", 0)
+    named = RULES / "GPU302" / "bad_while_epochs.py"
+    out, err = lint("--no-cache", "--output-format=concise", "--select=GPU302", str(named))
+    assert "GPU302 [?] " in out
+    assert "[?] 1 perhaps: `--diff" in err
+    assert len(executed) == 1
+    # What needs no names is known without.
+    plain = next(path for path in sorted((RULES / "GPU303").glob("bad_*.py")) if not path.name.endswith(".fixed.py"))
+    out, _ = lint("--no-cache", "--output-format=concise", "--select=GPU303", str(plain))
+    assert "GPU303 [*] " in out
+    assert len(executed) == 2
+
+
+def test_a_bug_in_a_fix_hides_nothing(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object) -> None:
+        raise KeyError("a bug of ours")
+
+    monkeypatch.setattr("gpudoctor.lint.fix.findings.Fixes", crash)
+    out, err = lint("--no-cache", "--output-format=concise", str(RULES / "GPU302" / "bad_while_epochs.py"))
+    assert "GPU302 missing-set-epoch: " in out
+    assert "bug" not in err
+
+
+def test_what_was_tried_in_vain_is_not_promised(lint: Lint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "train.py"
+    program.write_text((RULES / "GPU302" / "bad_while_epochs.py").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr("gpudoctor.lint.fixing._is_better", lambda *_: False)
+    out, err = lint("--no-cache", "--select=GPU302", "--fix", "--unsafe-fixes", str(program))
+    assert "GPU302 missing-set-epoch" in out
+    assert "fixable" not in err
+
+
+def test_the_line() -> None:
+    bare = Finding("GPU301", "a-rule", Severity.ERROR, "It happens.", Location("train.py", 1))
+    safe, unsafe = (replace(bare, fix=Fix(safety, "Mend it", ())) for safety in (Safety.SAFE, Safety.UNSAFE))
+    perhaps = replace(bare, unwritten=Safety.UNSAFE)
+    assert fixable([bare]) == ""
+    assert fixable([bare, safe, safe]) == "[*] 2 fixable with `--fix`."
+    assert fixable([unsafe]) == "[!] 1 fixable with `--fix --unsafe-fixes`."
+    assert fixable([safe, unsafe, perhaps]) == (
+        "[*] 1 fixable with `--fix`, [!] 1 more fixable with `--fix --unsafe-fixes`, "
+        "[?] 1 perhaps: `--diff --unsafe-fixes` tells."
+    )
