@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor": set(),
     "gpudoctor.__main__": {"gpudoctor.cli"},
     "gpudoctor.diagnostic": set(),
+    "gpudoctor.coverage": {"gpudoctor.diagnostic"},
     "gpudoctor.errors": set(),
     "gpudoctor.record": set(),
     "gpudoctor.config": {"gpudoctor.diagnostic", "gpudoctor.errors"},
@@ -26,7 +27,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.values": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
     "gpudoctor.lint.models": {"gpudoctor.lint.values", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
     "gpudoctor.lint.source": {"gpudoctor.lint.room", "gpudoctor.diagnostic", "gpudoctor.errors"},
-    "gpudoctor.lint.program": {"gpudoctor.lint.values", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    # What a rule is told goes on to the report: which answers made it silent.
+    "gpudoctor.lint.answers": {"gpudoctor.lint.values", "gpudoctor.coverage"},
+    "gpudoctor.lint.program": {
+        "gpudoctor.lint.answers",
+        "gpudoctor.lint.values",
+        "gpudoctor.lint.flow",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
+    },
     "gpudoctor.lint.interp": {
         "gpudoctor.lint.models",
         "gpudoctor.lint.values",
@@ -55,6 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint": {
         "gpudoctor",
         "gpudoctor.lint",
+        "gpudoctor.lint.answers",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.interp",
         "gpudoctor.lint.room",
@@ -63,12 +73,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.registry",
         "gpudoctor.rule",
         "gpudoctor.config",
+        "gpudoctor.coverage",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
     },
     # Also what is made for pages and services must show what others wrote, and never obey it.
     "gpudoctor.visible": set(),
-    "gpudoctor.report": {"gpudoctor.diagnostic", "gpudoctor.visible"},
+    "gpudoctor.report": {"gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.visible"},
     "gpudoctor.plain": set(),
     "gpudoctor.html": set(),
     "gpudoctor.ranks": {"gpudoctor.errors"},

@@ -14,10 +14,12 @@ from gpudoctor.cli.rendering import rendered
 from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES
+from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.report.fixable import fixable
+from gpudoctor.report.silence import not_followed, silence
 from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
@@ -179,18 +181,25 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
         say(f"Rules: {' '.join(card.code for card in settings.request.rules)}")
         say(*(f"Read: {name}" for name in outcome.read))
     if not settings.quiet:
-        _tell_partly(outcome.partly, all_of_them=settings.verbose)
+        _tell_partly(_untold(outcome), all_of_them=settings.verbose)
+        say(*silence(outcome.programs, all_of_them=settings.verbose))
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         for line in table(counts(outcome.findings)):
             say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
-        say(summary(outcome.findings, outcome.files))
+        say(summary(outcome.findings, outcome.files, not_followed(outcome.programs)))
         say(*filter(None, [fixable(outcome.findings)]))
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
     if outcome.failures[1:]:
         say(f"There are {len(outcome.failures) - 1} more of this kind.")
+
+
+def _untold(outcome: Outcome) -> list[Problem]:
+    """What limits have cut short and no program's own line says."""
+    told = {each.path for each in outcome.programs for silence in each.silent_for if silence.cause is Cause.LIMIT}
+    return [problem for problem in outcome.partly if problem.path not in told]
 
 
 def _tell_partly(partly: Sequence[Problem], all_of_them: bool) -> None:

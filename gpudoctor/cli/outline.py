@@ -53,7 +53,7 @@ def _line(event: events.Event, describe: Describe, program: Program) -> Line | N
     text = words(event) if words else ""
     if not text:
         return None
-    ranks = who(event) if program.world.several_processes and program.whole else ""
+    ranks = who(event) if program.world.several_processes and program.has_entry else ""
     return Line(text, event.location, "" if ranks == "every rank" else ranks)
 
 

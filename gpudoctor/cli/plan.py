@@ -100,7 +100,7 @@ def _page(program: Program, sections: Sequence[Section], style: Style) -> Iterat
 
 
 def _title(program: Program) -> str:
-    if not program.whole:
+    if not program.has_entry:
         return f"{program.entry}: no program of its own; its functions were followed one by one"
     return f"{program.entry}, when {WORLDS[program.world.value]}"
 
@@ -115,7 +115,7 @@ def _entry(program: Program, sections: Sequence[Section]) -> dict[str, Any]:
     return {
         "entry": program.entry,
         "world": program.world.value,
-        "whole": program.whole,
+        "whole": program.has_entry,
         "cut_short": program.cut_short,
         "managed_by": sorted(program.managed_by),
         "files": sorted(program.files),

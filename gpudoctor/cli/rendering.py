@@ -37,7 +37,8 @@ def _json(outcome: Outcome, *, with_statistics: bool) -> str:
     from gpudoctor.report import json
 
     errors = (*outcome.problems, *outcome.unread, *outcome.partly, *_bugs(outcome))
-    return json.render(by_place(outcome.findings), outcome.files, errors, with_statistics=with_statistics) + "\n"
+    told = by_place(outcome.findings), outcome.files, errors, outcome.programs
+    return json.render(*told, with_statistics=with_statistics) + "\n"
 
 
 def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:

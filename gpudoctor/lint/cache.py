@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
+from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.examined import Examined
@@ -201,6 +202,7 @@ def _packed(examined: Examined) -> str:
         "unreadable": [_plain_unreadable(each) for each in examined.unreadable],
         "partly": examined.partly,
         "limits": list(examined.limits),
+        "coverage": [_plain_coverage(each) for each in examined.coverage],
     }
     text = json.dumps(plain, separators=(",", ":"))
     return f"{digest_of(text.encode())}\n{text}"
@@ -220,6 +222,7 @@ def _unpacked(text: str) -> tuple[Asked, Examined]:
         unreadable=tuple(Unreadable(*fields) for fields in plain["unreadable"]),
         partly=plain["partly"],
         limits=tuple(plain["limits"]),
+        coverage=tuple(map(_coverage, plain["coverage"])),
     )
     return {(name, path): answer for name, path, answer in plain["asked"]}, examined
 
@@ -252,6 +255,37 @@ def _finding(plain: list[Any]) -> Finding:
         cause=cause and Location(*cause),
         unwritten=unwritten and Safety(unwritten),
     )
+
+
+def _plain_coverage(each: Coverage) -> list[Any]:
+    end = each.ended_by and [each.ended_by.reason, _place(each.ended_by.at)]
+    silent = [[one.cause.value, one.rules, one.what, _place(one.at), one.missed, one.about] for one in each.silent_for]
+    trains = [_spot(at) for at in each.trains_at]
+    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains]
+
+
+def _coverage(plain: list[Any]) -> Coverage:
+    path, world, followed, loops, end, silent, trains = plain
+    return Coverage(
+        path,
+        world,
+        Followed(followed),
+        loops,
+        end and Ending(end[0], _location(end[1])),
+        tuple(
+            Silence(Cause(cause), tuple(rules), what, _location(at), missed, about)
+            for cause, rules, what, at, missed, about in silent
+        ),
+        tuple(Location(*each) for each in trains),
+    )
+
+
+def _place(at: Location | None) -> list[Any] | None:
+    return _spot(at) if at is not None else None
+
+
+def _location(spot: list[Any] | None) -> Location | None:
+    return Location(*spot) if spot is not None else None
 
 
 def _spot(at: Location) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.collector import SeldomCollecting
+from gpudoctor.lint.covered import told_once
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import Importers
@@ -70,6 +71,7 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
         unread=() if card else tuple(places.unread(file) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
         lines=lambda at: _lines(at, places, sources),
+        programs=tuple(map(places.covered, told_once(program for each in examined for program in each.coverage))),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.collector import SeldomCollecting, collect_if_many
+from gpudoctor.lint.covered import coverage_of
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
@@ -24,7 +25,9 @@ from gpudoctor.registry import BUILT_IN, load
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from gpudoctor.coverage import Coverage
     from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.lint.answers import Answer
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.source.project import ModuleFile
     from gpudoctor.lint.task import Request
@@ -62,7 +65,8 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     programs: list[Program] = []
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
-    found = [list(_found(program, request.rules, failures)) for program in programs]
+    judged = [_judged(program, request.rules, failures) for program in programs]
+    found = [findings for findings, _ in judged]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
     with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
         found = _fixed(found, programs, entry, project, request)
@@ -79,6 +83,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         failures=tuple(failures.seen),
         partly=bool(failures.seen or limits or gaps),
         limits=limits,
+        coverage=tuple(covered for _, covered in judged),
     )
 
 
@@ -114,18 +119,39 @@ def _fixed(
     return with_fixes(found, worlds, execute if request.fixes or quick else None, project.file, safety)
 
 
-def _found(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> Iterator[Finding]:
+def _judged(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> tuple[list[Finding], Coverage]:
+    """What the rules say of a program, and what they could not say."""
+    silenced: dict[str, Answer] = {}
+    unasked: list[str] = []
+    findings = list(_found(program, cards, failures, silenced, unasked))
+    return findings, coverage_of(program, silenced, unasked)
+
+
+def _found(
+    program: Program,
+    cards: Iterable[RuleCard],
+    failures: _Failures,
+    silenced: dict[str, Answer],
+    unasked: list[str],
+) -> Iterator[Finding]:
     # Limits hold for rules too: the program decides how much there is to compare.
     budget = Budget(MAX_RULES_SECONDS)
     happened = {type(event).__name__ for event in program.log}
-    world = program.world.value if program.whole else ""
-    launcher = next(iter(program.managed_by), "") if len(program.managed_by) == 1 else ""
+    world = program.world.value if program.has_entry else ""
+    launcher = next(iter(program.frameworks), "") if len(program.frameworks) == 1 else ""
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
+    unasked += [card.code for card in cards if card.needs and happened.isdisjoint(card.needs)]
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
-                for finding in _asked(load(card), program, budget):
+                program.answers.taken()
+                findings = _asked(load(card), program, budget)
+                answers = program.answers.taken()
+                # What it has found it has judged.
+                if answers and not findings:
+                    silenced[card.code] = answers[-1]
+                for finding in findings:
                     yield told(replace(finding, world=finding.world or world, launcher=launcher), program)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import InternalError
 from gpudoctor.lint.source.file import Unreadable
@@ -23,3 +24,5 @@ class Examined:
     partly: bool = False
     limits: tuple[str, ...] = ()
     asked: Asked = field(default_factory=dict, compare=False)
+    coverage: tuple[Coverage, ...] = ()
+    """What was followed, for each world."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
 from gpudoctor.lint.written_files import Origin
 from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.coverage import Coverage
 
 SourceOf = Callable[[str], SourceFile | None]
 
@@ -40,6 +44,16 @@ class Places:
             location=self.of(finding.location),
             related=tuple(Related(each.message, self.of(each.location)) for each in finding.related),
             fix=finding.fix and self._fix(finding.fix),
+        )
+
+    def covered(self, program: Coverage) -> Coverage:
+        """What was followed of a program, with all its places so."""
+        end = program.ended_by
+        return replace(
+            program,
+            path=self.of(Location(program.path, 1)).path,
+            ended_by=end and replace(end, at=end.at and self.of(end.at)),
+            silent_for=tuple(replace(each, at=each.at and self.of(each.at)) for each in program.silent_for),
         )
 
     def _fix(self, fix: Fix) -> Fix:

@@ -7,7 +7,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import TypeVar
 
+from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.answers import Answers, Gone, Standing
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
@@ -53,14 +55,14 @@ class World(enum.Enum):
 class Program:
     """What one entry file does in one launch world. Read only.
 
-    `log` is the list of events in order; `whole` is False for a file without an entry, whose functions were executed
-    one by one with unknown arguments: nothing may then be said about what is absent.
+    `log` is the list of events in order; `has_entry` is False for a file that starts nothing, whose functions were
+    executed one by one with unknown arguments.
     """
 
     entry: str
     world: World
     log: tuple[Event, ...]
-    whole: bool = True
+    has_entry: bool = True
     files: frozenset[str] = frozenset()
     """The files of the project that were read for it, as they are shown."""
     texts: tuple[str, ...] = ()
@@ -72,6 +74,20 @@ class Program:
     names_before: Mapping[Location, list[dict[str, Values]]] = field(default_factory=dict)
     """What the names in sight hold before a statement, each time that it is executed, where that was asked for."""
     names_after: Mapping[Location, list[dict[str, Values]]] = field(default_factory=dict)
+    ended: Stop | None = None
+    """Where all of its paths end in an error."""
+    untaken: tuple[Stop, ...] = ()
+    """Where its files train, as they are written, in functions to which no call has led; only where no backward pass
+    was seen."""
+    answers: Answers = field(default_factory=Answers, compare=False)
+    """What a rule was told that makes it silent."""
+
+    @property
+    def whole(self) -> bool:
+        """It has an entry: where not, nothing may be said about what is absent."""
+        if not self.has_entry:
+            self.answers.note(Cause.NO_ENTRY)
+        return self.has_entry
 
     @cached_property
     def _by_type(self) -> dict[type[Event], list[Event]]:
@@ -110,6 +126,11 @@ class Program:
     @cached_property
     def managed_by(self) -> frozenset[str]:
         """The frameworks that take charge in this program."""
+        return Standing.of(self.frameworks, lambda: self.answers.note(Cause.FRAMEWORK))
+
+    @cached_property
+    def frameworks(self) -> frozenset[str]:
+        """The same, to be named: asking for them silences nobody."""
         return frozenset(event.framework for event in self.events(UseManaged))
 
     @cached_property
@@ -120,16 +141,22 @@ class Program:
         if self.has(InitGroup, Spawn):
             return True
         # One that uses parts of a program for several processes, and makes no group itself, cannot run in several.
-        alone = self.whole and not self.managed_by and not self.cut_short and not self.may_begin_group
+        alone = self.has_entry and not self.frameworks and not self.stops and self._begins_group is None
         # A tool that builds the trainer to take the model out of it is not started as the training is.
         trains = self.has(Backward) or any(each.loop is not None for each in self.events(Iterate))
-        tool = self.whole and not trains and not self.cut_short
+        tool = self.has_entry and not trains and not self.stops
         return not (alone or tool) and any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
 
     @property
     def may_begin_group(self) -> bool:
         """A helper of a library may make the process group: `mmcv.runner.init_dist`, `timm.utils.init_distributed…`."""
-        return any("dist" in escape.into or "launch" in escape.into for escape in self.events(Escape))
+        if self._begins_group is not None:
+            self.answers.note(Cause.UNREAD, self._begins_group)
+        return self._begins_group is not None
+
+    @cached_property
+    def _begins_group(self) -> Escape | None:
+        return next((each for each in self.events(Escape) if "dist" in each.into or "launch" in each.into), None)
 
     @cached_property
     def plays_alone(self) -> bool:
@@ -143,7 +170,7 @@ class Program:
         """Something shows that several processes run it, also where a framework makes the process group."""
         # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
-        expects = expects or ("accelerate" in self.managed_by and self.has(Collective))
+        expects = expects or ("accelerate" in self.frameworks and self.has(Collective))
         return self.distributed or (self.world.several_processes and expects)
 
     @cached_property
@@ -154,17 +181,47 @@ class Program:
             values.update(event.values)
             # Who gets the wrapper gets at the model through `.module`.
             values.update(map(core_of, event.values))
-        return frozenset(values)
+        return Gone.of(values, lambda value: self.answers.note(Cause.UNREAD, value))
 
     @cached_property
     def lost(self) -> tuple[Lost, ...]:
         """Where knowledge ended."""
         return tuple(self.events(Lost))
 
-    @cached_property
+    @property
     def cut_short(self) -> bool:
         """A limit was reached: something may have been overlooked."""
-        return any(event.limit for event in self.lost)
+        if self.stops:
+            self.answers.note(Cause.LIMIT)
+        return bool(self.stops)
+
+    @cached_property
+    def stops(self) -> tuple[Lost, ...]:
+        """The limits that were reached."""
+        return tuple(event for event in self.lost if event.limit)
+
+    @cached_property
+    def trained_at(self) -> tuple[Location, ...]:
+        """Where gradients are asked for or used."""
+        events = self.events(Backward, TakeGradient, OptimizerStep)
+        return tuple(dict.fromkeys(event.location for event in events))
+
+    @cached_property
+    def training_loops(self) -> int:
+        """How many loops train."""
+        found = (training_loop(self, event) for event in self.events(Backward, OptimizerStep))
+        return len({loop.location for loop in found if loop is not None})
+
+    @property
+    def in_charge(self) -> tuple[UseManaged, ...]:
+        """Where frameworks take charge."""
+        return tuple(self.events(UseManaged))
+
+    def gone_into(self, about: object) -> Escape | None:
+        """Where an object first goes into code that could not be read."""
+        if isinstance(about, Escape):
+            return about
+        return next((each for each in self.events(Escape) if about in {*each.values, *map(core_of, each.values)}), None)
 
     @cached_property
     def forwards(self) -> dict[Hashable, Forward]:
@@ -206,7 +263,7 @@ class Program:
 
     def in_known_order(self, one: Event, other: Event) -> bool:
         """What came first is known: functions of a library are read one by one, whichever is called first."""
-        return self.whole or one.way.frames[:2] == other.way.frames[:2]
+        return self.has_entry or one.way.frames[:2] == other.way.frames[:2]
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""
@@ -236,6 +293,14 @@ class Program:
     def during(self, loop: Loop, *types: type[E]) -> Iterator[E]:
         """The events of these types inside one execution of a loop."""
         return (event for event in self.events(*types) if any(each.identity == loop.identity for each in event.loops))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A statement or a call, as it is written, that ended a program or was not reached by it."""
+
+    what: str
+    at: Location
 
 
 def _has_one_member(group: InitGroup) -> bool:

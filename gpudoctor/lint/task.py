@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.errors import InternalError
 from gpudoctor.record import dataclass, field
@@ -58,3 +59,5 @@ class Outcome:
     unread: tuple[Problem, ...]
     partly: tuple[Problem, ...]
     lines: Callable[[Location], Sequence[str]]
+    programs: tuple[Coverage, ...] = ()
+    """What was followed of each program, and which rules could not judge it."""

@@ -9,16 +9,26 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.report.statistics import counts
 
 if TYPE_CHECKING:
+    from gpudoctor.coverage import Coverage
     from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related
 
 VERSION = 1
 
 
-def render(findings: Sequence[Finding], files: int, errors: Iterable[Problem], *, with_statistics: bool = False) -> str:
-    """One document: the findings, how many files were read, what could not be done, and how often each rule found."""
+def render(
+    findings: Sequence[Finding],
+    files: int,
+    errors: Iterable[Problem],
+    programs: Iterable[Coverage] = (),
+    *,
+    with_statistics: bool = False,
+) -> str:
+    """One document: the findings, how many files were read, what was followed of each program, what could not be done,
+    and how often each rule found."""
     document: dict[str, Any] = {
         **document_of(findings),
         "files": files,
+        "programs": [_program(each) for each in programs],
         "errors": [{"path": error.path, "message": error.message} for error in errors],
     }
     if with_statistics:
@@ -27,6 +37,27 @@ def render(findings: Sequence[Finding], files: int, errors: Iterable[Problem], *
             for each in counts(findings)
         ]
     return json.dumps(document, indent=2)
+
+
+def _program(program: Coverage) -> dict[str, Any]:
+    end = program.ended_by
+    return {
+        "path": program.path,
+        "world": program.world,
+        "followed": program.followed.value,
+        "training_loops": program.training_loops,
+        "ended_by": {"reason": end.reason, **_place(end.at)} if end is not None else None,
+        "silent_for": [
+            {"rules": list(each.rules), "because": each.because, "cause": each.cause.value, **_place(each.at)}
+            for each in program.silent_for
+        ],
+    }
+
+
+def _place(at: Location | None) -> dict[str, Any]:
+    if at is None:
+        return {"path": None, "cell": None, "line": None}
+    return {"path": at.path, "cell": _cell(at), "line": at.line}
 
 
 def document_of(findings: Iterable[Finding]) -> dict[str, Any]:

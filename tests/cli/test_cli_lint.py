@@ -69,7 +69,7 @@ def test_json(write: Write, lint: Lint) -> None:
     code, out, _ = lint("train.py", "gone.py", "--output-format=json")
     document = json.loads(out)
     assert code == 2
-    assert list(document) == ["version", "findings", "files", "errors"]
+    assert list(document) == ["version", "findings", "files", "programs", "errors"]
     assert (document["version"], document["files"]) == (1, 1)
     assert document["errors"] == [{"path": "gone.py", "message": "there is no such file or folder"}]
     assert document["findings"] == [

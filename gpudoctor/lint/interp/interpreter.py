@@ -29,6 +29,7 @@ from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import Machine, one
 from gpudoctor.lint.models.arguments import OPTIONS
+from gpudoctor.lint.program import Stop
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.values.base import NEVER_ASSIGNED, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf
@@ -38,6 +39,7 @@ from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import World
     from gpudoctor.lint.source.project import Package, Project
     from gpudoctor.lint.values.data import Loader
@@ -50,6 +52,14 @@ IN_NOTEBOOKS = {"display": "IPython.display.display", "get_ipython": "IPython.ge
 BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
 
 
+def _last_line(file: ModuleFile) -> tuple[str, int] | None:
+    """Where the last statement of a file begins, also under the main guard."""
+    last = file.source.tree.body[-1] if file.source.tree.body else None
+    while isinstance(last, ast.If) and last.body:
+        last = last.body[-1]
+    return (file.source.shown, last.lineno) if last is not None else None
+
+
 @cache
 def _builtin(name: str) -> Values:
     return one(Library(f"builtins.{name}"))
@@ -59,8 +69,8 @@ class Interpreter(Machine):
     """Executes a program on paper. One object for one entry file in one world."""
 
     __slots__ = (
-        "augmenting", "class_being_defined", "decorated", "executing_module", "frame_star_libraries", "imported",
-        "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended",
+        "augmenting", "class_being_defined", "decorated", "ended", "executing_module", "frame_star_libraries",
+        "imported", "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended",
         "open_imports", "open_modules",
         "packages", "pending", "reading_library", "rest",
     )  # fmt: skip
@@ -84,6 +94,8 @@ class Interpreter(Machine):
         self.class_being_defined: Class | None = None
         self.open_ended = False
         self.rest: tuple[Values, ...] = ()
+        self.ended: Stop | None = None
+        """Where all paths of the program end in an error."""
         self.augmenting = False
         self.main_scope: Hashable = None
         self.main_guards = 0
@@ -102,6 +114,14 @@ class Interpreter(Machine):
             self.write((scope, "__file__"), one(Unknown(("file", scope), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
+            if scope == self.main_scope:
+                self._note_end(_last_line(file))
+
+    def _note_end(self, last_line: tuple[str, int] | None) -> None:
+        """All paths of the main program, or of the ranks that it starts, end in an error."""
+        # `sys.exit(main())` at the very end is how a program ends that has done its work.
+        if self.dead and self.aborted and self.stop and (self.stop.at.path, self.stop.at.line) != last_line:
+            self.ended = self.ended or self.stop
 
     @contextmanager
     def _apart(self) -> Iterator[None]:
@@ -420,6 +440,7 @@ class Interpreter(Machine):
             before = self.path, self.dead
             prepare()
             self.call(function, args, keywords or {}, node)
+            self._note_end(None)
             self.path, self.dead = before
 
     def rehearse(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
@@ -457,10 +478,11 @@ class Interpreter(Machine):
     def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
         library.note_escape(self, into, given, node)
 
-    def end(self, failed: bool = False) -> None:
+    def end(self, failed: bool, by: str, at: Location) -> None:
         """The process ends here, and with it the job where it has failed."""
         self.dead = True
         self.aborted = failed
+        self.stop = Stop(by, at)
 
     @property
     def under_main_guard(self) -> bool:

@@ -19,7 +19,7 @@ from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_EVENTS, MAX_SECOND
 from gpudoctor.lint.interp.muting import Muted
 from gpudoctor.lint.interp.shapes import Shape, shape_of
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.program import World
+from gpudoctor.lint.program import Stop, World
 from gpudoctor.lint.source.looks import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.written import written
@@ -130,8 +130,8 @@ class Machine:
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
         "heard", "hints", "learnt", "log", "look_ends", "made_nodes", "max_statements", "muted", "oldest_write",
-        "open_loops", "parts", "path", "project", "reads", "replicated", "statements", "store", "studied",
-        "takes_parts", "without_group", "witness", "world_matters",
+        "open_loops", "parts", "path", "project", "reads", "replicated", "statements", "stop", "stopped_at", "store",
+        "studied", "takes_parts", "without_group", "witness", "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -181,6 +181,10 @@ class Machine:
         self.reads: list[Hashable] = []
         """The keys that were read, in order: what a long function has read decides whether it is followed again."""
         self.aborted = False
+        self.stop: Stop | None = None
+        """What ended a path last, with an error."""
+        self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
+        """The statement in which a limit was met."""
         self.witness: Witness | None = None
         self.heard: Heard | None = None
         """Somebody listens how a class of the project gives out its items."""
@@ -495,9 +499,10 @@ class Machine:
                 del self.enclosing[len(self.enclosing) - len(parts) :]
             return None if self.dead else Exit(layer, self.path)
 
-    def abort(self) -> None:
+    def abort(self, what: str, at: Location) -> None:
         """The path ends with an error, and with it the job: the launcher stops all ranks."""
         self.dead = self.aborted = True
+        self.stop = Stop(what, at)
 
     def join(self, base: Condition, sides: list[Exit]) -> None:
         """Go on where the sides meet."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.library import UNREAD_OBJECT
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Layer
     from gpudoctor.lint.interp.interpreter import Interpreter
 
+LIMITS = (OutOfBudget, RecursionError, MemoryError)
 FILE_ERRORS = frozenset(
     {"OSError", "IOError", "EnvironmentError", "FileExistsError", "FileNotFoundError", "Exception", "BaseException"}
 )
@@ -34,16 +36,21 @@ def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
     for statement in body:
         if m.dead:
             return
-        m.tick()
-        # Statements of newer Pythons that are not known do nothing here.
-        runner = RUNNERS.get(type(statement))
-        if runner is not None and m.witness is None:
-            runner(m, statement)
-        elif runner is not None and m.witness is not None:
-            m.witness.note(m, statement, m.witness.before)
-            runner(m, statement)
-            if not m.dead:
-                m.witness.note(m, statement, m.witness.after)
+        try:
+            m.tick()
+            # Statements of newer Pythons that are not known do nothing here.
+            runner = RUNNERS.get(type(statement))
+            if runner is not None and m.witness is None:
+                runner(m, statement)
+            elif runner is not None and m.witness is not None:
+                m.witness.note(m, statement, m.witness.before)
+                runner(m, statement)
+                if not m.dead:
+                    m.witness.note(m, statement, m.witness.after)
+        except LIMITS:
+            # The innermost statement is where the user looks.
+            m.stopped_at = m.stopped_at or (m.frame.file, statement)
+            raise
 
 
 def _expression(m: Interpreter, node: ast.Expr) -> None:
@@ -211,7 +218,7 @@ def _raise(m: Interpreter, node: ast.Raise) -> None:
         m.evaluate(node.exc)
     _note_leaving(m, "raise", node)
     # torchrun ends all ranks when one fails, so nobody is left waiting.
-    m.abort()
+    m.abort(m.text(node), m.place(node))
 
 
 def _try(m: Interpreter, node: ast.Try) -> None:
@@ -349,11 +356,14 @@ def _nonlocal(m: Interpreter, node: ast.Nonlocal) -> None:
 
 
 def _assert(m: Interpreter, node: ast.Assert) -> None:
+    def abort() -> None:
+        m.abort(m.text(node), m.place(node))
+
     test = m.test(node.test)
     if test is False:
-        m.abort()
+        abort()
     # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
-    elif isinstance(test, Literal) and m.split(test, lambda: None, m.abort):
+    elif isinstance(test, Literal) and m.split(test, lambda: None, abort):
         _narrow(m, node.test, True)
 
 

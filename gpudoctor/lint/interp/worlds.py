@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Hashable
@@ -14,6 +15,7 @@ from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
+from gpudoctor.lint.interp.untaken import untaken
 from gpudoctor.lint.interp.witness import Witness
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.source.layout import is_package
@@ -22,6 +24,7 @@ from gpudoctor.lint.source.registering import only_registers
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import (
     ArgumentDeclared,
+    Backward,
     Collective,
     EnvironmentRead,
     InitGroup,
@@ -173,12 +176,12 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
             if not whole:
                 run_as_library(m, scope, entry)
     except OutOfBudget as limit:
-        _note(m, entry, str(limit))
+        _note(m, entry, str(limit), m.stopped_at)
     # What was seen until then stands, as after any other limit.
     except RecursionError:
-        _note(m, entry, "the program is nested too deeply to follow")
+        _note(m, entry, "the program is nested too deeply to follow", m.stopped_at)
     except MemoryError:
-        _note(m, entry, "more memory than there is")
+        _note(m, entry, "more memory than there is", m.stopped_at)
     return whole
 
 
@@ -188,10 +191,10 @@ def _is_only_imported(entry: ModuleFile) -> bool:
     return entry.is_package or (is_package(os.path.dirname(entry.source.path)) and only_registers(entry.source.tree))
 
 
-def _note(m: Interpreter, entry: ModuleFile, why: str) -> None:
-    place = (
-        entry.source.location(entry.source.tree.body[0]) if entry.source.tree.body else Location(entry.source.shown, 1)
-    )
+def _note(m: Interpreter, entry: ModuleFile, why: str, at: tuple[ModuleFile, ast.stmt] | None = None) -> None:
+    if at is None and entry.source.tree.body:
+        at = entry, entry.source.tree.body[0]
+    place = at[0].source.location(at[1]) if at is not None else Location(entry.source.shown, 1)
     m.log.append(Lost(way=Way(place, when=ALWAYS), order=len(m.log), why=why, limit=True))
 
 
@@ -203,10 +206,12 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
         entry=entry.source.shown,
         world=world,
         log=log,
-        whole=whole,
+        has_entry=whole,
         files=frozenset(file.source.shown for file in files),
         texts=tuple(file.source.text for file in files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
+        ended=m.ended,
+        untaken=untaken(entry, files, whole) if not whole or not any(type(each) is Backward for each in log) else (),
         names_before=m.witness.before if m.witness else {},
         names_after=m.witness.after if m.witness else {},
     )

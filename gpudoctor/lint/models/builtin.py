@@ -227,7 +227,7 @@ def _exit(call: Call) -> Values:
     # The launcher ends the other ranks too where one fails; after a quiet end they go on and wait.
     failed = status is not None and not status.all(lambda value: value in (NONE, Const(0), FALSE))
     call.emit(LeaveLoop, how="abort" if failed else "exit", loop=None)
-    call.do.end(failed)
+    call.do.end(failed, call.name.removeprefix("builtins."), call.place)
     return one(NONE)
 
 

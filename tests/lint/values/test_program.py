@@ -130,7 +130,7 @@ def test_who_gets_here(literals: tuple[Literal, ...], expected: str):
 def test_nothing_is_said_of_every_rank_where_it_cannot_be_known():
     unread = lost(Condition(frozenset({Literal(Atom("ranks.is_main()", Dependence.UNREAD), True)})))
     assert not program(unread).by_every_rank(unread)
-    assert not program(lost(), whole=False).by_every_rank(lost())
+    assert not program(lost(), has_entry=False).by_every_rank(lost())
     assert not program(lost(), world=World.SINGLE).by_every_rank(lost())
 
 

@@ -1,0 +1,108 @@
+"""What was followed of a program and what was not: so that silence of a rule can be told from a clean program.
+
+A *program* is one entry file in one world. It is followed to its training where a backward pass or a step of an
+optimizer was seen in it.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass
+
+
+class Followed(enum.Enum):
+    """How much of a program was followed."""
+
+    WHOLE = "whole"
+    """To its end, and no rule had to stand back."""
+    PARTLY = "partly"
+    """Its training was seen; a limit, a framework or code that could not be read kept some rules from judging."""
+    NOT = "not"
+    """It trains, as far as can be seen, and its training was not reached."""
+
+
+class Cause(enum.Enum):
+    """Why rules were silent."""
+
+    LIMIT = "limit"
+    """The execution on paper met a limit."""
+    ENDED = "ended"
+    """All paths end in an error before the training."""
+    FRAMEWORK = "framework"
+    """A framework does the work that the rules are about."""
+    UNREAD = "unread"
+    """Objects go into code that could not be read."""
+    NOT_CALLED = "not called"
+    """There is training in the files of the program, and no call that was followed leads to it."""
+    NO_ENTRY = "no entry"
+    """The file starts nothing: its functions were read one by one, with unknown arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Rules that could not judge a program, and where the cause of that begins.
+
+    `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
+    that asks for gradients; `about` is what was handed to code that was not read. `missed` says that the training was
+    not reached on account of it.
+    """
+
+    cause: Cause
+    rules: tuple[str, ...]
+    what: str
+    at: Location | None = None
+    missed: bool = False
+    about: str = ""
+
+    @property
+    def because(self) -> str:
+        """Why, as a clause that goes on from the name of the program."""
+        return self.told_in("")
+
+    def told_in(self, path: str) -> str:
+        """The same where the file at `path` is named already."""
+        at = f" at {_place(self.at, path)}" if self.at is not None else ""
+        match self.cause:
+            case Cause.LIMIT:
+                return f"stopped{at} {self.what}{', before the training' if self.missed else ''}"
+            case Cause.ENDED:
+                return f"every path that was followed ends{at}, before the training: `{self.what}`"
+            case Cause.FRAMEWORK if self.missed:
+                return f"{self.what} runs the training{at}"
+            case Cause.FRAMEWORK:
+                return f"{self.what} takes charge{at}"
+            case Cause.UNREAD:
+                return f"{f'`{self.about}`' if self.about else 'it'} goes into `{self.what}`{at}, which was not read"
+            case Cause.NOT_CALLED:
+                return f"no call that was followed leads to the training{at}: `{self.what}`"
+        return f"no program calls the training{at}: `{self.what}`" if self.what else "it starts no program itself"
+
+
+def _place(at: Location, path: str) -> str:
+    if at.path != path:
+        return at.start
+    return f"cell {at.cell.number}, line {at.line}" if at.cell else f"line {at.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What ended the execution of a program before its end: a limit, or an error on all paths."""
+
+    reason: str
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was followed of one program in one world; `world` is empty for a file that starts nothing."""
+
+    path: str
+    world: str
+    followed: Followed
+    training_loops: int = 0
+    ended_by: Ending | None = None
+    silent_for: tuple[Silence, ...] = ()
+    trains_at: tuple[Location, ...] = ()
+    """The backward passes that were seen: what one program does not reach another one may."""

@@ -1,0 +1,154 @@
+"""What was followed of a program, from its execution on paper and from the answers that its rules were given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.answers import Answer
+    from gpudoctor.lint.program import Program
+
+_NAMES = {
+    "accelerate": "Accelerate",
+    "bagua": "Bagua",
+    "byteps": "BytePS",
+    "catalyst": "Catalyst",
+    "colossalai": "Colossal-AI",
+    "composer": "Composer",
+    "deepspeed": "DeepSpeed",
+    "detectron2": "Detectron2",
+    "fairscale": "FairScale",
+    "horovod": "Horovod",
+    "ignite": "Ignite",
+    "lightning": "Lightning",
+    "megatron": "Megatron",
+    "mmengine": "MMEngine",
+    "pipeline": "pipeline parallelism",
+    "ray": "Ray",
+    "rpc": "the RPC framework",
+    "speechbrain": "SpeechBrain",
+    "tensor parallel": "tensor parallelism",
+    "tnt": "TorchTNT",
+    "transformers": "the Trainer of Transformers",
+}
+_RUN_THE_TRAINING = ("Trainer", "Runner", "TrainingArguments", "LightningCLI", "Engine", "build_runner", "Learner")
+
+
+def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Iterable[str]) -> Coverage:
+    """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
+    nothing happened that they are about."""
+    main = _not_reached(program)
+    told = [] if main is None else [main]
+    if main is not None:
+        also = tuple(code for code, (cause, _) in silenced.items() if cause is main.cause)
+        told = [_with_rules(main, (*unasked, *also))]
+        silenced = {code: answer for code, answer in silenced.items() if code not in also}
+    told += _grouped(program, silenced)
+    if program.stops and not any(each.cause is Cause.LIMIT for each in told):
+        told.insert(0, _limit(program))
+    return Coverage(
+        path=program.entry,
+        world=program.world.value if program.has_entry else "",
+        followed=_followed(program, main, told),
+        training_loops=program.training_loops,
+        ended_by=_ending(program),
+        silent_for=tuple(told),
+        trains_at=program.trained_at,
+    )
+
+
+def told_once(programs: Iterable[Coverage]) -> tuple[Coverage, ...]:
+    """Each program once in each world, and nothing of training that one of them has reached after all."""
+    first: dict[tuple[str, str], Coverage] = {}
+    for each in programs:
+        first.setdefault((each.path, each.world), each)
+    reached = {(each.path, at) for each in first.values() if each.world for at in each.trains_at}
+    return tuple(_without_reached(each, {at for path, at in reached if path != each.path}) for each in first.values())
+
+
+def _without_reached(program: Coverage, reached: set[Location]) -> Coverage:
+    """A tool that shares a file with the training does not train: another program does."""
+    left = tuple(
+        each
+        for each in program.silent_for
+        if each.cause not in (Cause.NOT_CALLED, Cause.NO_ENTRY) or each.at not in reached
+    )
+    if len(left) == len(program.silent_for):
+        return program
+    followed = Followed.PARTLY if left or not program.world else Followed.WHOLE
+    return replace(program, silent_for=left, followed=followed)
+
+
+def _followed(program: Program, main: Silence | None, told: list[Silence]) -> Followed:
+    if main is not None and main.missed and program.has_entry:
+        return Followed.NOT
+    return Followed.PARTLY if told or program.stops or not program.has_entry else Followed.WHOLE
+
+
+def _ending(program: Program) -> Ending | None:
+    if program.stops:
+        return Ending(program.stops[0].why, program.stops[0].location)
+    return Ending(program.ended.what, program.ended.at) if program.ended is not None else None
+
+
+def _not_reached(program: Program) -> Silence | None:
+    """Why the training of a program was not seen; None where it was, or where there is none by all that is known."""
+    if not program.has_entry:
+        missed = program.untaken[0] if program.untaken else None
+        return Silence(Cause.NO_ENTRY, (), missed.what, missed.at, missed=True) if missed is not None else None
+    if program.trained_at:
+        return None
+    missed = program.untaken[0] if program.untaken else None
+    if program.stops:
+        return _limit(program)
+    if program.ended is not None and missed is not None:
+        return Silence(Cause.ENDED, (), program.ended.what, program.ended.at, missed=True)
+    running = [event for event in program.in_charge if event.call.endswith(_RUN_THE_TRAINING)]
+    if running:
+        return Silence(Cause.FRAMEWORK, (), _name(running[0].framework), running[0].location, missed=True)
+    return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True) if missed is not None else None
+
+
+def _limit(program: Program) -> Silence:
+    stop = program.stops[0]
+    missed = bool(program.untaken) and not program.trained_at
+    number = re.match(r"more than (\d+)(.*)", stop.why)
+    how = f"after {int(number[1]):,}{number[2]}" if number else f"({stop.why})"
+    return Silence(Cause.LIMIT, (), how, stop.location, missed=missed)
+
+
+def _grouped(program: Program, silenced: Mapping[str, Answer]) -> list[Silence]:
+    """The rules that were silent for the same cause, together."""
+    groups: dict[Silence, list[str]] = {}
+    for code, answer in silenced.items():
+        groups.setdefault(_cause(program, answer), []).append(code)
+    return [_with_rules(silence, codes) for silence, codes in groups.items()]
+
+
+def _cause(program: Program, answer: Answer) -> Silence:
+    cause, about = answer
+    match cause:
+        case Cause.LIMIT:
+            return _limit(program)
+        case Cause.FRAMEWORK:
+            event = program.in_charge[0]
+            return Silence(cause, (), _name(event.framework), event.location)
+        case Cause.UNREAD:
+            escape = program.gone_into(about)
+            into, at = (escape.into, escape.location) if escape is not None else ("code", None)
+            return Silence(cause, (), into, at, about=getattr(about, "label", ""))
+    return Silence(cause, (), "")
+
+
+def _name(framework: str) -> str:
+    return _NAMES.get(framework, framework)
+
+
+def _with_rules(silence: Silence, codes: Iterable[str]) -> Silence:
+    return replace(silence, rules=tuple(sorted(set(codes))))

@@ -1,0 +1,124 @@
+"""Training that stands in the files of a program in which no backward pass was seen.
+
+Such a program trains nothing, or its training was missed. What its files say tells the two apart: a call that asks for
+gradients, in a function whose name is in use on some way from the program's first line. By names alone, so nothing is
+judged by it: it is only told that this was not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor.lint.program import Stop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.project import ModuleFile
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_GRADIENTS = ("backward", "manual_backward")
+_BY_A_TRAINER = "training_step"
+"""The method of a LightningModule that its Trainer calls."""
+_MOST_LINES = 60_000
+"""Of larger programs the names are not gathered: that takes longer than following a script."""
+
+
+class _Part(NamedTuple):
+    """A function or method, or what a file does besides: which names it uses, and where it asks for gradients."""
+
+    file: ModuleFile
+    node: ast.AST | None
+    name: str
+    owner: str
+    uses: frozenset[str]
+    gradients: tuple[ast.expr | ast.stmt, ...]
+
+
+def untaken(entry: ModuleFile, files: Sequence[ModuleFile], whole: bool) -> tuple[Stop, ...]:
+    """Where these files ask for gradients, the entry first, then by name."""
+    if not any(_may_train(file.source.text) for file in files):
+        return ()
+    if sum(len(file.source.lines) for file in files) > _MOST_LINES:
+        return ()
+    parts = [part for file in files for part in _parts(file)]
+    # A file that starts nothing answers for its own functions alone.
+    reached = _reached(entry, parts) if whole else [part for part in parts if part.file is entry]
+    missed = [part for part in reached if part.gradients]
+    missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
+    return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1])
+
+
+def _may_train(text: str) -> bool:
+    return "backward(" in text or _BY_A_TRAINER in text
+
+
+def _stop(file: ModuleFile, node: ast.expr | ast.stmt) -> Stop:
+    if isinstance(node, _FUNCTIONS):
+        return Stop(f"def {node.name}", file.source.location(node))
+    text = " ".join(ast.unparse(node).split())
+    return Stop(text if len(text) <= 60 else f"{text[:57]}...", file.source.location(node))
+
+
+def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:
+    """What may run when the entry does, as far as names tell."""
+    # The body of a module runs when it is imported.
+    reached = [part for part in parts if part.node is None and part.file is entry]
+    used = {name for part in reached for name in part.uses}
+    left = [part for part in parts if part.node is not None]
+    while True:
+        here = [part for part in left if part.name in used and (not part.owner or part.owner in used)]
+        here += [part for part in left if part.owner in used and part.name.startswith("__") and part not in here]
+        here += [part for part in left if part.owner in used and part.name == _BY_A_TRAINER and part not in here]
+        if not here:
+            return reached
+        reached += here
+        left = [part for part in left if part not in here]
+        for part in here:
+            used |= part.uses
+
+
+def _parts(file: ModuleFile) -> Iterator[_Part]:
+    rest: list[ast.stmt] = []
+    for statement in file.source.tree.body:
+        if isinstance(statement, _FUNCTIONS):
+            yield _part(file, statement, "")
+        elif isinstance(statement, ast.ClassDef):
+            yield from (_part(file, each, statement.name) for each in statement.body if isinstance(each, _FUNCTIONS))
+            # Whoever has a class may have its base class do the work.
+            bases = _uses(*statement.bases)
+            yield _Part(file, statement, statement.name, "", bases, ())
+        elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            rest.append(statement)
+    yield _Part(file, None, "", "", _uses(*rest), tuple(found for each in rest for found in _asking(each)))
+
+
+def _part(file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> _Part:
+    return _Part(file, function, function.name, owner, _uses(function), tuple(_gradients(function, owner)))
+
+
+def _gradients(function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[ast.expr | ast.stmt]:
+    if owner and function.name == _BY_A_TRAINER:
+        yield function
+    # A backward of one's own is a part of one.
+    elif function.name not in _GRADIENTS:
+        yield from _asking(function)
+
+
+def _asking(statement: ast.stmt) -> Iterator[ast.expr]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
+            yield node
+
+
+def _uses(*nodes: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
+    for node in (each for root in nodes for each in ast.walk(root)):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        # `registry["net"]`, `getattr(models, "resnet")`.
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            found.add(node.value)
+    return frozenset(found)

@@ -1,0 +1,85 @@
+"""The last lines for people: which programs were not followed, why, and what would help.
+
+A program that was followed to its end, with no rule standing back, is not mentioned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpudoctor.coverage import Cause, Coverage, Followed, Silence
+
+MOST_LINES = 5
+"""Causes that are told one by one: a project has many programs, and one reads like the other."""
+
+_RUN = "`gpudoctor run SCRIPT` watches the training itself"
+_REMEDIES = {
+    Cause.LIMIT: f"{_RUN}, however long it takes to come there",
+    Cause.ENDED: f"options were followed at their defaults; {_RUN}, with the options that you give",
+    Cause.NOT_CALLED: f"if another script starts the training, name that one; {_RUN}",
+    Cause.NO_ENTRY: "name the script that starts the training",
+    Cause.FRAMEWORK: f"{_RUN}, whichever code runs it",
+}
+_ORDER = (*_REMEDIES, Cause.UNREAD)
+
+
+def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
+    """What is to be said of programs that were not followed, or not by all rules."""
+    told = _together(_told(programs))
+    shown = told if all_of_them or len(told) <= MOST_LINES else told[: MOST_LINES - 1]
+    lines = [_line(*each) for each in shown]
+    left = [path for paths, _ in told[len(shown) :] for path in paths]
+    if left:
+        lines.append(f"{len(left)} more program{'s' if len(left) > 1 else ''} likewise; `--verbose` names all")
+    causes = dict.fromkeys(silences[0].cause for _, silences in told)
+    return [*lines, *(f"  help: {_REMEDIES[cause]}" for cause in causes if cause in _REMEDIES)]
+
+
+def not_followed(programs: Iterable[Coverage]) -> int:
+    """How many programs were not followed to their end or to their training, in no world."""
+    paths = {each.path: False for each in programs if each.world}
+    for each in programs:
+        cut = any(silence.cause is Cause.LIMIT for silence in each.silent_for)
+        if each.world and each.followed is not Followed.NOT and not cut:
+            paths[each.path] = True
+    return sum(not followed for followed in paths.values())
+
+
+def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:
+    """Each program once, by what weighs most, those that were not reached first."""
+    first: dict[str, Silence] = {}
+    for program in programs:
+        for each in sorted(filter(_is_told, program.silent_for), key=lambda each: _ORDER.index(each.cause)):
+            first.setdefault(program.path, each)
+    return sorted(first.items(), key=lambda item: (not item[1].missed, _ORDER.index(item[1].cause)))
+
+
+def _is_told(silence: Silence) -> bool:
+    # That a file of helpers starts nothing is no news where it trains nothing, either.
+    return silence.cause is not Cause.NO_ENTRY or silence.missed
+
+
+def _together(told: Iterable[tuple[str, Silence]]) -> list[tuple[list[str], list[Silence]]]:
+    """Programs that have the same cause in common."""
+    groups: dict[object, tuple[list[str], list[Silence]]] = {}
+    for path, each in told:
+        # Where a framework is called says less than which one it is.
+        alike = each.cause in (Cause.FRAMEWORK, Cause.NO_ENTRY, Cause.UNREAD)
+        key = (each.cause, each.missed, each.cause is Cause.NO_ENTRY or each.what, None if alike else each.at)
+        paths, silences = groups.setdefault(key, ([], []))
+        paths.append(path)
+        silences.append(each)
+    return list(groups.values())
+
+
+def _line(paths: Sequence[str], silences: Sequence[Silence]) -> str:
+    who = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    one = f"{who}: {silences[0].told_in(paths[0])}"
+    return f"{one}: {_count(silences)}" if any(each.rules for each in silences) else one
+
+
+def _count(silences: Sequence[Silence]) -> str:
+    counts = sorted({len(each.rules) for each in silences})
+    most = counts[-1]
+    rules = f"{most} rule{'' if most == 1 else 's'} {'was' if most == 1 else 'were'} not checked"
+    return rules if len(counts) == 1 else f"up to {rules}"
