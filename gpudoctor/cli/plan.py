@@ -81,8 +81,8 @@ def _placed(section: Section, project: Project) -> Section:
 
 def _page(program: Program, sections: Sequence[Section], style: Style) -> Iterator[str]:
     yield style.paint(_title(program), "bold")
-    if program.managed_by:
-        yield f"{', '.join(sorted(program.managed_by))} decides about wrapping, placement and sharding."
+    if program.frameworks:
+        yield f"{', '.join(sorted(program.frameworks))} decides about wrapping, placement and sharding."
     if not sections:
         yield "Nothing that concerns training was seen."
     for section in sections:
@@ -117,7 +117,7 @@ def _entry(program: Program, sections: Sequence[Section]) -> dict[str, Any]:
         "world": program.world.value,
         "whole": program.has_entry,
         "cut_short": program.cut_short,
-        "managed_by": sorted(program.managed_by),
+        "managed_by": sorted(program.frameworks),
         "files": sorted(program.files),
         "sections": {section.title: [_line(line) for line in section.lines] for section in sections},
     }

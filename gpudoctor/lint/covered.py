@@ -37,7 +37,7 @@ _NAMES = {
     "tnt": "TorchTNT",
     "transformers": "the Trainer of Transformers",
 }
-_RUN_THE_TRAINING = ("Trainer", "Runner", "TrainingArguments", "LightningCLI", "Engine", "build_runner", "Learner")
+_TRAINERS = ("Trainer", "Runner", "TrainingArguments", "LightningCLI", "Engine", "build_runner", "Learner")
 
 
 def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Iterable[str]) -> Coverage:
@@ -109,10 +109,15 @@ def _not_reached(program: Program) -> Silence | None:
         return _limit(program)
     if program.ended is not None and missed is not None:
         return Silence(Cause.ENDED, (), program.ended.what, program.ended.at, missed=True)
-    running = [event for event in program.in_charge if event.call.endswith(_RUN_THE_TRAINING)]
+    running = [event for event in program.in_charge if _runs_the_training(event.call)]
     if running:
         return Silence(Cause.FRAMEWORK, (), _name(running[0].framework), running[0].location, missed=True)
     return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True) if missed is not None else None
+
+
+def _runs_the_training(call: str) -> bool:
+    """`Trainer(…)`, `Runner.from_cfg(…)`."""
+    return any(part.endswith(_TRAINERS) for part in call.split("."))
 
 
 def _limit(program: Program) -> Silence:

@@ -15,6 +15,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import (
+    SILENT_SAMPLER,
     Backward,
     Collective,
     DestroyGroup,
@@ -128,6 +129,14 @@ class Program:
         """The frameworks that take charge in this program."""
         return Standing.of(self.frameworks, lambda: self.answers.note(Cause.FRAMEWORK))
 
+    @property
+    def shared_out(self) -> bool:
+        """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
+        shared = any(event.shares_data for event in self.in_charge)
+        if shared:
+            self.answers.note(Cause.FRAMEWORK)
+        return shared
+
     @cached_property
     def frameworks(self) -> frozenset[str]:
         """The same, to be named: asking for them silences nobody."""
@@ -181,7 +190,13 @@ class Program:
             values.update(event.values)
             # Who gets the wrapper gets at the model through `.module`.
             values.update(map(core_of, event.values))
-        return Gone.of(values, lambda value: self.answers.note(Cause.UNREAD, value))
+        return Gone.of(values, self._note_gone)
+
+    def _note_gone(self, value: Value) -> None:
+        into = self.gone_into(value)
+        # Such a sampler was read, and is known for what it leaves out.
+        if into is None or into.into != SILENT_SAMPLER:
+            self.answers.note(Cause.UNREAD, value)
 
     @cached_property
     def lost(self) -> tuple[Lost, ...]:

@@ -251,7 +251,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Every rank trains on the whole data set, because the loader has no sampler that shares it out.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "BatchCut", "Forward", "InitGroup", "Iterate", "MakeLoader", "MakeSampler", "UseManaged", "Wrap"),
-        size=10079,
+        size=10062,
     ),
     RuleCard(
         code="GPU302", name="missing-set-epoch", severity=Severity.WARNING, family="data",
@@ -305,7 +305,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.iterable_dataset_not_sharded",
         summary="A stream yields all of its samples on every rank, or in every worker of a loader.", shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
-        size=7468,
+        size=7455,
     ),
     RuleCard(
         code="GPU310", name="sampler-with-iterable-dataset", severity=Severity.ERROR, family="data",
@@ -318,7 +318,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.custom_sampler_not_sharded",
         summary="A sampler that knows nothing of ranks gives each of them all of the data.", shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
-        size=8388,
+        size=8371,
     ),
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
@@ -352,7 +352,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Ranks read different files, so one of them runs out of batches while the others still wait for it.",
         shows_in_run=True,
         needs=("Backward", "Collective", "Forward", "Iterate", "LeaveLoop", "MakeLoader", "MakeSampler", "Streamed", "UseManaged", "Wrap"),
-        size=6997, stops=True,
+        size=6984, stops=True,
     ),
     RuleCard(
         code="GPU317", name="average-over-whole-dataset", severity=Severity.WARNING, family="data",

@@ -130,11 +130,6 @@ def unused_samplers(program: Program) -> list[Sampler]:
     ]
 
 
-def shared_out(program: Program) -> bool:
-    """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
-    return any(event.shares_data for event in program.events(UseManaged))
-
-
 def synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
     """What makes the ranks train one model, and does not exclude this pass."""
     # These average over ranks; `DataParallel` splits each batch itself.

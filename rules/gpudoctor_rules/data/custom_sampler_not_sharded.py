@@ -84,7 +84,6 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     escapes,
     repeating_loop,
-    shared_out,
     synchronised,
     trained_with,
     unused_samplers,
@@ -109,7 +108,7 @@ class CustomSamplerNotSharded(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.launched_in_several or not program.whole or program.cut_short or shared_out(program):
+        if not program.launched_in_several or not program.whole or program.cut_short or program.shared_out:
             return
         # A sampler may be wrapped into one that shares it out.
         if unused_samplers(program):

@@ -91,7 +91,7 @@ from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.data import Dataset, Loader
 from gpudoctor.lint.values.event import Streamed
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
+from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -107,7 +107,7 @@ class IterableDatasetNotSharded(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.whole or program.cut_short or shared_out(program):
+        if not program.whole or program.cut_short or program.shared_out:
             return
         followed = {event.source: event for event in program.events(Streamed)}
         for loader, training in trained_with(program).items():

@@ -103,7 +103,6 @@ from gpudoctor_rules.data._passes import (
     escapes,
     first_name,
     repeating_loop,
-    shared_out,
     synchronised,
     trained_with,
     unused_samplers,
@@ -128,7 +127,7 @@ class MissingDistributedSampler(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks replace the sampler when they prepare the loader.
-        if not program.launched_in_several or not program.whole or program.cut_short or shared_out(program):
+        if not program.launched_in_several or not program.whole or program.cut_short or program.shared_out:
             return
         # Its sampler exists and was not passed: that is GPU307, with a better remedy.
         forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}

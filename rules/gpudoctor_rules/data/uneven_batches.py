@@ -101,7 +101,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.values.data import Dataset
 from gpudoctor.lint.values.event import Collective, LeaveLoop, Streamed
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, shared_out, synchronised, trained_with
+from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -121,7 +121,7 @@ class UnevenBatches(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or not program.whole or program.cut_short or shared_out(program):
+        if not program.distributed or not program.whole or program.cut_short or program.shared_out:
             return
         by_pieces = {event.source for event in program.events(Streamed) if event.by_pieces}
         for loader, training in trained_with(program).items():

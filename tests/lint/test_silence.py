@@ -1,0 +1,259 @@
+"""What was not followed is told: which program, why, at which line, what would help. A clean one says no word more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from gpudoctor import cli
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+
+TRAINING = """
+    import torch
+    from torch import nn
+
+    def train(model, optimizer, x):
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+    """
+CLEAN = """
+    import torch
+    from torch import nn
+    from engine import train
+    model = nn.Linear(8, 1)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+    """
+ANOTHER_WAY = """
+    import sys, torch
+    from torch import nn
+    from engine import train
+    import registry
+
+    def main():
+        model = nn.Linear(8, 1)
+        registry.find("train")(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+
+    registry.start(main)
+    """
+RAISES = """
+    import argparse, torch
+    from torch import nn
+    from engine import train
+
+    class Settings:
+        variant = "7b"
+
+    def sizes(variant):
+        if variant == "1b":
+            return 8
+        raise ValueError(f"{variant} is not supported")
+
+    model = nn.Linear(sizes(Settings.variant), 1)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+    """
+LIGHTNING = """
+    import lightning as L
+    import torch
+    from torch import nn
+
+    class Net(L.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 1)
+
+        def training_step(self, batch, index):
+            return self.layer(batch).sum()
+
+    L.Trainer(max_epochs=3).fit(Net())
+    """
+ACCELERATE = """
+    import torch
+    from accelerate import Accelerator
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    accelerator = Accelerator()
+    loader = DataLoader(TensorDataset(torch.zeros(64, 8)), batch_size=8, shuffle=True, num_workers=2)
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for (x,) in loader:
+        optimizer.zero_grad()
+        accelerator.backward(model(x).sum())
+        optimizer.step()
+    """
+HELPERS = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
+EVALUATION = """
+    import torch
+    from engine import nn
+    model = nn.Linear(8, 1).eval()
+    with torch.no_grad():
+        print(model(torch.randn(4, 8)))
+    """
+
+
+class Told:
+    """What one run of lint has said."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.lines = code, err.splitlines()
+        self.document: dict[str, Any] = json.loads(out)
+
+    @property
+    def programs(self) -> dict[str, str]:
+        return {each["path"]: each["followed"] for each in self.document["programs"]}
+
+    @property
+    def silent(self) -> dict[str, list[tuple[str, int | None]]]:
+        programs = self.document["programs"]
+        return {each["path"]: [(one["cause"], one["line"]) for one in each["silent_for"]] for each in programs}
+
+
+@pytest.fixture
+def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
+    """Lints files in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def tell_of(*arguments: str, **files: str) -> Told:
+        for name, text in files.items():
+            Path(f"{name}.py").write_text(dedent(text), encoding="utf-8")
+        code = cli.main(["lint", "--output-format=json", "--no-cache", *(arguments or ["."])])
+        return Told(code, *capsys.readouterr())
+
+    return tell_of
+
+
+Tell = Callable[..., Told]
+
+
+def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
+    told = tell(train=CLEAN, engine=TRAINING, nets=HELPERS)
+    assert told.lines == ["No mistake found in 3 files."]
+    assert told.document["programs"] == [
+        {
+            "path": "train.py",
+            "world": "single",
+            "followed": "whole",
+            "training_loops": 1,
+            "ended_by": None,
+            "silent_for": [],
+        }
+    ]
+
+
+def test_training_to_which_no_call_leads(tell: Tell) -> None:
+    told = tell("train.py", train=ANOTHER_WAY, engine=TRAINING)
+    assert told.programs == {"train.py": "not"}
+    assert told.silent == {"train.py": [("not called", 8)]}
+    assert told.lines[0].startswith(
+        "train.py: no call that was followed leads to the training at engine.py:8: `model(x).sum().backward()`: "
+    )
+    assert told.lines[0].endswith(" rules were not checked")
+    assert told.lines[1].startswith("  help: if another script starts the training, name that one")
+    assert told.lines[-1] == "No mistake found in what was followed of 1 file."
+
+
+def test_an_error_on_all_paths(tell: Tell) -> None:
+    told = tell("train.py", train=RAISES, engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert program["followed"] == "not"
+    assert program["ended_by"]["line"] == 12
+    assert program["ended_by"]["reason"].startswith("raise ValueError(")
+    assert told.lines[0].startswith(
+        "train.py: every path that was followed ends at line 12, before the training: `raise"
+    )
+
+
+def test_a_program_that_ends_with_its_status_has_not_failed(tell: Tell) -> None:
+    told = tell(
+        "train.py", train=CLEAN.rstrip() + "\n    import sys, other\n    sys.exit(other.status())\n", engine=TRAINING
+    )
+    assert told.document["programs"][0]["ended_by"] is None
+    assert told.programs == {"train.py": "whole"}
+
+
+def test_a_framework_that_runs_the_training(tell: Tell) -> None:
+    told = tell("train.py", train=LIGHTNING)
+    assert told.programs == {"train.py": "not"}
+    assert told.lines[0].startswith("train.py: Lightning runs the training at line 14: ")
+    assert told.document["programs"][0]["silent_for"][0]["rules"]
+
+
+def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
+    told = tell("train.py", train=ACCELERATE)
+    assert told.programs == {"train.py": "partly"}
+    assert told.lines[0].startswith("train.py: Accelerate takes charge at line 7: ")
+    assert "GPU302" in told.document["programs"][0]["silent_for"][0]["rules"]
+    assert told.lines[-1] == "No mistake found in 1 file."
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_limit(tell: Tell, before: bool) -> None:
+    clean = dedent(CLEAN)
+    imports, work = clean[: clean.index("model")], "x = 1\n" * 25_100
+    told = tell("train.py", train=imports + work + clean if before else clean + work, engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert program["followed"] == ("not" if before else "partly")
+    assert "25000 statements" in program["ended_by"]["reason"]
+    assert program["ended_by"]["line"] > 1
+    told_by = next(line for line in told.lines if line.startswith("train.py: stopped at line "))
+    assert ", before the training" in told_by if before else ", before the training" not in told_by
+    assert "after 25,000 statements" in told_by
+    assert not [line for line in told.lines if "not followed to its end" in line]
+
+
+def test_who_trains_nothing_is_not_accused(tell: Tell) -> None:
+    told = tell(evaluate=EVALUATION, engine=TRAINING, train=CLEAN, plot="print(1)", nets=HELPERS)
+    assert told.lines == ["No mistake found in 5 files."]
+    assert set(told.programs.values()) == {"whole"}
+
+
+def test_a_library_whose_training_no_program_calls_is_told_once(tell: Tell) -> None:
+    told = tell(engine=TRAINING, other=TRAINING, nets=HELPERS)
+    assert told.programs["engine.py"] == "partly"
+    lines = [line for line in told.lines if "no program calls" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("engine.py and 1 more: no program calls the training at line 8")
+    assert "  help: name the script that starts the training" in told.lines
+
+
+def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
+    many = {f"train_{n}": ANOTHER_WAY.replace("train", f"train{n}") for n in range(40)}
+    engine = "import torch\n" + "".join(
+        f"def train{n}(model, optimizer, x):\n    model(x).sum().backward()\n" for n in range(40)
+    )
+    told = tell(**many, engine=engine)
+    assert len(told.lines) <= 7
+    assert "36 more programs likewise; `--verbose` names all" in told.lines
+    assert told.lines[-1] == "No mistake found in 1 of 41 files; 40 were not followed to the end."
+    assert sum(line.startswith("train_") for line in tell(".", "--verbose").lines) == 40
+
+
+def test_results_that_were_kept_tell_the_same(
+    tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "kept"))
+    first = tell(train=RAISES, engine=TRAINING, tool=ACCELERATE, light=LIGHTNING)
+    for _ in range(2):
+        cli.main(["lint", "--output-format=json", "."])
+        out, err = capsys.readouterr()
+        assert (json.loads(out)["programs"], err.splitlines()) == (first.document["programs"], first.lines)
