@@ -48,6 +48,7 @@ class Config:
     extend_select: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
+    respect_gitignore: bool = True
     launch: str | None = None
     target_torch: str = ""
     output_format: str | None = None
@@ -179,6 +180,12 @@ def _table(where: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]
     return tuple((pattern, _strings(f"{where}: `{pattern}`", rules)) for pattern, rules in value.items())
 
 
+def _switch(where: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where} must be true or false, not {value!r}")
+    return value
+
+
 def _version(where: str, value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
         raise ConfigError(f'{where} must be a version of PyTorch such as "2.4", not {value!r}')
@@ -201,6 +208,7 @@ _KEYS: dict[str, Callable[[str, object], Any]] = {
     "extend-select": _strings,
     "per-file-ignores": _table,
     "exclude": _strings,
+    "respect-gitignore": _switch,
     "launch": _one_of(*LAUNCHES),
     "target-torch": _version,
     "output-format": _one_of(*FORMATS),

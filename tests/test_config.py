@@ -32,6 +32,7 @@ select = ["GPU3"]
 ignore = ["GPU302"]
 extend-select = ["GPU107"]
 exclude = ["vendor"]
+respect-gitignore = false
 launch = "torchrun"
 target-torch = "2.4"
 output-format = "json"
@@ -51,6 +52,7 @@ def test_every_key(write: Write, tmp_path: Path) -> None:
         extend_select=("GPU107",),
         per_file_ignores=(("tests/*", ("ALL",)),),
         exclude=("vendor",),
+        respect_gitignore=False,
         launch="torchrun",
         target_torch="2.4",
         output_format="json",
@@ -120,6 +122,7 @@ def test_a_broken_file_of_others_is_none_of_our_business(write: Write) -> None:
         ('[per-file-ignores]\n"x" = "GPU3"', "`per-file-ignores`: `x` must be a list"),
         ('launch = "torchrnu"', r"`launch` must be one of auto, .*; did you mean `torchrun`\?"),
         ("launch = true", "`launch` must be one of"),
+        ('respect-gitignore = "no"', "`respect-gitignore` must be true or false, not 'no'"),
         ("target-torch = 2.4", "`target-torch` must be a version"),
         ('target-torch = "new"', "`target-torch` must be a version"),
     ],

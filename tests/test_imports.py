@@ -120,7 +120,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
-NEEDED_LATE = {"rich", "libcst", "torch", "pynvml", "psutil"}
+NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     "gpudoctor.lint.examine",
@@ -211,7 +211,16 @@ def test_start_up_leaves_out_what_is_slow(module: str) -> None:
     code = f"import {module}, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     loaded = set(run.stdout.split())
-    slow = {"torch", "libcst", "rich", "numpy", "importlib.metadata", "multiprocessing", "concurrent.futures"}
+    slow = {
+        "torch",
+        "libcst",
+        "pathspec",
+        "rich",
+        "numpy",
+        "importlib.metadata",
+        "multiprocessing",
+        "concurrent.futures",
+    }
     assert not loaded & slow
 
 

@@ -110,4 +110,8 @@ def test_metadata_is_whole(built: Built) -> None:
     assert "Requires-Python: >=3.10" in fields
     assert text.startswith("# gpudoctor")
     core = [line for line in fields.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
-    assert sorted(re.findall(r"^Requires-Dist: ([\w-]+)", "\n".join(core), re.MULTILINE)) == ["rich", "tomli"]
+    assert sorted(re.findall(r"^Requires-Dist: ([\w-]+)", "\n".join(core), re.MULTILINE)) == [
+        "pathspec",
+        "rich",
+        "tomli",
+    ]

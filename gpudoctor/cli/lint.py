@@ -103,6 +103,9 @@ def _declare_input(parser: argparse.ArgumentParser) -> None:
         "--exclude", metavar="GLOB,...", action="append", type=words, help="leave these files and folders out"
     )
     group.add_argument(
+        "--no-respect-gitignore", action="store_true", help="read what git ignores as well, where a folder is searched"
+    )
+    group.add_argument(
         "--launch",
         metavar="|".join(LAUNCHES),
         type=one_of(*LAUNCHES),

@@ -130,6 +130,7 @@ def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config
         known=registry.cards,
         launch=options.launch or config.launch or "auto",
         exclude=(*(_from_here(glob, config.folder) for glob in config.exclude), *flattened(options.exclude)),
+        respect_gitignore=config.respect_gitignore and not options.no_respect_gitignore,
         per_file_ignores=per_file,
         folder=config.folder,
         stdin=_standard_input(options.stdin_filename or "") if STDIN in paths else b"",

@@ -113,7 +113,7 @@ _MOST_HELPERS = 10
 def _through_importers(files: Sequence[Glance], work: _Work) -> list[Examined]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
     found: list[Examined] = []
-    importers = Importers(work.sources)
+    importers = Importers(work.sources, respect_gitignore=work.request.respect_gitignore)
     for file in files if len(files) <= _MOST_HELPERS else ():
         if any(file.shown in each.files for each in found):
             continue

@@ -27,15 +27,16 @@ MOST_CANDIDATES = 4
 class Importers:
     """Finds programs that may import a file. What lies in a project is asked once."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, *, respect_gitignore: bool = True) -> None:
         self._sources = sources
+        self._respect_gitignore = respect_gitignore
         self._programs: dict[str, list[tuple[str, bytes]]] = {}
 
     def of(self, file: str) -> list[str]:
         """Scripts that may import the file, the nearest first: they act as a main program and mention its name."""
         root = Project(file, self._sources).root
         if root not in self._programs:
-            self._programs[root] = _programs_of(root)
+            self._programs[root] = _programs_of(root, respect_gitignore=self._respect_gitignore)
         stem = os.path.splitext(os.path.basename(file))[0]
         names = [os.fsencode(stem), os.fsencode(os.path.basename(os.path.dirname(file)))]
         if stem == "__init__":
@@ -44,10 +45,10 @@ class Importers:
         return [path for _, _, path in found[:MOST_CANDIDATES]]
 
 
-def _programs_of(root: str) -> list[tuple[str, bytes]]:
+def _programs_of(root: str, *, respect_gitignore: bool) -> list[tuple[str, bytes]]:
     """The main programs of a project that are about training, with their text; none where there are too many files."""
     # What nothing marks as a project may be a whole home folder: it is not searched to its end.
-    paths = list(islice(files_below(root), MOST_FILES + 1))
+    paths = list(islice(files_below(root, respect_gitignore=respect_gitignore), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
     read = ((path, _raw(path)) for path in paths if "test" not in os.path.basename(path))

@@ -56,7 +56,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     """Find the files of a request, and look at those that could say something about training."""
     named = [path for path in request.paths if path != STDIN]
     there = [path for path in named if os.path.lexists(path)]
-    paths, messages = collect(there, request.exclude)
+    paths, messages = collect(there, request.exclude, respect_gitignore=request.respect_gitignore)
     paths = [path for path in paths if not is_excluded(path, request)]
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem("", message) for message in messages]

@@ -16,10 +16,11 @@ class Request:
     """What to lint and how.
 
     `rules` are those that run, `known` all that there are. Patterns of `per_file_ignores` come with the codes that
-    they silence and count from `folder`; those of `exclude` count from the working directory. `stdin` holds what
-    stands for the path `-`, under the name `stdin_name`. `jobs` 0 leaves the number of processes to lint. `cache` is
-    the folder where results are kept from run to run; empty where none are. `fixes` asks for fixes of what is found.
-    `edited` holds the bytes of files, by their paths without links, that count instead of what is written there.
+    they silence and count from `folder`; those of `exclude` count from the working directory. `respect_gitignore`
+    leaves out of folders what git ignores. `stdin` holds what stands for the path `-`, under the name `stdin_name`.
+    `jobs` 0 leaves the number of processes to lint. `cache` is the folder where results are kept from run to run; empty
+    where none are. `fixes` asks for fixes of what is found. `edited` holds the bytes of files, by their paths without
+    links, that count instead of what is written there.
     """
 
     paths: tuple[str, ...]
@@ -27,6 +28,7 @@ class Request:
     known: tuple[RuleCard, ...]
     launch: str = "auto"
     exclude: tuple[str, ...] = ()
+    respect_gitignore: bool = True
     per_file_ignores: tuple[tuple[str, frozenset[str]], ...] = ()
     folder: str = ""
     stdin: bytes = b""

@@ -252,7 +252,8 @@ def test_programs_are_looked_for_in_a_project_not_in_a_home(tmp_path: Path, monk
     monkeypatch.setattr(importers, "MOST_FILES", 2)
     walked: list[str] = []
 
-    def files_below(folder: str) -> Iterator[str]:
+    def files_below(folder: str, *, respect_gitignore: bool) -> Iterator[str]:
+        assert respect_gitignore
         for number in range(1000):
             walked.append(folder)
             yield f"{folder}/{number}.py"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from gpudoctor.lint.source.file import shown_path
+from gpudoctor.lint.source.gitignore import NOTHING, ignoring_around
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 from gpudoctor.lint.source.looks import real_path
 
@@ -33,12 +34,14 @@ _FRAMEWORKS = (
 )
 
 
-def collect(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+def collect(
+    paths: Sequence[str], exclude: Sequence[str] = (), *, respect_gitignore: bool = True
+) -> tuple[list[str], list[str]]:
     """The files to read, each once, and a message for each path that leads nowhere.
 
     A file that is named is taken whatever it is called. Folders are searched for programs and notebooks, in sorted
     order, without following links to folders or out of the project, and without hidden, installed, generated and
-    excluded ones.
+    excluded ones, and those that git ignores.
     Globs in `exclude` are relative to the working directory; one without a slash matches a file or folder of that
     name anywhere.
     """
@@ -47,7 +50,7 @@ def collect(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[str
     excluded = _Exclusion(exclude)
     for path in paths:
         if os.path.isdir(path):
-            for file in _walk(path, excluded, problems):
+            for file in _walk(path, excluded, problems, respect_gitignore=respect_gitignore):
                 found.setdefault(real_path(file), file)
         elif os.path.lexists(path):
             found.setdefault(real_path(path), path)
@@ -56,9 +59,9 @@ def collect(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[str
     return list(found.values()), problems
 
 
-def files_below(folder: str) -> Iterator[str]:
+def files_below(folder: str, *, respect_gitignore: bool = True) -> Iterator[str]:
     """The files to read in a folder, as they are found."""
-    return _walk(folder, _Exclusion(()), [])
+    return _walk(folder, _Exclusion(()), [], respect_gitignore=respect_gitignore)
 
 
 def concerns_training(data: bytes) -> bool:
@@ -86,27 +89,31 @@ class _Exclusion:
         return any(fnmatchcase(shown, glob) or ("/" not in glob and fnmatchcase(name, glob)) for glob in self._globs)
 
 
-def _walk(folder: str, excluded: _Exclusion, problems: list[str]) -> Iterator[str]:
-    pending = [folder]
+def _walk(folder: str, excluded: _Exclusion, problems: list[str], *, respect_gitignore: bool) -> Iterator[str]:
+    pending = [(folder, ignoring_around(folder) if respect_gitignore else NOTHING)]
     project, _ = project_root(os.path.realpath(folder))
     while pending:
+        folder, ignored = pending.pop()
         try:
-            with os.scandir(pending.pop()) as listing:
+            with os.scandir(folder) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
             problems.append(f"the folder `{shown_path(error.filename)}` cannot be read: {error.strerror}")
             continue
+        if respect_gitignore:
+            ignored = ignored.inside(folder, frozenset(entry.name for entry in entries))
         folders = []
         for entry in entries:
             # Links to folders lead to what is searched anyway, or in circles, or out of the project.
             if _is_folder(entry):
-                if not _is_skipped(entry) and not excluded(entry.path):
-                    folders.append(entry.path)
+                if not (_is_skipped(entry) or excluded(entry.path) or ignored(entry.path, is_folder=True)):
+                    folders.append((entry.path, ignored))
             elif (
                 entry.name.endswith(_SUFFIXES)
                 and "{{" not in entry.name
                 and _is_ours(entry, project)
                 and not excluded(entry.path)
+                and not ignored(entry.path, is_folder=False)
             ):
                 yield entry.path
         # Taken from the end, so that a folder's own folders come before its neighbours.

@@ -23,8 +23,8 @@ def project_root(folder: str) -> tuple[str, bool]:
 
 @question
 def _marked_root(folder: str) -> str:
-    parents = list(_parents(folder))
-    for candidates, markers in ((parents, _MARKERS), (parents[:_WEAK_LEVELS], _WEAK_MARKERS)):
+    above = list(parents(folder))
+    for candidates, markers in ((above, _MARKERS), (above[:_WEAK_LEVELS], _WEAK_MARKERS)):
         for candidate in candidates:
             if any(_is_marker(os.path.join(candidate, marker)) for marker in markers):
                 return candidate
@@ -34,7 +34,7 @@ def _marked_root(folder: str) -> str:
 @question
 def _unmarked_root(folder: str) -> str:
     """The folder, or the one above as long as that one holds Python: `tools/train.py` below `utils.py`."""
-    for candidate, _ in zip(_parents(os.path.dirname(folder)), range(_UNMARKED_LEVELS), strict=False):
+    for candidate, _ in zip(parents(os.path.dirname(folder)), range(_UNMARKED_LEVELS), strict=False):
         # What lies directly below the root of the disk is shared by all: /tmp, /home, /mnt.
         if os.path.dirname(os.path.dirname(candidate)) == os.path.dirname(candidate) or not _is_python_home(candidate):
             break
@@ -156,7 +156,7 @@ def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
         return
 
 
-def _parents(folder: str) -> Iterator[str]:
+def parents(folder: str) -> Iterator[str]:
     """The folder and those above it, without the home folder and the root of the disk: a `.git` or a `setup.cfg`
     there makes no project of everything below."""
     home = real_path(os.path.expanduser("~"))

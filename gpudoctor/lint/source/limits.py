@@ -46,5 +46,15 @@ MAX_FOLDER_SCAN = 400
 MAX_FOLDERS_BELOW = 10
 """Sub-folders looked into for the same reason."""
 
+MAX_IGNORE_BYTES = 256 * 1024
+"""A larger `.gitignore` does not count: no hand has written it."""
+
+MAX_IGNORE_LINES = 5_000
+"""Lines of a `.gitignore` that count."""
+
+MAX_STARS = 3
+"""A line of a `.gitignore` with more wildcards, besides those at its two ends that stand for folders, does not count.
+`**` counts twice."""
+
 MAX_SETUP_BYTES = 64 * 1024
 """Of a `setup.py`, to learn whether it installs a project."""
