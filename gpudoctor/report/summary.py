@@ -10,7 +10,7 @@ _NOUNS = {
     Severity.ERROR: ("error", "errors"),
     Severity.WARNING: ("warning", "warnings"),
     Severity.PERF: ("perf finding", "perf findings"),
-    Severity.INFO: ("piece of advice", "pieces of advice"),
+    Severity.INFO: ("suggestion", "suggestions"),
 }
 
 

@@ -145,8 +145,8 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.wrapped_in_loop",
-        summary="The same model is wrapped again in each round of a loop.", shows_in_run=True, needs=("Wrap",),
-        size=6784,
+        summary="The same model is wrapped again in every iteration of a loop.", shows_in_run=True, needs=("Wrap",),
+        size=6791,
     ),
     RuleCard(
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
@@ -259,7 +259,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeOptimizer", "MakeSampler", "OptimizerStep", "SetEpoch", "Streamed", "UseManaged", "Wrap"),
-        size=7279,
+        size=7276,
     ),
     RuleCard(
         code="GPU303", name="shuffle-with-sampler", severity=Severity.ERROR, family="data",
@@ -270,13 +270,13 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU304", name="sampler-without-process-group", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.sampler_without_process_group",
-        summary="One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest.",
+        summary="One process uses a distributed sampler, so it sees one shard of the data and nobody sees the rest.",
         shows_in_run=True, needs=("MakeSampler",), size=7181,
     ),
     RuleCard(
         code="GPU305", name="sampler-rank-hard-coded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.sampler_rank_hard_coded",
-        summary="A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.",
+        summary="A distributed sampler is told the wrong rank, so some shards of the data are read twice and others never.",
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeSampler",), size=13196,
     ),
     RuleCard(
@@ -285,7 +285,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "Streamed", "UseManaged", "Wrap"),
-        size=9988,
+        size=9992,
     ),
     RuleCard(
         code="GPU307", name="sampler-not-passed", severity=Severity.ERROR, family="data",
@@ -323,8 +323,8 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU312", name="metric-of-one-shard", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.metric_of_one_shard",
-        summary="A validation result is shown that this rank computed from its own share of the data alone.",
-        shows_in_run=True, needs=("Report",), size=8795,
+        summary="A validation result is shown that this rank computed from its own shard of the data alone.",
+        shows_in_run=True, needs=("Report",), size=8806,
     ),
     RuleCard(
         code="GPU313", name="batch-multiplied-for-ddp", severity=Severity.WARNING, family="data",
@@ -357,7 +357,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU317", name="average-over-whole-dataset", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.average_over_whole_dataset",
-        summary="What one rank summed over its share of the data is divided by the size of all of it.",
+        summary="What one rank summed over its shard of the data is divided by the size of all of it.",
         shows_in_run=True, needs=("Averaged",), size=7462,
     ),
     RuleCard(
@@ -366,7 +366,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The GPU waits while the training process itself reads and prepares the next batch.",
         fix_safety=Safety.UNSAFE, shows_in_run=True,
         needs=("Backward", "Forward", "ItemRead", "Iterate", "MakeLoader", "MakeSampler", "Move", "UseManaged", "Wrap"),
-        size=10435,
+        size=10426,
     ),
     RuleCard(
         code="GPU319", name="data-parallel-batch-not-scaled", severity=Severity.INFO, family="data",
@@ -380,7 +380,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The model is trained on the same batches in the same order, epoch after epoch.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=12297,
+        size=12301,
     ),
     RuleCard(
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
@@ -427,7 +427,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU408", name="world-size-from-device-count", severity=Severity.WARNING, family="launch",
         module="gpudoctor_rules.launch.world_size_from_device_count",
         summary="The number of processes is taken from the number of GPUs in this machine.", shows_in_run=True,
-        needs=("InitGroup", "MakeSampler"), size=6037, stops=True,
+        needs=("InitGroup", "MakeSampler"), size=6038, stops=True,
     ),
     RuleCard(
         code="GPU409", name="rank-is-a-string", severity=Severity.ERROR, family="launch",
@@ -480,7 +480,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU501", name="collective-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collective_on_some_ranks",
         summary="A collective call is reached by some ranks only, so the ranks that call it wait for the others without end.",
-        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=5931, stops=True,
+        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=5904, stops=True,
     ),
     RuleCard(
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
@@ -492,7 +492,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",
         module="gpudoctor_rules.collective.local_decision_ends_loop",
         summary="A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.",
-        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=11903, stops=True,
+        shows_in_run=True, needs=("Backward", "BatchCut", "Collective", "Forward", "LeaveLoop"), size=11907, stops=True,
     ),
     RuleCard(
         code="GPU504", name="in-place-collective-result-used", severity=Severity.ERROR, family="collective",
@@ -522,7 +522,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU508", name="group-made-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.group_made_on_some_ranks",
         summary="A process group is made by its members only, or by each rank with other members.", shows_in_run=True,
-        needs=("Collective",), size=5441, stops=True,
+        needs=("Collective",), size=5411, stops=True,
     ),
     RuleCard(
         code="GPU509", name="work-not-waited", severity=Severity.ERROR, family="collective",
@@ -538,7 +538,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU511", name="barrier-every-step", severity=Severity.PERF, family="collective",
         module="gpudoctor_rules.collective.barrier_every_step",
-        summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8423,
+        summary="A barrier makes all ranks wait for the slowest one in every step.", shows_in_run=True, size=8427,
     ),
     RuleCard(
         code="GPU512", name="collectives-in-different-order", severity=Severity.ERROR, family="collective",
@@ -562,7 +562,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU515", name="group-made-in-loop", severity=Severity.PERF, family="collective",
         module="gpudoctor_rules.collective.group_made_in_loop",
         summary="A new process group is made in each round of a loop.", shows_in_run=True, needs=("Collective",),
-        size=5697,
+        size=5706,
     ),
     RuleCard(
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
@@ -592,7 +592,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.sharded_state_on_some_ranks",
         summary="A state that is spread over all ranks is asked for by some of them, which wait for the others without end.",
-        shows_in_run=True, needs=("Save", "ShardedState"), size=7213, stops=True,
+        shows_in_run=True, needs=("Save", "ShardedState"), size=7206, stops=True,
     ),
     RuleCard(
         code="GPU606", name="zero-state-not-consolidated", severity=Severity.ERROR, family="checkpoint",
@@ -615,7 +615,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.best_chosen_from_local_metric",
-        summary="Which checkpoint is the best is decided by the result of this rank's own share of the validation set.",
+        summary="Which checkpoint is the best is decided by the result of this rank's own shard of the validation set.",
         shows_in_run=True, needs=("Save",), size=7636,
     ),
     RuleCard(
@@ -629,7 +629,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.gradient.no_sync_misplaced",
         summary="The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it.",
         shows_in_run=True,
-        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=13340,
+        needs=("Backward", "ClearGradients", "Collective", "Forward", "GradientSync", "OptimizerStep"), size=13344,
     ),
     RuleCard(
         code="GPU703", name="clip-before-unscale", severity=Severity.WARNING, family="gradient",
@@ -671,7 +671,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("OptimizerStep",), size=6222,
+        shows_in_run=True, needs=("OptimizerStep",), size=6223,
     ),
     RuleCard(
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
@@ -711,8 +711,8 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
         module="gpudoctor_rules.throughput.no_mixed_precision",
-        summary="A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused.",
-        needs=("Backward", "Forward", "Move"), size=4382,
+        summary="A model trains in FP32 throughout, and the tensor cores of the GPU stay unused.",
+        needs=("Backward", "Forward", "Move"), size=4354,
     ),
     RuleCard(
         code="GPU804", name="timing-without-synchronize", severity=Severity.WARNING, family="throughput",

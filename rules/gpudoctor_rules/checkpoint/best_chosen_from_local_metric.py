@@ -1,4 +1,4 @@
-"""Which checkpoint is the best is decided by the result of this rank's own share of the validation set.
+"""Which checkpoint is the best is decided by the result of this rank's own shard of the validation set.
 
 ## What goes wrong
 
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 
 class BestChosenFromLocalMetric(Rule):
-    """Which checkpoint is the best is decided by the result of this rank's own share of the validation set."""
+    """Which checkpoint is the best is decided by the result of this rank's own shard of the validation set."""
 
     code = "GPU609"
     name = "best-chosen-from-local-metric"
@@ -111,11 +111,11 @@ class BestChosenFromLocalMetric(Rule):
                 told.add((place.path, place.line))
                 yield self.found(
                     at=place,
-                    message=f"`{guard.atom.text}` asks for a result of this rank's own share of `{loader.label}`: "
+                    message=f"`{guard.atom.text}` asks for a result of this rank's own shard of `{loader.label}`: "
                     f"a part of the validation set decides which model is kept as {shown(save.path, 'the best')}.",
                     remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
                     because=[
-                        ("each rank reads its own share of this loader", loader.place),
+                        ("each rank reads its own shard of this loader", loader.place),
                         ("and what it decides is written here", save.location),
                     ],
                 )
@@ -135,7 +135,7 @@ class BestChosenFromLocalMetric(Rule):
                 f"`{os.path.basename(save.path)}` was kept after step {save.step} by what this rank alone had seen of "
                 f"the validation set{seen}: no rank had asked another since.",
                 remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
-                because=[("each rank read its own share here", before.place)],
+                because=[("each rank read its own shard here", before.place)],
             )
             return
 
@@ -144,13 +144,13 @@ class BestChosenFromLocalMetric(Rule):
 
 
 def _evaluated_before(rank: Process, save: Written) -> Pass | None:
-    """The evaluation of a share of the data that came between the last step and this save."""
+    """The evaluation of a shard of the data that came between the last step and this save."""
     shares = (each for each in rank.evaluations if (each.replicas or 1) > 1 and each.first_step == save.step)
     return next(shares, None)
 
 
 def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | None:
-    """The loader of whose share the test asks, where that is one that is not trained with."""
+    """The loader of whose shard the test asks, where that is one that is not trained with."""
     # `first or error < best` asks for the error as well.
     parts = [guard, *guard.atom.every, *guard.atom.none]
     values = [value for part in parts if isinstance(part.atom.key, tuple) for value in part.atom.key]

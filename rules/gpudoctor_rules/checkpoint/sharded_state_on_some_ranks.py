@@ -102,8 +102,8 @@ class ShardedStateOnSomeRanks(Rule):
             yield self.found(
                 at=behind[0] if behind else event.location,
                 message=f"`{_name(event)}` is called {through}by {who(event)}. Every rank holds a part of the state "
-                f"and must {'write it' if writes else 'send it'}: those that call it wait for "
-                "the others, who never come.",
+                f"and must {'write it' if writes else 'send it'}: deadlock, because "
+                "the other ranks never call it.",
                 remedy="Call it on all ranks, without a test on the rank."
                 if writes
                 else "Call it on all ranks, and keep only the writing of the file inside of the test.",

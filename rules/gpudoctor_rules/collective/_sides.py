@@ -150,7 +150,7 @@ def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
 def _passed_by(guard: Literal) -> str:
     if not guard.atom.ranks:
         return "not every rank goes the same way here"
-    return f"{guard.atom.ranks} alone goes on here" if guard.holds else f"{guard.atom.ranks} leaves here"
+    return f"only {guard.atom.ranks} continues here" if guard.holds else f"{guard.atom.ranks} leaves here"
 
 
 def place_of(guard: Literal) -> Location | None:

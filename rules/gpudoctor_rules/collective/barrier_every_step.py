@@ -155,7 +155,7 @@ class BarrierEveryStep(Rule):
             "slowest rank, and the GPU idles until Python goes on.",
             remedy="Remove it: `backward()` of the wrapped model and collectives match the ranks up by themselves.",
             because=[
-                ("in every round of this loop", loop.location),
+                ("in every iteration of this loop", loop.location),
                 *(("called from here", call) for call in first.way.calls[-2:]),
                 *((f"`{each.call}()` stops them, too", each.location) for each in others),
             ],

@@ -99,8 +99,8 @@ class CollectiveOnSomeRanks(Rule):
             through = "" if place == event.location else "through this call "
             yield self.found(
                 at=place,
-                message=f"`{event.call}` is reached {through}by {who(event)}. Every rank must call it: those that do "
-                "wait for the others, who never come.",
+                message=f"`{event.call}` is reached {through}by {who(event)}: deadlock, because the other "
+                "ranks never call it.",
                 remedy="Call it on all ranks, outside of the test on the rank, and keep only the printing or saving "
                 "inside.",
                 because=story(events),

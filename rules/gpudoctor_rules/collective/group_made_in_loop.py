@@ -103,11 +103,11 @@ class GroupMadeInLoop(Rule):
                 told.add(event.location)
                 yield self.found(
                     at=event.location,
-                    message="A new process group is made in each round of this loop: all ranks meet to connect, and "
-                    "every group stays, with its memory.",
+                    message="A new process group is made in every iteration of this loop: all ranks meet to connect, "
+                    "and every group stays, with its memory.",
                     remedy="Make it once, before the loop, and use it again; the group of all ranks is there already.",
                     # The call may stand in a helper, far from the loop.
-                    because=[("each round of this loop makes one", loop.location)],
+                    because=[("each iteration of this loop makes one", loop.location)],
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -93,8 +93,8 @@ class GroupMadeOnSomeRanks(Rule):
             told.add(place)
             yield self.found(
                 at=place,
-                message=f"`new_group` is called by {who(events[0])}. Every rank must call it, also those that are not "
-                "to be members: the members wait for them, and they never come.",
+                message=f"`new_group` is called by {who(events[0])}: deadlock, because every rank must call it, "
+                "also those that are not to be members.",
                 remedy="Make the group on all ranks, outside of the test, and use it only where the rank is a member.",
                 because=story(events),
             )

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.values.event import Event
     from gpudoctor.run.recording import Recording
 
-WORDS = {"continue": "skips the rest of this round", "exit": "ends the program", "return": "returns here"}
+WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}
 
 
 class LocalDecisionEndsLoop(Rule):

@@ -1,4 +1,4 @@
-"""What one rank summed over its share of the data is divided by the size of all of it.
+"""What one rank summed over its shard of the data is divided by the size of all of it.
 
 ## What goes wrong
 
@@ -99,7 +99,7 @@ ADDS_UP = frozenset({"all_reduce", "reduce", "all_gather", "gather", "all_gather
 
 
 class AverageOverWholeDataset(Rule):
-    """What one rank summed over its share of the data is divided by the size of all of it."""
+    """What one rank summed over its shard of the data is divided by the size of all of it."""
 
     code = "GPU317"
     name = "average-over-whole-dataset"
@@ -123,12 +123,12 @@ class AverageOverWholeDataset(Rule):
             seen.add(event.location)
             yield self.found(
                 event.location,
-                f"This rank's sum over its own share of `{loader.label}` is divided by the number of samples in all "
-                "shares: the result is too small by the number of ranks.",
+                f"This rank's sum over its own shard of `{loader.label}` is divided by the number of samples in all "
+                "shards: the result is too small by the number of ranks.",
                 remedy=f"Divide by `len({samplers[0].label})`, or sum over all ranks with `dist.all_reduce` first.",
                 because=[
-                    ("each rank gets a share of the data from this sampler", samplers[0].place),
-                    ("the share is gone through here", trained[loader].start.location),
+                    ("each rank gets a shard of the data from this sampler", samplers[0].place),
+                    ("the shard is gone through here", trained[loader].start.location),
                 ],
             )
 
@@ -143,7 +143,7 @@ class AverageOverWholeDataset(Rule):
                 f"Rank 0 went through {drawn_of(shares[0])} here, and the ranks summed nothing up: "
                 f"divided by the number of all samples, the result is {len(recording.ranks)} times too small.",
                 remedy="Divide by `len(sampler)`, or sum over all ranks with `dist.all_reduce` first.",
-                because=[("each rank gets a share of the data from this loader", shares[0].made)],
+                because=[("each rank gets a shard of the data from this loader", shares[0].made)],
             )
 
     def could_show(self, recording: Recording) -> bool:
@@ -152,7 +152,7 @@ class AverageOverWholeDataset(Rule):
 
 
 def _shares(recording: Recording) -> list[Pass]:
-    """Whole training passes of rank 0 over a share of the data."""
+    """Whole training passes of rank 0 over a shard of the data."""
     passes = recording.ranks[0].training_passes if recording.distributed else ()
     return [each for each in passes if each.ended and (each.replicas or 1) > 1]
 
@@ -162,5 +162,5 @@ def _is_of(loader: Loader, event: Averaged) -> bool:
 
 
 def _is_shown(program: Program, event: Averaged, loader: Loader) -> bool:
-    """Somebody looks at numbers of this share from there on, or already in the same line."""
+    """Somebody looks at numbers of this shard from there on, or already in the same line."""
     return any(loader in each.shards and each.order > event.order for each in program.events(Report))

@@ -160,7 +160,7 @@ class IterableDatasetNotSharded(Rule):
                 loader.place,
                 f"Each of the {workers} workers of `{loader.label}` yields all of `{stream.label}`: every sample comes "
                 f"{workers} times in an epoch.",
-                remedy="Ask `torch.utils.data.get_worker_info()` in `__iter__`, and yield the share of this worker.",
+                remedy="Ask `torch.utils.data.get_worker_info()` in `__iter__`, and yield the shard of this worker.",
                 because=[("the stream is made here", stream.place), ("it is trained on here", training.start.location)],
             )
 

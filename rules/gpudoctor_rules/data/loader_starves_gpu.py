@@ -137,7 +137,7 @@ class LoaderStarvesGpu(Rule):
         return self.found(
             made,
             f"This loader has no workers: the training process itself {work}, and the GPU waits for it in every step.",
-            remedy="Give it `num_workers=4`, or as many as there are CPU cores for each GPU, and `pin_memory=True`.",
+            remedy="Set `num_workers=4`, or as many as there are CPU cores per GPU, and `pin_memory=True`.",
             because=[
                 ("an item is read here", read.location if read else None),
                 ("the GPU waits in this loop", training.start.location),

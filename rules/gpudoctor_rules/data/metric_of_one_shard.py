@@ -1,4 +1,4 @@
-"""A validation result is shown that this rank computed from its own share of the data alone.
+"""A validation result is shown that this rank computed from its own shard of the data alone.
 
 ## What goes wrong
 
@@ -85,7 +85,7 @@ WITH_FRAMEWORK = {"accelerate": "Gather the results of all ranks with `accelerat
 
 
 class MetricOfOneShard(Rule):
-    """A validation result is shown that this rank computed from its own share of the data alone."""
+    """A validation result is shown that this rank computed from its own shard of the data alone."""
 
     code = "GPU312"
     name = "metric-of-one-shard"
@@ -105,18 +105,18 @@ class MetricOfOneShard(Rule):
                 continue
             seen.add(loader)
             # Guarded by rank 0 it looks like one result for all, which is harder to notice.
-            shown = "every rank has another number" if not report.rank_guards else "one share speaks for all"
+            shown = "every rank gets a different value" if not report.rank_guards else "it stands for one shard only"
             # Gathering also drops the samples that were repeated to make shares equal.
             remedy = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
             evaluated = program.iterations_of(loader)[:1]
             yield self.found(
                 # A `print` for rank 0 that everybody uses is right: what it is given here is not.
                 at=parting(report, evaluated[0]) if evaluated else report.location,
-                message=f"{_name_of(report.value, loader)} comes from this rank's own share of `{loader.label}` and is "
+                message=f"{_name_of(report.value, loader)} comes from this rank's own shard of `{loader.label}` and is "
                 f"never reduced over the ranks: {shown}.",
                 remedy=f"{remedy} before dividing and showing them.",
                 because=[
-                    ("each rank reads its own share of this loader", loader.place),
+                    ("each rank reads its own shard of this loader", loader.place),
                     *(("and evaluates it here", each.location) for each in evaluated),
                 ],
             )
@@ -129,10 +129,10 @@ class MetricOfOneShard(Rule):
         if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
             yield self.found(
                 at,
-                f"Rank 0 evaluated {drawn_of(shares[0])} here, and the ranks put nothing together afterwards: "
-                "what is shown is the result of one share.",
+                f"Rank 0 evaluated {drawn_of(shares[0])} here, and nothing is reduced over the ranks afterwards: "
+                "what is shown is the result of one shard.",
                 remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them.",
-                because=[("each rank reads its own share of this loader", shares[0].made)],
+                because=[("each rank reads its own shard of this loader", shares[0].made)],
             )
 
     def could_show(self, recording: Recording) -> bool:
@@ -141,13 +141,13 @@ class MetricOfOneShard(Rule):
 
 
 def _shares(recording: Recording) -> list[Pass]:
-    """Whole passes of rank 0 that evaluated a share of the data."""
+    """Whole passes of rank 0 that evaluated a shard of the data."""
     passes = recording.ranks[0].evaluations if recording.distributed else ()
     return [each for each in passes if each.ended and (each.replicas or 1) > 1]
 
 
 def _evaluated(report: Report, trained: Container[Value]) -> Loader | None:
-    """The loader that is evaluated, in shares, for what is shown after the loop over its batches."""
+    """The loader that is evaluated, in shards, for what is shown after the loop over its batches."""
     # Inside the loop it is progress, which nobody takes for the result.
     around = {loop.over for loop in report.loops}
     loaders = [each for each in report.shards if isinstance(each, Loader)]

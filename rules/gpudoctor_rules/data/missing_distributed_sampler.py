@@ -195,7 +195,7 @@ def _share_out(program: Program, loader: Loader, training: Pass) -> Repair | Non
         sampler = Either((known, (Holds(loader), ".sampler")))
         loop = epochs.location
         steps.append(First(loop, ((sampler, ".set_epoch(", Counter(loop), ")"),)))
-    return Repair("Give each rank its share by a `DistributedSampler`", tuple(steps))
+    return Repair("Give each rank its shard by a `DistributedSampler`", tuple(steps))
 
 
 def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:

@@ -1,4 +1,4 @@
-"""A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never.
+"""A distributed sampler is told the wrong rank, so some shards of the data are read twice and others never.
 
 ## What goes wrong
 
@@ -99,7 +99,7 @@ FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process 
 
 
 class SamplerRankHardCoded(Rule):
-    """A distributed sampler is told the wrong rank, so some shares of the data are read twice and others never."""
+    """A distributed sampler is told the wrong rank, so some shards of the data are read twice and others never."""
 
     code = "GPU305"
     name = "sampler-rank-hard-coded"
@@ -126,14 +126,14 @@ class SamplerRankHardCoded(Rule):
                 told[0].made,
                 f"The samplers of {len(shares)} ranks were made for rank "
                 f"{' and '.join(str(rank) for _, rank in shares)}: "
-                "some share is trained on several times, and others never.",
+                "some shard is trained on several times, and others never.",
                 remedy="Leave `rank` out, or give `rank=dist.get_rank()`.",
             )
         elif len(shares) == len(told) and len({each.seed for each in told}) > 1 and all(each.shuffle for each in told):
             yield self.found(
                 told[0].made,
                 f"The samplers of the ranks shuffle with the seeds {' and '.join(str(each.seed) for each in told)}: "
-                "their shares overlap, and other samples are never trained on.",
+                "their shards overlap, and other samples are never trained on.",
                 remedy="Leave `seed` out, or give all ranks the same.",
             )
 
@@ -163,7 +163,7 @@ class SamplerRankHardCoded(Rule):
         elif _number(rank) is not None and replicas != Const(1) and not _plays_ranks(program, replicas):
             yield self.found(
                 at=sampler.place,
-                message=f"The rank of `{sampler.label}` is written as a number: every process reads share "
+                message=f"The rank of `{sampler.label}` is written as a number: every process reads shard "
                 f"{_number(rank)} and no process reads the others.",
                 remedy=FROM_GROUP,
                 repair=_ask_group(sampler),
@@ -172,7 +172,7 @@ class SamplerRankHardCoded(Rule):
             yield self.found(
                 at=sampler.place,
                 message=f"`{sampler.label}` is told the local rank, which starts at 0 on each node: with two nodes "
-                "half of the shares are read twice and half never.",
+                "half of the shards are read twice and half never.",
                 remedy=FROM_GROUP,
                 because=[("the local rank is read here", rank.place)],
                 repair=_ask_group(sampler),
@@ -183,7 +183,7 @@ class SamplerRankHardCoded(Rule):
         if _shuffles(sampler) and _differs(sampler.seed):
             yield self.found(
                 at=sampler.place,
-                message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shares of the ranks "
+                message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shards of the ranks "
                 "overlap and some samples are never read.",
                 remedy="Give `seed` the same number on all ranks.",
                 repair=_same_seed(sampler),

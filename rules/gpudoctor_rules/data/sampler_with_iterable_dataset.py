@@ -93,7 +93,7 @@ class SamplerWithIterableDataset(Rule):
                 loader.place,
                 f"`{loader.label}` reads a stream, which has no index to pick from: every rank ends with `ValueError: "
                 f"DataLoader with IterableDataset: expected unspecified {option} option`.",
-                remedy=f"Leave `{option}` out, and give each rank its share in the `__iter__` of the data set.",
+                remedy=f"Leave `{option}` out, and give each rank its shard in the `__iter__` of the data set.",
                 because=[("the stream is made here", data.place), ("the sampler here", picked)],
             )
 
@@ -102,7 +102,7 @@ class SamplerWithIterableDataset(Rule):
             recording,
             "IterableDataset",
             "sampler option",
-            remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its share.",
+            remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its shard.",
         )
 
     def could_show(self, recording: Recording) -> bool:

@@ -1,4 +1,4 @@
-"""One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest.
+"""One process uses a distributed sampler, so it sees one shard of the data and nobody sees the rest.
 
 ## What goes wrong
 
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 
 class SamplerWithoutProcessGroup(Rule):
-    """One process uses a distributed sampler, so it sees one share of the data and nobody sees the rest."""
+    """One process uses a distributed sampler, so it sees one shard of the data and nobody sees the rest."""
 
     code = "GPU304"
     name = "sampler-without-process-group"
@@ -99,7 +99,7 @@ class SamplerWithoutProcessGroup(Rule):
                 continue
             yield self.found(
                 at=sampler.place,
-                message=f"`{sampler.label}` takes one of {_count(sampler)} shares of "
+                message=f"`{sampler.label}` takes one of {_count(sampler)} shards of "
                 f"{first_name(sampler.dataset, 'the data')}, and there is no other process to take the rest: it is "
                 "never seen.",
                 remedy="Leave the sampler out and give the loader `shuffle=True`, or start one process for each GPU "
@@ -126,7 +126,7 @@ class SamplerWithoutProcessGroup(Rule):
 
 
 def _takes_one_share(program: Program, sampler: Sampler) -> bool:
-    """Both numbers are given, and there is more than one share."""
+    """Both numbers are given, and there is more than one shard."""
     # Without both numbers it asks the group and fails at once: that is GPU401.
     if _absent(sampler.rank) or _absent(sampler.replicas) or sampler.replicas is None:
         return False

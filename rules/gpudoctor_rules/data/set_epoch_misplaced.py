@@ -132,7 +132,7 @@ class SetEpochMisplaced(Rule):
             yield self.found(
                 told.told_at,
                 "The samplers of the ranks were told different epochs: the ranks "
-                "shuffle differently, and their shares of the data overlap.",
+                "shuffle differently, and their shards of the data overlap.",
                 remedy="Call it on all ranks, with the same number.",
             )
 
@@ -169,7 +169,7 @@ def _flaw(each: Repeated) -> str:
         return ""
     # First, because it corrupts the shares; the others only repeat an order.
     if any(value.depends & Dependence.RANK for event in each.told for value in event.epoch or ()):
-        return "gets another number on each rank, so their shares of the data overlap"
+        return "gets a different number on each rank, so their shards of the data overlap"
     # Loops over a loader do not count here: a call in the loop over batches is judged below.
     around = {loop.identity for loop in each.training.start.loops if loop.over is None}
     in_epoch = [event for event in each.told if any(loop.identity in around for loop in event.loops)]
@@ -187,7 +187,7 @@ def _flaw(each: Repeated) -> str:
     # Ranks that have left before the training are another matter: those that train are all told.
     apart = guards != {frozenset(each.training.start.rank_guards)}
     if len(guards) == 1 and in_time[0].rank_guards and apart:
-        return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shares of the data overlap"
+        return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shards of the data overlap"
     return "gets the same number in each epoch: all of them have one order" if _is_constant(each, in_time) else ""
 
 

@@ -169,7 +169,7 @@ class TrainingDataNotShuffled(Rule):
             because=[
                 ("which this loader asks for the order", loader.place),
                 ("the model is trained on it here", training.start.location),
-                ("again in each round of this loop", epochs.location),
+                ("again in each iteration of this loop", epochs.location),
             ],
             repair=_shuffle(loader, sampler, epochs, told),
         )

@@ -100,7 +100,7 @@ class GradientsNeverCleared(Rule):
                 "loop: each step uses the sum over all batches so far.",
                 remedy=f"Call `{optimizer.label}.zero_grad()` after the step.",
                 because=[
-                    ("this adds to the gradients of the rounds before", backward.location),
+                    ("this adds to the gradients of earlier iterations", backward.location),
                     (f"{name} is made here", optimizer.place),
                 ],
                 repair=Repair("Clear the gradients", (After(step.location, ((Holds(optimizer), ".zero_grad()"),)),)),

@@ -182,7 +182,7 @@ class NoSyncMisplaced(Rule):
         if when is None or step is None:
             return None
         always = step.when.without(backward.when).literals == frozenset() and not when.without(backward.when)
-        often = "" if always else "there are rounds in which "
+        often = "" if always else "there are iterations in which "
         return self.found(
             opened.location,
             f"{often}{name_of(step.optimizer, 'the optimizer')} steps right after a batch under `no_sync()`: its "

@@ -83,7 +83,7 @@ class WorldSizeFromDeviceCount(Rule):
                 yield self.found(
                     group.location,
                     "`world_size` is the number of GPUs in this machine, and not the number of processes that "
-                    f"{started}: where the two differ, the group waits for processes that never come.",
+                    f"{started}: where the two differ, the group waits for processes that never start.",
                     remedy="Leave `world_size` and `rank` out: `torchrun` sets both."
                     if program.world is World.TORCHRUN
                     else "Give `nprocs` and `world_size` the same number.",
@@ -112,8 +112,8 @@ class WorldSizeFromDeviceCount(Rule):
     def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
         return self.found(
             sampler.place,
-            f"`{sampler.label}` cuts the data into as many shares as this machine has GPUs, and not as many as "
-            f"{started} processes: where the two differ, shares are never read, or ranks have none.",
+            f"`{sampler.label}` cuts the data into as many shards as this machine has GPUs, and not as many as "
+            f"{started} processes: where the two differ, shards are never read, or ranks have none.",
             remedy="Leave `num_replicas` and `rank` out: the sampler asks the process group for both.",
             because=[("the GPUs are counted here", counted)],
         )

@@ -134,7 +134,7 @@ class IdleRanksDuringEvaluation(Rule):
             yield self.found(
                 each.loop.location,
                 f"{_who(each.start)} evaluates here, again and again, while the GPUs of the other ranks wait for it.",
-                remedy="Let every rank evaluate its share (`DistributedSampler(..., shuffle=False)`), and sum the "
+                remedy="Let every rank evaluate its shard (`DistributedSampler(..., shuffle=False)`), and sum the "
                 "results with `dist.all_reduce`.",
                 because=[
                     *(("the others go on here", _place_of(guard)) for guard in each.start.rank_guards[:1]),
@@ -155,7 +155,7 @@ class IdleRanksDuringEvaluation(Rule):
                 first.place,
                 f"Rank {evaluating[0].rank} alone went over {first.batches} "
                 "batches here without training, and the others waited for it.",
-                remedy="Give each rank a share of the evaluation data, and reduce the results.",
+                remedy="Give each rank a shard of the evaluation data, and reduce the results.",
             )
 
     def could_show(self, recording: Recording) -> bool:

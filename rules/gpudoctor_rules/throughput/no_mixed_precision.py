@@ -1,4 +1,4 @@
-"""A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused.
+"""A model trains in FP32 throughout, and the tensor cores of the GPU stay unused.
 
 ## What goes wrong
 
@@ -79,7 +79,7 @@ WORDS = frozenset(
 
 
 class NoMixedPrecision(Rule):
-    """A model trains in 32 bit numbers throughout, and the tensor cores of the GPU stay unused."""
+    """A model trains in FP32 throughout, and the tensor cores of the GPU stay unused."""
 
     code = "GPU803"
     name = "no-mixed-precision"
@@ -94,7 +94,7 @@ class NoMixedPrecision(Rule):
         if call is not None:
             yield self.found(
                 call.location,
-                "The model trains in 32 bit numbers: the tensor cores of the GPU, made for 16 bit ones, stay unused.",
+                "The model trains in FP32: the tensor cores of the GPU, made for FP16 and BF16, stay unused.",
                 remedy='Put forward and loss under `with torch.autocast("cuda", dtype=torch.bfloat16):`.',
             )
 

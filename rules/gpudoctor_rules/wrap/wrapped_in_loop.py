@@ -1,4 +1,4 @@
-"""The same model is wrapped again in each round of a loop.
+"""The same model is wrapped again in every iteration of a loop.
 
 ## What goes wrong
 
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 
 class WrappedInLoop(Rule):
-    """The same model is wrapped again in each round of a loop."""
+    """The same model is wrapped again in every iteration of a loop."""
 
     code = "GPU121"
     name = "wrapped-in-loop"
@@ -93,9 +93,9 @@ class WrappedInLoop(Rule):
             assert isinstance(kind, WrapperKind)
             yield self.found(
                 wrap.location,
-                f"{name_of(wrap.inner)} is wrapped again in each round of a loop: " + _harm(wrap, kind),
+                f"{name_of(wrap.inner)} is wrapped again in every iteration of a loop: " + _harm(wrap, kind),
                 remedy="Wrap it once, before the loop.",
-                because=[("this loop goes round", found.location)],
+                because=[("in this loop", found.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
