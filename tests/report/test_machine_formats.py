@@ -35,8 +35,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
 def test_summary() -> None:
     many = [replace(FINDING, severity=severity) for severity in Severity for _ in range(2)]
     assert summary(many, 3) == (
-        "Found 2 errors, 2 warnings, 2 perf findings and 2 suggestions in 1 file. "
-        "Read more: gpudoctor explain GPU302"
+        "Found 2 errors, 2 warnings, 2 perf findings and 2 suggestions in 1 file. Read more: gpudoctor explain GPU302"
     )
     assert summary([FINDING], 1) == "Found 1 warning in 1 file. Read more: gpudoctor explain GPU302"
     elsewhere = replace(FINDING, location=Location("utils.py", 3))
