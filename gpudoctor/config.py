@@ -18,7 +18,9 @@ from gpudoctor.record import dataclass
 
 LAUNCHES = ("auto", "torchrun", "spawn", "single")
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab")
-FAIL_ON = ("error", "warning", "perf", "info", "never")
+NOT_FOLLOWED = "not-followed"
+"""Fail as on warnings, and where the training of a program was not followed."""
+FAIL_ON = ("error", "warning", "perf", "info", NOT_FOLLOWED, "never")
 
 OWN_FILE = "gpudoctor.toml"
 SHARED_FILE = "pyproject.toml"

@@ -13,13 +13,13 @@ from gpudoctor.cli.progress import Progress
 from gpudoctor.cli.rendering import rendered
 from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
-from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES
+from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES, NOT_FOLLOWED
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.report.fixable import fixable
-from gpudoctor.report.silence import not_followed, silence
+from gpudoctor.report.silence import missed, not_followed, silence
 from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
@@ -154,7 +154,7 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         metavar="|".join(FAIL_ON),
         type=one_of(*FAIL_ON),
-        help="end with 1 from this severity on (default: warning)",
+        help="end with 1 from this severity on (default: warning); not-followed: also where training was not reached",
     )
     group.add_argument(
         "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
@@ -227,5 +227,7 @@ def exit_code_of(outcome: Outcome, fail_on: str) -> int:
         return 2
     if fail_on == "never":
         return 0
-    least = Severity(fail_on).weight
+    if fail_on == NOT_FOLLOWED and missed(outcome.programs):
+        return 1
+    least = (Severity.WARNING if fail_on == NOT_FOLLOWED else Severity(fail_on)).weight
     return int(any(finding.severity.weight >= least for finding in outcome.findings))

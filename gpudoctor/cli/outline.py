@@ -137,7 +137,7 @@ def _escape(event: events.Escape) -> str:
 
 
 _SECTIONS: dict[str, Describe] = {
-    "Taken charge of by": {events.UseManaged: lambda event: f"{event.framework}: {event.call}"},
+    "Frameworks in charge": {events.UseManaged: lambda event: f"{event.framework}: {event.call}"},
     "Processes": {
         events.InitGroup: _init,
         events.Spawn: _spawn,
@@ -161,5 +161,5 @@ _SECTIONS: dict[str, Describe] = {
         events.Save: lambda event: f"{event.call}{listed(path=event.path)}",
         events.Load: lambda event: f"{event.call}{listed(path=event.path, map_location=event.map_location)}",
     },
-    "Lost": {events.Lost: _lost, events.Escape: _escape},
+    "Not followed": {events.Lost: _lost, events.Escape: _escape},
 }

@@ -13,18 +13,23 @@ from gpudoctor.cli.outline import Line, Section, outline
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import LAUNCHES
+from gpudoctor.coverage import Coverage, Followed, Silence
+from gpudoctor.diagnostic import Location
 from gpudoctor.errors import GpudoctorError, UsageError, nearest
+from gpudoctor.lint.examine import coverage_in
 from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.file import Unreadable, read_source
 from gpudoctor.lint.source.project import Project
-from gpudoctor.record import replace
+from gpudoctor.record import dataclass, replace
+from gpudoctor.registry import find_rules
 from gpudoctor.report.story import WORLDS
 from gpudoctor.report.text import Style, wrap
 
 if TYPE_CHECKING:
     import argparse
 
-    from gpudoctor.lint.program import Program
+    from gpudoctor.rule import RuleCard
 
 
 class Plan(Command):
@@ -48,13 +53,46 @@ class Plan(Command):
 
     def run(self, options: argparse.Namespace) -> int:
         programs, project = _programs(options.script, options.launch)
-        plans = [(program, [_placed(section, project) for section in outline(program)]) for program in programs]
+        cards = find_rules().select()
+        plans = [_plan(program, project, cards) for program in programs]
         if options.output_format == "json":
             write_out(_document(plans))
         else:
             style = style_for(sys.stdout, options.color)
-            write_lines(line for plan in plans for line in _page(*plan, style))
+            write_lines(line for plan in plans for line in _page(plan, style))
         return 0
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What was understood of a program in one world."""
+
+    program: Program
+    coverage: Coverage
+    sections: list[Section]
+
+
+def _plan(program: Program, project: Project, cards: Sequence[RuleCard]) -> _Plan:
+    coverage = _covered(coverage_in(program, cards), project)
+    first = Location(program.entry, 1)
+    silent = tuple(Line(_not_checked(each, program.entry), each.at or first) for each in coverage.silent_for)
+    sections = [_placed(section, project) for section in outline(program)]
+    return _Plan(program, coverage, [*([Section("Not checked", silent)] if silent else []), *sections])
+
+
+def _covered(coverage: Coverage, project: Project) -> Coverage:
+    def placed(at: Location | None) -> Location | None:
+        file = project.file(at.path) if at is not None else None
+        return file.placed(at) if at is not None and file is not None else at
+
+    end = coverage.ended_by and replace(coverage.ended_by, at=placed(coverage.ended_by.at))
+    silent = tuple(replace(each, at=placed(each.at)) for each in coverage.silent_for)
+    return replace(coverage, ended_by=end, silent_for=silent)
+
+
+def _not_checked(silence: Silence, path: str) -> str:
+    rules = f", so that these rules could not judge it: {' '.join(silence.rules)}" if silence.rules else ""
+    return f"{silence.told_in(path)}{rules}"
 
 
 def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project]:
@@ -79,10 +117,10 @@ def _placed(section: Section, project: Project) -> Section:
     return replace(section, lines=tuple(lines))
 
 
-def _page(program: Program, sections: Sequence[Section], style: Style) -> Iterator[str]:
+def _page(plan: _Plan, style: Style) -> Iterator[str]:
+    program, sections = plan.program, plan.sections
     yield style.paint(_title(program), "bold")
-    if program.frameworks:
-        yield f"{', '.join(sorted(program.frameworks))} decides about wrapping, placement and sharding."
+    yield _FOLLOWED[plan.coverage.followed] + ("" if plan.coverage.trains_at else _NO_TRAINING[plan.coverage.followed])
     if not sections:
         yield "Nothing that concerns training was seen."
     for section in sections:
@@ -105,21 +143,37 @@ def _title(program: Program) -> str:
     return f"{program.entry}, when {WORLDS[program.world.value]}"
 
 
-def _document(plans: Sequence[tuple[Program, Sequence[Section]]]) -> str:
+_FOLLOWED = {
+    Followed.WHOLE: "It was followed to its end.",
+    Followed.PARTLY: "It was followed, and not all rules could judge it.",
+    Followed.NOT: "Its training was not reached.",
+}
+_NO_TRAINING = {
+    Followed.WHOLE: " No training was seen in it.",
+    Followed.PARTLY: " No training was seen in it.",
+    Followed.NOT: "",
+}
+
+
+def _document(plans: Sequence[_Plan]) -> str:
     import json
 
-    return json.dumps({"version": 1, "programs": [_entry(*plan) for plan in plans]}, indent=2) + "\n"
+    return json.dumps({"version": 1, "programs": list(map(_entry, plans))}, indent=2) + "\n"
 
 
-def _entry(program: Program, sections: Sequence[Section]) -> dict[str, Any]:
+def _entry(plan: _Plan) -> dict[str, Any]:
+    from gpudoctor.report.json import coverage_of
+
+    program = plan.program
     return {
         "entry": program.entry,
         "world": program.world.value,
         "whole": program.has_entry,
-        "cut_short": program.cut_short,
+        "cut_short": bool(program.stops),
         "managed_by": sorted(program.frameworks),
         "files": sorted(program.files),
-        "sections": {section.title: [_line(line) for line in section.lines] for section in sections},
+        "sections": {section.title: [_line(line) for line in section.lines] for section in plan.sections},
+        "coverage": coverage_of(plan.coverage),
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Problem, by_place
 from gpudoctor.report import concise, full
+from gpudoctor.report.silence import note
 from gpudoctor.report.text import written
 from gpudoctor.visible import visible
 
@@ -51,6 +52,7 @@ def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
         exit_code=exit_code,
         errors=(*outcome.problems, *_bugs(outcome)),
         warnings=(*outcome.unread, *outcome.partly),
+        notes=tuple(filter(None, [note(outcome.programs)])),
     )
     return (
         sarif.render(by_place(outcome.findings), _described(outcome, settings), outcome.lines, execution, _root())
@@ -88,7 +90,9 @@ def _github(outcome: Outcome) -> str:
     from gpudoctor.report import github
 
     errors = (*outcome.problems, *_bugs(outcome))
-    commands = github.render(outcome.findings, errors, (*outcome.unread, *outcome.partly), _root())
+    commands = github.render(
+        outcome.findings, errors, (*outcome.unread, *outcome.partly), _root(), note(outcome.programs)
+    )
     # These lines are meant to be obeyed; what is in them has no line ends any more.
     return "".join(f"{visible(command)}\n" for command in commands)
 
@@ -96,7 +100,7 @@ def _github(outcome: Outcome) -> str:
 def _gitlab(outcome: Outcome) -> str:
     from gpudoctor.report import gitlab
 
-    return gitlab.render(by_place(outcome.findings), outcome.lines, _root()) + "\n"
+    return gitlab.render(by_place(outcome.findings), outcome.lines, _root(), note(outcome.programs)) + "\n"
 
 
 def _bugs(outcome: Outcome) -> list[Problem]:

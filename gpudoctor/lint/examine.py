@@ -119,6 +119,11 @@ def _fixed(
     return with_fixes(found, worlds, execute if request.fixes or quick else None, project.file, safety)
 
 
+def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
+    """What was followed of a program, and which of these rules could not judge it."""
+    return _judged(program, cards, _Failures())[1]
+
+
 def _judged(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> tuple[list[Finding], Coverage]:
     """What the rules say of a program, and what they could not say."""
     silenced: dict[str, Answer] = {}

@@ -22,14 +22,22 @@ _COMMANDS = {
 
 
 def render(
-    findings: Iterable[Finding], errors: Iterable[Problem], warnings: Iterable[Problem], root: str = ""
+    findings: Iterable[Finding],
+    errors: Iterable[Problem],
+    warnings: Iterable[Problem],
+    root: str = "",
+    note: Problem | None = None,
 ) -> Iterator[str]:
-    """A command for each finding, then for what could not be done; `root` is the folder of the repository."""
+    """A command for each finding, then for what could not be done, then the note of what was not followed; `root` is
+    the folder of the repository."""
     for finding in findings:
         place = _place(finding.location, root)
         yield _command(_COMMANDS[finding.severity], _told_of(finding), **place, title=f"{finding.code} {finding.name}")
     for name, problems in (("error", errors), ("warning", warnings)):
         yield from (_command(name, _told(problem), title="gpudoctor") for problem in problems)
+    if note is not None:
+        place = {"file": from_root(note.path, root)}
+        yield _command("notice", note.message, **place, title="gpudoctor: not all was followed")
 
 
 def _told_of(finding: Finding) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity
@@ -12,7 +13,7 @@ from gpudoctor.report.place import from_root
 from gpudoctor.report.story import story
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
+    from gpudoctor.diagnostic import Finding, Problem
 
 _SEVERITIES = {
     Severity.ERROR: "critical",
@@ -22,11 +23,25 @@ _SEVERITIES = {
 }
 
 
-def render(findings: Sequence[Finding], lines: Lines, root: str = "") -> str:
-    """A list of issues; what could not be done has no place in it. `root` is the folder of the repository."""
+def render(findings: Sequence[Finding], lines: Lines, root: str = "", note: Problem | None = None) -> str:
+    """A list of issues, the last one of what was not followed; what could not be done has no place in it. `root` is
+    the folder of the repository."""
     known_by = fingerprints(findings, lines, root)
     issues = [_issue(finding, known, root) for finding, known in zip(findings, known_by, strict=True)]
+    issues += [_note(note, root)] if note is not None else []
     return json.dumps(issues, indent=2)
+
+
+def _note(note: Problem, root: str) -> dict[str, Any]:
+    path = from_root(note.path, root)
+    return {
+        "description": ". ".join(note.message.split("\n")),
+        "check_name": "not-followed",
+        # Counts and lines change with each edit; that the program is not followed stays the same issue.
+        "fingerprint": sha256(f"not-followed {path}".encode("utf-8", "surrogateescape")).hexdigest(),
+        "severity": "info",
+        "location": {"path": path, "lines": {"begin": 1, "end": 1}},
+    }
 
 
 def _issue(finding: Finding, fingerprint: str, root: str) -> dict[str, Any]:

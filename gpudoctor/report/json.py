@@ -28,7 +28,7 @@ def render(
     document: dict[str, Any] = {
         **document_of(findings),
         "files": files,
-        "programs": [_program(each) for each in programs],
+        "programs": [coverage_of(each) for each in programs],
         "errors": [{"path": error.path, "message": error.message} for error in errors],
     }
     if with_statistics:
@@ -39,7 +39,8 @@ def render(
     return json.dumps(document, indent=2)
 
 
-def _program(program: Coverage) -> dict[str, Any]:
+def coverage_of(program: Coverage) -> dict[str, Any]:
+    """What was followed of a program."""
     end = program.ended_by
     return {
         "path": program.path,

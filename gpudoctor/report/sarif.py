@@ -54,6 +54,7 @@ class Execution:
     exit_code: int
     errors: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
 
 def render(
@@ -92,6 +93,8 @@ def _rule(rule: Described) -> Json:
 
 def _invocation(execution: Execution) -> Json:
     told = [("error", problem) for problem in execution.errors] + [("warning", each) for each in execution.warnings]
+    # A note names its programs itself.
+    told += [("note", Problem("", each.message)) for each in execution.notes]
     return {
         # Findings make the exit code 1, and are no failure of the tool.
         "executionSuccessful": execution.exit_code < 2,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
+from gpudoctor.diagnostic import Problem
 
 MOST_LINES = 5
 """Causes that are told one by one: a project has many programs, and one reads like the other."""
@@ -33,6 +34,18 @@ def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str
         lines.append(f"{len(left)} more program{'s' if len(left) > 1 else ''} likewise; `--verbose` names all")
     causes = dict.fromkeys(silences[0].cause for _, silences in told)
     return [*lines, *(f"  help: {_REMEDIES[cause]}" for cause in causes if cause in _REMEDIES)]
+
+
+def note(programs: Sequence[Coverage]) -> Problem | None:
+    """The same for services that show one note: all of it at the first program that it is about."""
+    lines = silence(programs)
+    return Problem(_told(programs)[0][0], "\n".join(line.strip() for line in lines)) if lines else None
+
+
+def missed(programs: Sequence[Coverage]) -> bool:
+    """Some training was not reached, or some program not followed to its end."""
+    uncalled = any(each.missed for program in programs if not program.world for each in program.silent_for)
+    return uncalled or not_followed(programs) > 0
 
 
 def not_followed(programs: Iterable[Coverage]) -> int:

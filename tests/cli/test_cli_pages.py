@@ -222,6 +222,7 @@ def example() -> Program:
 
 
 OUTLINE = """train.py, when torchrun starts one process per GPU
+It was followed to its end.
 
 Processes
   train.py:2  init_process_group, backend='nccl'
@@ -248,7 +249,7 @@ Collectives
 Files
   train.py:14  torch.save, path='m.pt' (rank 0 only)
 
-Lost
+Not followed
   train.py:15  `hydra.compose` was not read
 
 """
@@ -276,6 +277,7 @@ def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         True,
         ["train.py"],
     )
+    assert program["coverage"]["followed"] == "whole"
     assert program["sections"]["Files"] == [
         {"text": "torch.save, path='m.pt'", "path": "train.py", "cell": None, "line": 14, "who": "rank 0 only"}
     ]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gpudoctor import cli
+from gpudoctor.lint.interp import machine
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -207,17 +208,18 @@ def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_limit(tell: Tell, before: bool) -> None:
+def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
     clean = dedent(CLEAN)
-    imports, work = clean[: clean.index("model")], "x = 1\n" * 25_100
+    imports, work = clean[: clean.index("model")], "x = 1\n" * 1_600
     told = tell("train.py", train=imports + work + clean if before else clean + work, engine=TRAINING)
     (program,) = told.document["programs"]
     assert program["followed"] == ("not" if before else "partly")
-    assert "25000 statements" in program["ended_by"]["reason"]
+    assert "1500 statements" in program["ended_by"]["reason"]
     assert program["ended_by"]["line"] > 1
     told_by = next(line for line in told.lines if line.startswith("train.py: stopped at line "))
     assert ", before the training" in told_by if before else ", before the training" not in told_by
-    assert "after 25,000 statements" in told_by
+    assert "after 1,500 statements" in told_by
     assert not [line for line in told.lines if "not followed to its end" in line]
 
 
@@ -246,6 +248,54 @@ def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
     assert "36 more programs likewise; `--verbose` names all" in told.lines
     assert told.lines[-1] == "No mistake found in 1 of 41 files; 40 were not followed to the end."
     assert sum(line.startswith("train_") for line in tell(".", "--verbose").lines) == 40
+
+
+def test_services_are_told_in_one_note(tell: Tell, capsys: pytest.CaptureFixture[str]) -> None:
+    tell(train=LIGHTNING, tool=RAISES, engine=TRAINING)
+    formats = {}
+    for name in ("github", "gitlab", "sarif"):
+        assert cli.main(["lint", "--no-cache", f"--output-format={name}", "."]) == 0
+        formats[name] = capsys.readouterr().out
+    (command,) = [line for line in formats["github"].splitlines() if line.startswith("::notice ")]
+    assert command.startswith("::notice file=tool.py,title=gpudoctor%3A not all was followed::tool.py: every path ")
+    assert "%0Atrain.py: Lightning runs the training at line 14: " in command
+    (issue,) = json.loads(formats["gitlab"])
+    assert (issue["check_name"], issue["severity"], issue["location"]["path"]) == ("not-followed", "info", "tool.py")
+    assert "Lightning runs the training" in issue["description"]
+    (run,) = json.loads(formats["sarif"])["runs"]
+    (told,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert told["level"] == "note"
+    assert told["message"]["text"].startswith("tool.py: every path ")
+    assert run["results"] == []
+
+
+def test_services_are_told_nothing_of_a_clean_program(tell: Tell, capsys: pytest.CaptureFixture[str]) -> None:
+    tell(train=CLEAN, engine=TRAINING)
+    for name, expected in (("github", ""), ("gitlab", "[]\n")):
+        cli.main(["lint", "--no-cache", f"--output-format={name}", "."])
+        assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize("setting", [False, True])
+def test_what_was_not_followed_may_fail_the_command(tell: Tell, setting: bool) -> None:
+    arguments = [] if setting else ["--fail-on=not-followed"]
+    if setting:
+        Path("gpudoctor.toml").write_text("fail-on = 'not-followed'\n", encoding="utf-8")
+    assert tell(*arguments, ".", train=CLEAN, engine=TRAINING).code == 0
+    assert tell(*arguments, "train.py", train=LIGHTNING).code == 1
+    assert tell("--fail-on=perf", "train.py").code == 0
+
+
+def test_plan_shows_the_same_in_full(tell: Tell, capsys: pytest.CaptureFixture[str]) -> None:
+    told = tell("train.py", train=RAISES, engine=TRAINING)
+    assert cli.main(["plan", "train.py"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "Its training was not reached." in page
+    assert "every path that was followed ends at line 12, before the training: `raise ValueError(" in page
+    (silent,) = told.document["programs"][0]["silent_for"]
+    assert f"could not judge it: {' '.join(silent['rules'])}" in page
+    assert cli.main(["plan", "--output-format=json", "train.py"]) == 0
+    assert json.loads(capsys.readouterr().out)["programs"][0]["coverage"] == told.document["programs"][0]
 
 
 def test_results_that_were_kept_tell_the_same(
