@@ -20,13 +20,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.coverage": {"gpudoctor.diagnostic"},
     "gpudoctor.errors": set(),
     "gpudoctor.record": set(),
+    "gpudoctor.drafts": set(),
     "gpudoctor.config": {"gpudoctor.diagnostic", "gpudoctor.errors"},
     "gpudoctor.lint.flow": set(),
     # Room on Python's own stack, which whoever parses and whoever follows programs may need.
     "gpudoctor.lint.room": set(),
     "gpudoctor.lint.values": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
     "gpudoctor.lint.models": {"gpudoctor.lint.values", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
-    "gpudoctor.lint.source": {"gpudoctor.lint.room", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.lint.source": {"gpudoctor.drafts", "gpudoctor.lint.room", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # What a rule is told goes on to the report: which answers made it silent.
     "gpudoctor.lint.answers": {"gpudoctor.lint.values", "gpudoctor.coverage"},
     "gpudoctor.lint.program": {

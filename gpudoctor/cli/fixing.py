@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from gpudoctor.cli.lint import exit_code_of, report, tell
 from gpudoctor.cli.output import say
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress
+from gpudoctor.drafts import remove_drafts
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.fixing import Change, Fixed, fix
 from gpudoctor.lint.source.rewriting import NotWritten, write_bytes
@@ -28,6 +30,7 @@ def fix_files(settings: Settings, arguments: Sequence[str]) -> int:
     progress.close()
     if settings.diff:
         return _show(fixed, settings, arguments)
+    remove_drafts({os.path.dirname(os.path.realpath(path)) for path in fixed.outcome.read})
     refused = [message for change in fixed.changes if (message := _write(change))]
     for message in refused:
         say(f"gpudoctor: {message}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.lint import report
 from gpudoctor.cli.output import say
 from gpudoctor.cli.patches import write_patch
+from gpudoctor.drafts import remove_drafts
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.findings import UNKNOWN, UNREADABLE, UNUSED
 from gpudoctor.lint.fixing import Change
@@ -34,6 +36,8 @@ def add_ignores(outcome: Outcome, settings: Settings, arguments: Sequence[str]) 
         if finding.code not in ABOUT_FILES:
             by_file.setdefault(finding.location.path, []).append(finding)
     silenced: list[Finding] = []
+    if not settings.diff:
+        remove_drafts({os.path.dirname(os.path.realpath(path)) for path in outcome.read})
     for shown, findings in by_file.items():
         try:
             change = _change(shown, findings)

@@ -85,11 +85,9 @@ def write_file(path: str, text: str, option: str = "--output-file") -> None:
             with open(target, "w", encoding="utf-8") as stream:
                 stream.write(text)
             return
-        draft = f"{target}.{os.getpid()}.tmp"
-        with open(draft, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        if os.path.exists(target):
-            os.chmod(draft, os.stat(target).st_mode & 0o7777)
-        os.replace(draft, target)
+        # Imported late: most reports are printed.
+        from gpudoctor.drafts import replace_file
+
+        replace_file(target, text.encode("utf-8"))
     except OSError as error:
         raise UsageError(f"{option} {path}: cannot be written: {error.strerror}") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,6 +19,8 @@ _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OURS = re.compile(r"[0-9a-f]{32}(\.[0-9]+)?")
 """A digest; with a number behind it where it was never finished."""
+_LONG = 3600.0
+"""Seconds; nobody takes so long to finish a file."""
 
 
 class OwnFolder:
@@ -55,9 +58,16 @@ class OwnFolder:
                         os.unlink(unfinished, dir_fd=folder)
 
     def make_room(self, most: int, kept: int) -> None:
-        """Where all together have more than `most` bytes, remove the oldest until `kept` are left."""
+        """Where all together have more than `most` bytes, remove the oldest until `kept` are left.
+
+        What a killed run has left unfinished goes in any case.
+        """
         with self._opened() as folder:
             found = sorted(self._files(folder))
+            for written, _, name in found:
+                if "." in name and time.time() - written > _LONG:
+                    with suppress(OSError):
+                        os.unlink(self._at(name, folder), dir_fd=folder)
             size = sum(bytes_ for _, bytes_, _ in found)
             if size <= most:
                 return

@@ -52,6 +52,13 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
         pytest.param("ln -s nowhere.py a.py; lint a.py", 1, b"a.py:1:1: error: GPU001", id="link to nothing"),
         pytest.param("ln -s a.py a.py; lint .", 1, b"Found 1 error in 1 file", id="link to itself"),
         pytest.param("mkfifo setup.py; rm pyproject.toml; lint train.py", 1, b"Found 1 error", id="setup.py is a pipe"),
+        pytest.param(
+            # The limit is what a full disk is: some bytes go, and no more.
+            "(ulimit -f 0; lint --no-cache --output-file out.txt train.py); code=$?; ls >&2; exit $code",
+            2,
+            b"out.txt: cannot be written: File too large\npyproject.toml\ntrain.py\n",
+            id="report on a full disk",
+        ),
         pytest.param("ulimit -v 1000000; lint - </dev/zero", 2, b"larger than 8 MiB", id="endless input"),
         pytest.param(
             "ulimit -v 1000000; lint --stdin-filename a.ipynb - </dev/zero", 2, b"larger than 64 MiB", id="notebook"

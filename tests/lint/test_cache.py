@@ -319,6 +319,18 @@ def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch):
     assert kept.cache_folder() == os.path.expanduser("~/.cache/gpudoctor/results")
 
 
+def test_what_a_killed_run_left_unfinished_goes(project: Project):
+    folder = Path(kept.cache_folder())
+    folder.mkdir(parents=True)
+    old, fresh = folder / f"{'0' * 32}.123", folder / f"{'1' * 32}.123"
+    for file in (old, fresh):
+        file.write_text("x")
+        file.chmod(0o600)
+    os.utime(old, (1, 1))
+    project.lint()
+    assert (old.exists(), fresh.exists()) == (False, True)
+
+
 def _tree(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*")}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpudoctor.drafts import replace_file
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.source.encoding import encoding_of
 from gpudoctor.lint.source.looks import digest_of
@@ -83,10 +83,9 @@ def _newline(lines: list[str]) -> str:
 def write_bytes(path: str, data: bytes, digest: str) -> None:
     """Replace what a file holds in one step; not where it no longer holds what `digest` stands for.
 
-    The file at the end of links is the one that is written; its mode stays.
+    The file at the end of links is the one that is written; its owner and mode stay.
     """
     target = os.path.realpath(path)
-    draft = ""
     try:
         before = os.stat(target)
         with open(target, "rb") as file:
@@ -94,18 +93,6 @@ def write_bytes(path: str, data: bytes, digest: str) -> None:
                 raise NotWritten(f"{path}: it was changed meanwhile, so nothing was written; run it again")
         if not stat.S_ISREG(before.st_mode) or not os.access(target, os.W_OK):
             raise NotWritten(f"{path}: it may not be written")
-        draft = f"{target}.{os.getpid()}.tmp"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with open(descriptor, "wb") as new:
-            new.write(data)
-            new.flush()
-            os.fsync(descriptor)
-        os.chmod(draft, stat.S_IMODE(before.st_mode))
-        os.replace(draft, target)
-        draft = ""
+        replace_file(target, data, sure=True)
     except OSError as error:
         raise NotWritten(f"{path}: it cannot be written: {error.strerror}") from error
-    finally:
-        if draft:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
