@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 _LOOK_EVERY = 0.1
-_GIB = 1024**3
+_MIB = 1024**2
 
 
 class OutOfBudget(Exception):
@@ -32,6 +32,11 @@ class Budget:
         self._deadline = process_time() + seconds
         self._peak_before: int | None = None
         self._looking = False
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(self._deadline - process_time(), 0.0)
 
     def check(self) -> None:
         """Raise where the time is over."""
@@ -92,4 +97,4 @@ class Budget:
         if self._peak_before is None:
             self._peak_before = peak
         elif peak - self._peak_before > MAX_MEMORY:
-            raise OutOfBudget(f"more than {MAX_MEMORY // _GIB} GiB of memory")
+            raise OutOfBudget(f"more than {MAX_MEMORY // _MIB} MiB of memory")

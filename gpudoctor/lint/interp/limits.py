@@ -24,9 +24,11 @@ MAX_EVALUATIONS = 1_000_000
 """Expressions, each part of one counted too, that it may evaluate."""
 MAX_SECONDS = 8.0
 """Processor time that one execution may take, whatever its statements: a hook must come back."""
-MAX_MEMORY = 2 * 1024**3
+MAX_ENTRY_SECONDS = 10.0
+"""The same for all executions of an entry: in the second world it mostly takes as long as in the first one."""
+MAX_MEMORY = 384 * 1024**2
 """Bytes by which the process may grow meanwhile."""
-MAX_RULES_SECONDS = 10.0
+MAX_RULES_SECONDS = 2.0
 """Processor time that all rules together may take over one program."""
 MAX_UNROLLED = 6
 """A loop over so many known items is followed item by item; over more, the body is followed twice."""

@@ -13,7 +13,7 @@ from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
-from gpudoctor.lint.interp.limits import MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
+from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
 from gpudoctor.lint.interp.untaken import untaken
 from gpudoctor.lint.interp.witness import Witness
@@ -56,14 +56,15 @@ def programs_of(
 
 
 def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: frozenset[Location]) -> list[Program]:
+    left = Budget(MAX_ENTRY_SECONDS)
     if launch != "auto":
-        program, _, _ = _execute(entry, project, World(launch), {}, places)
+        program, _, _ = _execute(entry, project, left, World(launch), {}, places)
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, m = _execute(entry, project, World.TORCHRUN, {}, places)
+    program, switches, m = _execute(entry, project, left, World.TORCHRUN, {}, places)
     # It called `mp.spawn`: under torchrun that would start processes of processes.
     if program is None:
-        program, switches, m = _execute(entry, project, World.SPAWN, {}, places)
+        program, switches, m = _execute(entry, project, left, World.SPAWN, {}, places)
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
@@ -71,13 +72,13 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: fro
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=World.SINGLE)]
-        alone, _, _ = _execute(entry, project, World.SINGLE, {}, places)
+        alone, _, _ = _execute(entry, project, left, World.SINGLE, {}, places)
         return [alone] if alone is not None else []
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         off = {key: value if key in _beside(switches) else not value for key, value in switches.items()}
-        alone, _, _ = _execute(entry, project, World.SINGLE, off, places, without_group=True)
+        alone, _, _ = _execute(entry, project, left, World.SINGLE, off, places, without_group=True)
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
@@ -132,6 +133,7 @@ def _mentions_data_parallel(program: Program) -> bool:
 def _execute(
     entry: ModuleFile,
     project: Project,
+    left: Budget,
     world: World,
     assumed: dict[Hashable, bool],
     places: frozenset[Location],
@@ -140,7 +142,7 @@ def _execute(
     """One world, begun again whenever a switch was learnt."""
     known = dict(assumed)
     # One for all attempts: whoever waits does not care how often it was begun.
-    budget = Budget(MAX_SECONDS)
+    budget = Budget(min(MAX_SECONDS, left.left))
     for _ in range(MAX_RESTARTS):
         m = Interpreter(project, world, known)
         m.budget, m.without_group = budget, without_group

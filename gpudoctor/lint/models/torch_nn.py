@@ -255,9 +255,8 @@ def _hidden_layers(do: Interpreter, container: Value) -> int:
     more = do.fact(container, "more")
     values = flat(do, [container, *(more or ())])
     layers = [value for value in values if isinstance(value, Module) and has_parameters(do, value)]
-    registered = {part for parts in do.parts.values() for part in parts}
     # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose.
-    if any(layer in registered or is_frozen(do, layer) for layer in layers):
+    if any(is_frozen(do, layer) or any(layer in parts for parts in do.parts.values()) for layer in layers):
         return 0
     return len(layers) if more is None else len(layers) + 1
 

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -103,7 +104,15 @@ class SourceFile:
     def _column(self, line: int, offset: int) -> int:
         if line > len(self.lines):
             return offset + 1
-        return len(self.lines[line - 1].encode("utf-8", "replace")[:offset].decode("utf-8", "replace")) + 1
+        if line not in self._continuing:
+            data = self.lines[line - 1].encode("utf-8", "replace")
+            self._continuing[line] = [at for at, byte in enumerate(data) if byte & 0xC0 == 0x80]
+        return offset - bisect_left(self._continuing[line], offset) + 1
+
+    @cached_property
+    def _continuing(self) -> dict[int, list[int]]:
+        """By line, at which of its bytes no character begins: a long line is asked for once for each node on it."""
+        return {}
 
     def __repr__(self) -> str:
         return f"SourceFile({self.shown})"
