@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from linting import Seen, lint, places
 from marks import STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
+from wording import wrong_words
 
 from gpudoctor.registry import find_rules
 
@@ -31,6 +32,7 @@ def test_fixture(case: Case) -> None:
         assert case.code in {mark.code for mark in marks}, f"a bad program has a line marked `# {case.code}: ...`"
     else:
         assert case.code not in {mark.code for mark in marks}, f"a good program has no line marked `# {case.code}: ...`"
+    assert not [words for each in seen for words in wrong_words(each, case)]
     missing, surprising = _compare(marks, counted(seen, case))
     assert (missing, surprising) == ([], []), _story(missing, surprising)
     on_fine = {(mark.path, mark.line, mark.code) for mark in fine_in(case)} & {(s.path, s.line, s.code) for s in seen}

@@ -19,6 +19,7 @@ from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.looks import noting
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.lint.telling import told
+from gpudoctor.lint.wording import in_words_of
 from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import BUILT_IN, load
 
@@ -66,7 +67,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
     judged = [_judged(program, request.rules, failures) for program in programs]
-    found = [findings for findings, _ in judged]
+    found = [[in_words_of(project.file(each.location.path), each) for each in findings] for findings, _ in judged]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
     with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
         found = _fixed(found, programs, entry, project, request)

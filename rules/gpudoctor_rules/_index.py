@@ -45,7 +45,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU104", name="attribute-on-wrapper", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.attribute_on_wrapper",
         summary="An attribute or method of the model is asked of its wrapper, which does not have it.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("AttributeMissed",), size=7799, stops=True,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("AttributeMissed",), size=7907, stops=True,
     ),
     RuleCard(
         code="GPU105", name="nested-wrappers", severity=Severity.ERROR, family="wrap",
@@ -116,7 +116,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU116", name="cast-after-wrap", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.cast_after_wrap",
         summary="The weights of a model change their type, or leave the GPU for a while, after it was wrapped.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Move",), size=6516,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Move",), size=6524,
     ),
     RuleCard(
         code="GPU117", name="two-forwards-with-buffers", severity=Severity.WARNING, family="wrap",
@@ -152,7 +152,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.batch_off_device",
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
-        fix_safety=Safety.UNSAFE, needs=("Mixed",), size=8116, stops=True,
+        fix_safety=Safety.UNSAFE, needs=("Mixed",), size=8356, stops=True,
     ),
     RuleCard(
         code="GPU202", name="model-off-device", severity=Severity.ERROR, family="device",
@@ -226,7 +226,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU213", name="tensor-made-on-cpu", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.tensor_made_on_cpu",
         summary="A tensor is made on the CPU in the middle of what is computed on the GPU.", fix_safety=Safety.UNSAFE,
-        needs=("ConstantMixed",), size=4590, stops=True,
+        needs=("ConstantMixed",), size=4885, stops=True,
     ),
     RuleCard(
         code="GPU214", name="super-init-missing", severity=Severity.ERROR, family="device",
@@ -568,13 +568,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=6941,
+        needs=("Save",), size=6813,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_guarded_by_local_rank",
         summary="One rank of each node writes the same file, where one rank of the job should.", shows_in_run=True,
-        needs=("Save",), size=5792,
+        needs=("Save",), size=5850,
     ),
     RuleCard(
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
@@ -586,7 +586,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU604", name="load-before-save-finished", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.load_before_save_finished",
         summary="One rank writes a file, and the others read it without waiting until it is there.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load",), size=6992, stops=True,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load",), size=7060, stops=True,
     ),
     RuleCard(
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
@@ -604,25 +604,25 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU607", name="logger-on-every-rank", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.logger_on_every_rank",
         summary="Every rank opens an experiment logger of its own for what is one experiment.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("StartLogger",), size=5281,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("StartLogger",), size=5287,
     ),
     RuleCard(
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.filesystem_race",
         summary="All ranks make, or remove, the same folder at the same time, and only the first of them can.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=6480, stops=True,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=6617, stops=True,
     ),
     RuleCard(
         code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.best_chosen_from_local_metric",
         summary="Which checkpoint is the best is decided by the result of this rank's own shard of the validation set.",
-        shows_in_run=True, needs=("Save",), size=7636,
+        shows_in_run=True, needs=("Save",), size=7785,
     ),
     RuleCard(
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
-        shows_in_run=True, needs=("Backward",), size=7595,
+        shows_in_run=True, needs=("Backward",), size=7961,
     ),
     RuleCard(
         code="GPU702", name="no-sync-misplaced", severity=Severity.ERROR, family="gradient",

@@ -148,6 +148,11 @@ class Call:
         return self.result_name or self.do.text(node.func if isinstance(node, ast.Call) else node, 40)
 
     @property
+    def written(self) -> str:
+        """As `label`, but what has no name is no attribute: `targets.view(-1)`."""
+        return self.result_name or self.do.text(self.node, 40)
+
+    @property
     def argument_places(self) -> dict[str, Location]:
         """Where the arguments stand, by their position or name."""
         return self.do.argument_places(self.node) if isinstance(self.node, ast.Call) else {}

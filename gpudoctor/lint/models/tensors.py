@@ -491,7 +491,7 @@ def _method(call: Call) -> Values:
         # `x.size(0)` is a number, and `x.size()` a shape.
         return one(Unknown((call.name, tensor, *call.args), f"the {call.name} of a tensor", call.label))
     certain = computing(call.name, [tensor, *call.sure_values()])
-    result = combined(call.do, [tensor, *call.all_values()], call.place, call.label, certain)
+    result = combined(call.do, [tensor, *call.all_values()], call.place, call.written, certain)
     operands: list[Value] = [tensor, *call.all_values()]
     if call.name in MEETING:
         check_meeting(call.do, certain, call.name, call.place)
@@ -519,7 +519,7 @@ def _called(call: Call) -> Values:
     """A method that is not listed above reads as an attribute first: an operation like any other."""
     tensor = call.receiver
     assert isinstance(tensor, Tensor)
-    return one(combined(call.do, [tensor, *call.all_values()], call.place, call.label))
+    return one(combined(call.do, [tensor, *call.all_values()], call.place, call.written))
 
 
 def note_accumulation(do: Interpreter, target: str, new: Values, place: Location) -> None:

@@ -163,6 +163,6 @@ class Made(Value):
 
 def name_of(value: object, otherwise: str = "the model") -> str:
     """How the program calls a value, for a message: in backticks where that is code. It may have no name."""
-    label = getattr(value, "label", "") or otherwise
+    label = getattr(value, "label", "").strip() or otherwise
     # A label may also be a phrase of ours, such as "the model", which is no code.
     return f"`{label}`" if " " not in label or any(mark in label for mark in ".[") else label

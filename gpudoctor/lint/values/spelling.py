@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpudoctor.lint.values.base import Const, Value
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.values.repair import Always, Code, Either, Holds, Imported
+
+
+class Managed(Protocol):
+    """A program as far as it says who is in charge of it."""
+
+    @property
+    def managed_by(self) -> frozenset[str]: ...
+
 
 if TYPE_CHECKING:
     from gpudoctor.lint.values.event import InitGroup
@@ -16,6 +24,12 @@ if TYPE_CHECKING:
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
+FIRST = {
+    "accelerate": "accelerator.is_main_process",
+    "lightning": "trainer.is_global_zero",
+    "transformers": "trainer.is_world_process_zero()",
+}
+"""How objects of frameworks are asked for the first rank."""
 FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
 """The local rank, as torchrun hands it over."""
 
@@ -36,6 +50,16 @@ def is_first(groups: Iterable[InitGroup], at: Event, *, spawned: bool) -> Either
     always: Code = (*map(Always, made), *asked) if own_file else ()
     maybe: Code = ("not ", Imported("torch.distributed.is_initialized"), "() or ", *asked)
     return Either(((Holds(GLOBAL), " == 0"), *own, *([always] if always else []), maybe))
+
+
+def waits_for_all(program: Managed) -> str:
+    """What makes all ranks wait for each other, for a remedy."""
+    return "accelerator.wait_for_everyone()" if "accelerate" in program.managed_by else "dist.barrier()"
+
+
+def asked_first(program: Managed) -> str:
+    """The test for the first rank in the words of the framework in charge, for a remedy."""
+    return next((test for name, test in FIRST.items() if name in program.managed_by), "dist.get_rank() == 0")
 
 
 def local_rank(*, spawned: bool) -> Either:

@@ -27,7 +27,7 @@ def _agreed(value: Value) -> bool:
 def shown(paths: Values | None, otherwise: str = "the same path") -> str:
     """The path for a message."""
     only = paths.only if paths is not None else None
-    if isinstance(only, Const) and isinstance(only.value, str):
+    if isinstance(only, Const) and isinstance(only.value, str) and only.value.strip():
         return f"`{only.value}`"
     label = only.label if isinstance(only, Unknown) else ""
     return f"`{label}`" if label else otherwise

@@ -56,6 +56,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import ChangeFolder
 from gpudoctor.lint.values.repair import Imported, Repair, Replace, SetArgument
+from gpudoctor.lint.values.spelling import asked_first, waits_for_all
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -90,7 +91,7 @@ class FilesystemRace(Rule):
         for event in program.events(ChangeFolder):
             if _races(program, event) and not _done_before(event, before) and event.location not in told:
                 told.add(event.location)
-                yield self._finding(event)
+                yield self._finding(program, event)
             before.append(event)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -105,7 +106,7 @@ class FilesystemRace(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
 
-    def _finding(self, event: ChangeFolder) -> Finding:
+    def _finding(self, program: Program, event: ChangeFolder) -> Finding:
         does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")
         # Under a test for the folder it takes two ranks that ask at the same moment.
         end = f"may end with `{error}`, not every time" if event.when else f"end with `{error}`"
@@ -113,7 +114,7 @@ class FilesystemRace(Rule):
             at=event.location,
             message=f"Every rank {does} {shown(event.path, 'the same folder')} here, all at the same time: the first "
             f"succeeds, the others {end}.",
-            remedy=_remedy(event),
+            remedy=_remedy(program, event),
             # A guard may belong around the caller.
             because=[("called from here", call) for call in event.way.calls[-2:]],
             confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
@@ -144,9 +145,9 @@ def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
     return any(not paths.isdisjoint(each.path or ()) for each in same)
 
 
-def _remedy(event: ChangeFolder) -> str:
+def _remedy(program: Program, event: ChangeFolder) -> str:
     if event.removes:
-        return "Let one rank remove it: `if dist.get_rank() == 0:`, and `dist.barrier()` behind it."
+        return f"Let one rank remove it: `if {asked_first(program)}:`, and `{waits_for_all(program)}` behind it."
     # `os.mkdir` has no such argument.
     if event.call == "os.mkdir":
         return "Write `os.makedirs(path, exist_ok=True)`: then it does not matter which rank is first."

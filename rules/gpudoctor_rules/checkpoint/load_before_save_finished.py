@@ -76,6 +76,7 @@ from gpudoctor.lint.values.event import (
 )
 from gpudoctor.lint.values.module import Wrapper
 from gpudoctor.lint.values.repair import Always, Before, Code, Either, Imported, Repair
+from gpudoctor.lint.values.spelling import waits_for_all
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -118,7 +119,7 @@ class LoadBeforeSaveFinished(Rule):
                 message=f"All ranks read {shown(load.path, 'this file')} here, and nobody waits until "
                 f"{who(save).removesuffix(' only')} has written it: the others find no file, half of one, or an old "
                 "one.",
-                remedy="Put `dist.barrier()` between the two, where all ranks come by.",
+                remedy=f"Put `{waits_for_all(program)}` between the two, where all ranks come by.",
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
             )

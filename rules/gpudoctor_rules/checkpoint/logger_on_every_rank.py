@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import InitGroup, StartLogger
 from gpudoctor.lint.values.repair import Code, Repair, SetArgument
-from gpudoctor.lint.values.spelling import is_first
+from gpudoctor.lint.values.spelling import asked_first, is_first
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class LoggerOnEveryRank(Rule):
             yield self.found(
                 at=start.location,
                 message=f"`{name}` is called on every rank: one experiment gets as many runs as there are processes.",
-                remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and guard what is logged in the same way.",
+                remedy=f"Open it on rank 0 only: `if {asked_first(program)}:`, and guard what is logged alike.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.way.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,

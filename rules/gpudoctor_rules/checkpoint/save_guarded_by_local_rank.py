@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value
 from gpudoctor.lint.values.event import Save
+from gpudoctor.lint.values.spelling import asked_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 from gpudoctor_rules.checkpoint._written import OF_ONE_NODE, written_by_several
@@ -99,7 +100,7 @@ class SaveGuardedByLocalRank(Rule):
                 at=save.location,
                 message=f"Local rank 0 of each node writes {shown(save.path)}: on several nodes with one disk they all "
                 "write it at the same time.",
-                remedy="Test the rank of the whole job instead: `if dist.get_rank() == 0:`.",
+                remedy=f"Test the rank of the whole job instead: `if {asked_first(program)}:`.",
                 because=[("the local rank is tested here", _place(guards[0]))],
             )
 

@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import Backward, Collective, InitGroup, Load, Save
 from gpudoctor.lint.values.repair import Repair, Under
-from gpudoctor.lint.values.spelling import is_first
+from gpudoctor.lint.values.spelling import asked_first, is_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 from gpudoctor_rules.checkpoint._written import written_by_several
@@ -98,7 +98,7 @@ class SaveOnEveryRank(Rule):
                 at=save.location,
                 message=f"Every rank writes {shown(save.path)} here, all at the same time: the file may end up "
                 "corrupted.",
-                remedy=f"Let one rank write: put `if {_asked(program)}:` around it.",
+                remedy=f"Let one rank write: put `if {asked_first(program)}:` around it.",
                 because=[("called from here", call) for call in save.way.calls[-2:]],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
                 confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
@@ -123,10 +123,6 @@ def _by_itself(program: Program, save: Save) -> bool:
     """The program writes it, not the framework. A trainer lets one rank write, and calls the program's part on one."""
     # The model's own method does not ask who calls it.
     return save.call == "save_pretrained" or (save.call == "torch.save" and program.managed_by == {"accelerate"})
-
-
-def _asked(program: Program) -> str:
-    return "accelerator.is_main_process" if "accelerate" in program.managed_by else "dist.get_rank() == 0"
 
 
 def _guard(program: Program, save: Save) -> Repair | None:

@@ -100,8 +100,7 @@ class BatchOffDevice(Rule):
                 at=event.location,
                 message=f"`{left.label}` is on the CPU here, as {_source(left)} yields it, and meets "
                 f"{_partner(program, event, other)}: the step ends with an error.",
-                remedy=f"Move it first: `{left.label} = {left.label}.to(device, non_blocking=True)`, with the device "
-                "of the model.",
+                remedy=_remedy(left),
                 because=[
                     # A loss of the project fails in a file of its own.
                     *(("called from here", call) for call in event.way.calls[-1:] if call.path != event.location.path),
@@ -110,6 +109,13 @@ class BatchOffDevice(Rule):
                 ],
                 repair=_move(program, event, left, other),
             )
+
+
+def _remedy(left: Tensor) -> str:
+    # What a call returns has no name to keep it under.
+    keep = f"{left.label} = " if left.label[-1:] not in (")", ".") else ""
+    moved = f"{left.label}.to(device, non_blocking=True)" if not left.label.endswith("...") else ".to(device)"
+    return f"Move it first: `{keep}{moved}`, with the device of the model."
 
 
 def _may_be_scattered(program: Program, event: Mixed) -> bool:

@@ -101,10 +101,17 @@ class TensorMadeOnCpu(Rule):
             yield self.found(
                 event.location,
                 f"`{tensor.label}` is made on the CPU and meets {met} on the GPU: this ends in an error.",
-                remedy="Make it where the other one is: `device=x.device`.",
+                remedy=f"Make it where the other one is: {_there(event.other)}.",
                 because=[("it comes from here", tensor.place if tensor.place != event.location else None)],
                 repair=_make_there(tensor, event.other),
             )
+
+
+def _there(other: Value) -> str:
+    label = other.label if isinstance(other, Tensor) else ""
+    # What is computed on the spot has no name to ask.
+    named = label and label[-1] not in ")." and " " not in label
+    return f"`device={label}.device`" if named else "give it that device"
 
 
 def _make_there(tensor: Tensor, other: Value) -> Repair | None:

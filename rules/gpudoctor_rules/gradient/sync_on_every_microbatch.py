@@ -80,7 +80,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep
+from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep, Wrap
 from gpudoctor.lint.values.module import Wrapper, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, steps_less_often
@@ -133,7 +133,8 @@ class SyncOnEveryMicrobatch(Rule):
 
     def _finding(self, program: Program, backward: Backward, step: OptimizerStep) -> Finding:
         wrapper = averaging_wrapper(program, backward)
-        if wrapper is None or backward.managed:
+        # What `prepare` has wrapped is in the hands of accelerate, whoever calls `backward`.
+        if wrapper is None or backward.managed or _by_accelerate(program, wrapper):
             remedy = "Put the batch under `with accelerator.accumulate(model):`, and give the number of batches to "
             remedy += "`Accelerator(gradient_accumulation_steps=...)`."
         else:
@@ -168,6 +169,11 @@ def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool
         and steps_less_often(program, backward, step)
         and adds_up(program, backward, step, averaging_wrapper(program, backward))
     )
+
+
+def _by_accelerate(program: Program, wrapper: Wrapper) -> bool:
+    """The program has not wrapped it by itself."""
+    return "accelerate" in program.managed_by and all(wrap.wrapper != wrapper for wrap in program.events(Wrap))
 
 
 _ENOUGH = 2

@@ -152,6 +152,8 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
             f"Let `forward` call `{event.name}`, and call the wrapper itself: `.module.{event.name}` would leave the "
             "wrapper out, and with it the other GPUs."
         )
+    if event.inner_has is None:
+        return f"If the model inside has it, write `.module.{event.name}`."
     return (
         f"The model is inside the wrapper: write `.module.{event.name}`. Where the model may also run without "
         'a wrapper, ask `hasattr(model, "module")` first.'

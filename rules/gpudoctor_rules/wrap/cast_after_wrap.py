@@ -114,7 +114,7 @@ class CastAfterWrap(Rule):
                 move.location,
                 f"{model} {change} after it was wrapped, which cuts its parameters off from the wrapper: no gradient "
                 "is averaged any more, and the ranks drift apart.",
-                remedy="Do it before `DistributedDataParallel`, or to a copy: `copy.deepcopy(model.module)`.",
+                remedy="Do it before `DistributedDataParallel`, or to a copy: `copy.deepcopy(...)` of its `.module`.",
                 because=[("wrapped here", wrap.location)],
                 repair=Repair("Do it before the wrap", (MoveUp(move.location, wrap.location),)),
             )

@@ -1,0 +1,121 @@
+"""Remedies speak in the words of the file that they are about."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from linting import lint
+
+SAVES = """
+import os, torch
+{imports}
+{begin}
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+torch.save(torch.nn.Linear(2, 2).state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "begin", "expected"),
+    [
+        ("import torch.distributed as dist", "dist.init_process_group()", "`if dist.get_rank() == 0:`"),
+        ("import torch.distributed as td", "td.init_process_group()", "`if td.get_rank() == 0:`"),
+        ("from torch import distributed", "distributed.init_process_group()", "`if distributed.get_rank() == 0:`"),
+        ("import torch.distributed", "torch.distributed.init_process_group()", "`if torch.distributed.get_rank()"),
+        ("from torch.distributed import *", "init_process_group()", "`if torch.distributed.get_rank() == 0:`"),
+        (
+            "from torch.distributed import get_rank, init_process_group",
+            "init_process_group()",
+            "`if get_rank() == 0:`",
+        ),
+    ],
+)  # fmt: skip
+def test_the_process_group_is_asked_as_the_file_calls_it(imports, begin, expected, tmp_path):
+    (tmp_path / "train.py").write_text(SAVES.format(imports=imports, begin=begin))
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU601",))
+    assert expected in found.remedy
+
+
+ACCELERATED = """
+    import torch
+    from accelerate import Accelerator
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def store(model):
+        torch.save(model.state_dict(), "model.pt")
+
+    def main():
+        accelerator = Accelerator()
+        data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
+        model = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = DataLoader(data, batch_size=8, shuffle=True)
+        model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+        for step, (x, y) in enumerate(loader):
+            loss = torch.nn.functional.mse_loss(model(x), y) / 4
+            {backward}
+            if step % 4 == 3:
+                optimizer.step()
+                optimizer.zero_grad()
+        accelerator.wait_for_everyone()
+        {end}
+
+    main()
+"""
+
+
+def test_accelerate_is_asked_by_its_own_names(tmp_path):
+    end = 'torch.save(model.state_dict(), "model.pt")'
+    (found,) = _accelerated(tmp_path, "GPU601", end=end)
+    assert "`if accelerator.is_main_process:`" in found.remedy
+
+
+def test_a_file_without_an_accelerator_is_told_another_way(tmp_path):
+    (tmp_path / "storage.py").write_text("import torch\n\n\ndef store(model):\n    torch.save(model, 'a.pt')\n")
+    (found,) = _accelerated(tmp_path, "GPU601", end="import storage; storage.store(model.state_dict())")
+    assert "`if accelerate.PartialState().is_main_process:`" in found.remedy
+
+
+@pytest.mark.parametrize("backward", ["accelerator.backward(loss)", "loss.backward()"])
+def test_accelerate_accumulates_in_its_own_way(backward, tmp_path):
+    (found,) = _accelerated(tmp_path, "GPU701", backward=backward)
+    assert "accelerator.accumulate(model)" in found.remedy
+    assert "no_sync" not in found.remedy
+
+
+def _accelerated(folder, code, backward="accelerator.backward(loss)", end="pass"):
+    program = textwrap.dedent(ACCELERATED).format(backward=backward, end=end)
+    (folder / "train.py").write_text(program)
+    return lint(folder / "train.py", folder=folder, select=(code,))
+
+
+def test_what_a_call_returns_is_not_kept_under_the_name_of_the_function(tmp_path):
+    program = """
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = torch.nn.Linear(8, 2).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(512, 8), torch.randint(2, (512, 1)))
+    for x, targets in DataLoader(data, batch_size=32, shuffle=True):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x.cuda()), targets.view(-1)).backward()
+        optimizer.step()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU201",))
+    assert "`targets.view(-1).to(device, non_blocking=True)`" in found.remedy
+    assert "targets.view(-1)" in found.message
+
+
+def test_a_folder_without_a_name_is_not_shown(tmp_path):
+    program = """
+    import os, torch, torch.distributed as dist
+    dist.init_process_group("nccl")
+    os.makedirs("")
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU608",))
+    assert "``" not in found.message
+    assert "makes the same folder here" in found.message
