@@ -1,4 +1,4 @@
-"""Settings from `[tool.gpudoctor]` in a `pyproject.toml`, or from a `gpudoctor.toml`.
+"""Settings from `[tool.gpudoctor]` in a `pyproject.toml`, or from a `gpudoctor.toml`, which may be hidden.
 
 One file holds for one call: the nearest that has settings, looking upward. The command line wins over it.
 """
@@ -22,7 +22,7 @@ NOT_FOLLOWED = "not-followed"
 """Fail as on warnings, and where the training of a program was not followed."""
 FAIL_ON = ("error", "warning", "perf", "info", NOT_FOLLOWED, "never")
 
-OWN_FILE = "gpudoctor.toml"
+OWN_FILES = (".gpudoctor.toml", "gpudoctor.toml")
 SHARED_FILE = "pyproject.toml"
 _ADDRESSED = rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpudoctor|\]|=)"
 """The ways to write the table: `[tool.gpudoctor]`, `tool.gpudoctor.select = …`, `gpudoctor = …` below `[tool]`."""
@@ -87,8 +87,8 @@ def _candidates(start: str) -> Iterator[str]:
     if not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     while True:
-        # In one folder the tool's own file wins over the shared one, as with ruff.
-        for name in (OWN_FILE, SHARED_FILE):
+        # In one folder the tool's own file wins over the shared one, and a hidden one over both, as with ruff.
+        for name in (*OWN_FILES, SHARED_FILE):
             path = os.path.join(folder, name)
             if os.path.isfile(path):
                 yield path

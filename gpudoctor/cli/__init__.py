@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    arguments = _in_words_of_ours(arguments)
     parser, chosen = _parser(arguments)
     options = parser.parse(arguments)
     if chosen is None or options.command is None:
@@ -26,13 +27,25 @@ def _run(arguments: Sequence[str]) -> int:
     return command_named(chosen).run(options)
 
 
+def _in_words_of_ours(arguments: Sequence[str]) -> Sequence[str]:
+    """`help`, `help lint` and `version` are what one tries first."""
+    match list(arguments):
+        case ["help"]:
+            return ["--help"]
+        case ["help", command]:
+            return [command, "--help"]
+        case ["version"] | [_, "--version" | "-V"]:
+            return ["--version"]
+    return arguments
+
+
 def _parser(arguments: Sequence[str]) -> tuple[Parser, str | None]:
     """The parser, with the options of the one command that is asked for, and that command's name."""
     # No abbreviations: a script that relies on one breaks when an option is added that begins like it.
     parser = Parser(
         prog="gpudoctor", description="Finds the mistakes that keep PyTorch from using all GPUs.", allow_abbrev=False
     )
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("-V", "--version", action="version", version=_version())
     # With `prog` given, argparse does not format a usage line to learn it, which would cost milliseconds.
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="gpudoctor")
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines
-from gpudoctor.cli.page import plain
+from gpudoctor.cli.page import fenced, plain
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
 
@@ -46,4 +46,4 @@ def _show_rich(title: str, page: str, width: int) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console(width=width).print(Markdown(f"# {title}\n\n{page}", code_theme="ansi_dark"))
+    Console(width=width).print(Markdown(f"# {title}\n\n{fenced(page)}", code_theme="ansi_dark"))

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.lint import exit_code_of, report, tell
-from gpudoctor.cli.output import say
+from gpudoctor.cli.output import say, write_lines
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.fixing import Change, Fixed, fix
+from gpudoctor.lint.listing import STDIN
+from gpudoctor.lint.source.encoding import encoding_of
 from gpudoctor.lint.source.rewriting import NotWritten, write_bytes
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ def fix_files(settings: Settings, arguments: Sequence[str]) -> int:
     progress.close()
     if settings.diff:
         return _show(fixed, settings, arguments)
+    given = settings.request.stdin_name if STDIN in settings.request.paths else ""
+    if given:
+        return _hand_back(fixed, os.path.realpath(given), settings, arguments)
     remove_drafts({os.path.dirname(os.path.realpath(path)) for path in fixed.outcome.read})
     refused = [message for change in fixed.changes if (message := _write(change))]
     for message in refused:
@@ -39,6 +44,20 @@ def fix_files(settings: Settings, arguments: Sequence[str]) -> int:
             say(line)
     left = report(fixed.outcome, settings, arguments)
     return max(left, 2) if refused else left
+
+
+def _hand_back(fixed: Fixed, path: str, settings: Settings, arguments: Sequence[str]) -> int:
+    """Write what came from standard input to standard output, fixed, and the report to standard error."""
+    after = next((change.after for change in fixed.changes if change.path == path), settings.request.stdin)
+    if sys.stdout.isatty():
+        write_lines(after.decode(encoding_of(after), "replace").splitlines())
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(after)
+        sys.stdout.flush()
+    if not settings.quiet:
+        say(*_done(fixed.done))
+    return report(fixed.outcome, settings, arguments, aside=True)
 
 
 def _write(change: Change) -> str:

@@ -85,10 +85,11 @@ def _chooser(settings: Settings) -> Callable[[Outcome], Outcome]:
     return lambda outcome: reduce(lambda found, step: step(found), steps, outcome)
 
 
-def report(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> int:
-    """Print what was found, and return the exit code."""
+def report(outcome: Outcome, settings: Settings, arguments: Sequence[str], *, aside: bool = False) -> int:
+    """Print what was found, and return the exit code. `aside` puts it on standard error, where standard output is for
+    something else."""
     exit_code = exit_code_of(outcome, settings.fail_on)
-    _print(outcome, settings, exit_code)
+    _print(outcome, settings, exit_code, aside=aside)
     tell(outcome, settings, arguments)
     return exit_code
 
@@ -167,10 +168,12 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
 
 
-def _print(outcome: Outcome, settings: Settings, exit_code: int) -> None:
+def _print(outcome: Outcome, settings: Settings, exit_code: int, *, aside: bool) -> None:
     if settings.output_file:
         style = Style(colour=settings.colour == "always")
         write_file(settings.output_file, rendered(outcome, settings, style, exit_code))
+    elif aside:
+        sys.stderr.write(rendered(outcome, settings, style_for(sys.stderr, settings.colour), exit_code))
     else:
         write_out(rendered(outcome, settings, style_for(sys.stdout, settings.colour), exit_code))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from textwrap import dedent
 
+from gpudoctor.report.highlight import highlighted, looks_of
 from gpudoctor.report.text import Style, wrap
 
 _ITEM = re.compile(r"([*-]|\d+\.) +")
@@ -16,6 +18,14 @@ def plain(title: str, page: str, style: Style) -> str:
     for block in _blocks(page):
         lines += [*_laid_out(block, style), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def fenced(page: str) -> str:
+    """The page with its code between fences that name the language, so that it is shown in colours."""
+    blocks = (
+        f"```python\n{dedent(block).rstrip()}\n```" if block.startswith("    ") else block for block in _blocks(page)
+    )
+    return "\n\n".join(blocks)
 
 
 def _blocks(page: str) -> Iterator[str]:
@@ -44,7 +54,9 @@ def _split_heading(block: str) -> Iterator[str]:
 
 def _laid_out(block: str, style: Style) -> Iterator[str]:
     if block.startswith("    "):
-        yield from block.rstrip().split("\n")
+        lines = block.rstrip().split("\n")
+        looks = looks_of(lines) if style.colour else [""] * len(lines)
+        yield from (highlighted(line, look, style) for line, look in zip(lines, looks, strict=True))
     elif block.startswith("#"):
         yield style.paint(block.lstrip("# "), "bold")
         if not style.colour:

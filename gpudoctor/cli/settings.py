@@ -86,7 +86,10 @@ def _refuse_mixed(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
         if STDIN in paths and getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: what comes from standard input is no file of a project")
     if options.fix and not options.diff and STDIN in paths:
-        raise UsageError("--fix: what comes from standard input has no file to be written to; `--diff` shows the fixes")
+        if len(paths) > 1:
+            raise UsageError("--fix: what comes from standard input is fixed alone, without other paths")
+        if options.output_format not in (None, "full", "concise") and not options.output_file:
+            raise UsageError("--fix: standard output is for the fixed text; `--output-file` takes the report")
 
 
 def _paths(options: argparse.Namespace) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ but for what is itself fixed in a later round.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity, by_place
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.fix.edits import clash
-from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
+from gpudoctor.lint.listing import STDIN
+from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, shown_path
 from gpudoctor.lint.source.rewriting import edited
 from gpudoctor.lint.task import Outcome
 from gpudoctor.record import dataclass, field, replace
@@ -59,9 +61,16 @@ class _State:
 class _Files:
     """The files that are fixed: their bytes before anything was changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request) -> None:
         self.read: dict[str, SourceFile | None] = {}
         self.data: dict[str, bytes] = {}
+        self.stdin = ""
+        """The path that stands for standard input, where that is read."""
+        if STDIN in request.paths:
+            self.stdin = os.path.realpath(request.stdin_name)
+            source = parse_text(request.stdin, self.stdin, shown_path(self.stdin))
+            self.read[source.shown] = source if isinstance(source, SourceFile) else None
+            self.data[self.stdin] = request.stdin
 
     def of(self, shown: str) -> SourceFile | None:
         """The file, read once; None where it cannot be read."""
@@ -78,7 +87,8 @@ def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
     """Lint, and fix what can be fixed. Nothing is written."""
     selected = frozenset(card.code for card in request.rules)
     wanted = _Wanted(selected, {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE})
-    files = _Files()
+    files = _Files(request)
+    wanted.alone = shown_path(files.stdin) if files.stdin and len(request.paths) == 1 else ""
     # A fix of one rule may be the mistake of another, whether that one was asked for or not.
     others = (card for card in request.known if card.severity is not Severity.INFO and card.code not in selected)
     request = replace(request, rules=(*request.rules, *others), fixes=True)
@@ -111,11 +121,15 @@ class _Wanted:
 
     codes: frozenset[str]
     safety: set[Safety]
+    alone: str = ""
+    """The only file that may change, where there is one: whoever pipes a text wants that text back, and no other."""
     rejected: set[tuple[str, Fix]] = field(default_factory=set)
 
     def has(self, finding: Finding) -> bool:
         fix = finding.fix
         if fix is None or finding.code not in self.codes or fix.safety not in self.safety:
+            return False
+        if self.alone and any(edit.location.path != self.alone for edit in fix.edits):
             return False
         return (finding.code, fix) not in self.rejected
 
@@ -157,7 +171,8 @@ def _tried(state: _State, chosen: Sequence[Finding], request: Request, files: _F
             return None
         if not isinstance(parse_text(texts[path], source.path, shown), SourceFile):
             return None
-    outcome = lint(replace(request, edited=texts))
+    on_disk = {path: text for path, text in texts.items() if path != files.stdin}
+    outcome = lint(replace(request, edited=on_disk, stdin=texts.get(files.stdin, request.stdin)))
     return _State(outcome, texts, (*state.done, *chosen))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
+from gpudoctor.report.highlight import Looks, highlighted, looks_of
 from gpudoctor.report.text import Style, cells, folded, unindented
 from gpudoctor.visible import visible
 
@@ -17,6 +18,7 @@ Lines = Callable[["Location"], Sequence[str]]
 
 _BEFORE, _AFTER, _MOST = 1, 1, 6
 _TAB = "    "
+_DOTS = "..."
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,25 @@ def frame(at: Location, lines: Lines, style: Style, mark: str = "") -> Iterator[
     rows = excerpt(at, lines, alone=not mark)
     gutter = len(str(rows[-1].number)) + 4 if rows else 0
     room = style.width - gutter - 3
-    for row in rows:
+    looks = looks_of([row.text for row in rows]) if style.colour else [""] * len(rows)
+    for row, look in zip(rows, looks, strict=True):
         line = row.text
         lead = style.paint(f"{row.number:>{gutter}} {style.bar}", "dim")
         if row.marked is None:
-            yield f"{lead} {_cropped(line, room)}".rstrip()
+            yield f"{lead} {_coloured(_cropped(line, room), line, look, style)}".rstrip()
             continue
         start, stop = row.marked if mark else (0, len(line))
         # Behind the mark comes what nobody asked about, mostly a comment: it is not worth a line of its own.
         for offset, indent, piece in folded(_cropped(line, room) if stop < room - 3 else line[:stop], room):
-            yield f"{lead} {indent}{piece}".rstrip()
+            yield f"{lead} {indent}{highlighted(piece.rstrip(), look[offset:], style)}".rstrip()
             lead = style.paint(f"{'':>{gutter}} {style.bar}", "dim")
             if mark and (carets := _carets(piece.rstrip(), start - offset, stop - offset)):
                 yield f"{lead} {indent}{style.paint(carets, mark)}"
+
+
+def _coloured(shown: str, line: str, look: Looks, style: Style) -> str:
+    # The dots at the end of what was cropped are no code.
+    return highlighted(shown, look if shown == line else look[: len(shown) - len(_DOTS)], style)
 
 
 def _around(source: Sequence[str], at: Location) -> tuple[int, int]:
@@ -72,7 +80,7 @@ def _around(source: Sequence[str], at: Location) -> tuple[int, int]:
 
 
 def _cropped(line: str, room: int) -> str:
-    return line if cells(line) <= room else f"{line[: room - 3]}..."
+    return line if cells(line) <= room else f"{line[: room - len(_DOTS)]}{_DOTS}"
 
 
 def _plain(line: str) -> str:

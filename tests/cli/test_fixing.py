@@ -135,7 +135,7 @@ def test_machine_formats_carry_the_edits(train: Path, capsys: pytest.CaptureFixt
     assert change["replacements"][0]["deletedRegion"]["startLine"] == 7
 
 
-@pytest.mark.parametrize("options", [["--unsafe-fixes", "train.py"], ["--fix", "-"]])
+@pytest.mark.parametrize("options", [["--unsafe-fixes", "train.py"], ["--fix", "-", "train.py"]])
 def test_options_that_do_not_go_together(options: list[str], train: Path) -> None:
     assert cli.main(["lint", *options]) == 2
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +14,9 @@ from gpudoctor.record import replace
 from gpudoctor.report import concise, full
 from gpudoctor.report.frame import frame
 from gpudoctor.report.text import Style, cells, folded, wrap, written
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOURCE = {
     "train.py": [
@@ -181,3 +187,26 @@ class TestText:
 def test_concise() -> None:
     (line,) = concise.render([replace(FINDING, message="Two\nlines.")], Style())
     assert line == "train.py:5:14: error: GPU301 missing-distributed-sampler: Two\\nlines."
+
+
+def test_code_is_highlighted_in_colour_only() -> None:
+    style = Style(colour=True, width=30)
+    source = ['    total = "a word"  # and a remark', "    return total + 12 * 3456789 + 12345"]
+    text = written(frame(Location("train.py", 1, 13), lambda at: source, style, "error"))
+    assert "\x1b[33m" in text
+    plain = written(frame(Location("train.py", 1, 13), lambda at: source, Style(width=30), "error"))
+    assert re.sub(r"\x1b\[[\d;]*m", "", text) == plain
+    assert "...\n" in plain
+
+
+def test_rich_is_imported_only_for_colour(tmp_path: Path) -> None:
+    text = "import torch.utils.data as d\nloader = d.DataLoader([1], sampler=d.RandomSampler([1]), shuffle=True)\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    for colour, imported in ("never", False), ("auto", False), ("always", True):
+        code = (
+            "import sys; from gpudoctor import cli; "
+            f"cli.main(['lint', '--no-cache', '--color={colour}', 'train.py']); print('rich' in sys.modules)"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert "GPU303" in run.stdout
+        assert run.stdout.splitlines()[-1] == str(imported)
