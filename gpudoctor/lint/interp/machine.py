@@ -129,9 +129,10 @@ class Machine:
     __slots__ = (
         "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
         "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
-        "heard", "hints", "learnt", "log", "look_ends", "made_nodes", "max_statements", "muted", "oldest_write",
-        "open_loops", "parts", "path", "project", "reads", "replicated", "statements", "stop", "stopped_at", "store",
-        "studied", "takes_parts", "without_group", "witness", "world_matters",
+        "granted", "heard", "hints", "learnt", "log", "look_ends", "made_nodes", "max_statements", "muted",
+        "oldest_write", "open_loops", "parts", "path", "project", "reads", "replicated", "statements", "stop",
+        "stopped_at", "store", "studied", "takes_parts", "without_group", "witness",
+        "world_matters",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -143,6 +144,8 @@ class Machine:
         self.without_group = False
         """Executed for what it does in one process: of no use where it makes a process group all the same."""
         self.learnt: dict[Hashable, bool] = {}
+        self.granted: set[Hashable] = set()
+        """Of these the answers that hold by default: they turn nothing on that would otherwise be off."""
         self._ages = _Ages()
         self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
@@ -350,6 +353,15 @@ class Machine:
         }
         if fresh:
             self.learnt.update(fresh)
+            raise Restart
+
+    def take_for_granted(self, literal: Literal) -> None:
+        """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
+        parts = literal.atom.every if literal.holds else tuple(each.negated() for each in literal.atom.none)
+        fresh = {each.atom.key: each.holds for each in parts or (literal,) if each.atom.key not in self.assumed}
+        if fresh and not self.muted:
+            self.learnt.update(fresh)
+            self.granted.update(fresh)
             raise Restart
 
     def learn_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:

@@ -77,7 +77,8 @@ def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: fro
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
-        off = {key: value if key in _beside(switches) else not value for key, value in switches.items()}
+        kept = _beside(switches) | m.granted
+        off = {key: value if key in kept else not value for key, value in switches.items()}
         alone, _, _ = _execute(entry, project, left, World.SINGLE, off, places, without_group=True)
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
@@ -140,13 +141,14 @@ def _execute(
     without_group: bool = False,
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world, begun again whenever a switch was learnt."""
-    known = dict(assumed)
+    known, granted = dict(assumed), set[Hashable]()
     # One for all attempts: whoever waits does not care how often it was begun.
     budget = Budget(min(MAX_SECONDS, left.left))
     for _ in range(MAX_RESTARTS):
         m = Interpreter(project, world, known)
         m.budget, m.without_group = budget, without_group
         m.witness = Witness(places) if places else None
+        m.granted = granted
         try:
             whole = _run(m, entry)
         # What ran before the switch was known saw both of its sides: the log of it is void.

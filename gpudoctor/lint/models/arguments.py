@@ -6,8 +6,9 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, Call, one
-from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Made, Unknown, Values
 from gpudoctor.lint.values.container import TupleOf
+from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ArgumentDeclared
 from gpudoctor.lint.values.function import Library, Namespace
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size
@@ -24,7 +25,7 @@ class Parser(Made):
 
 
 DEFAULTS = Library("argparse.default")
-"""Under it stand the texts that options are where the user leaves them out."""
+"""Under it stand the constants that options are where the user leaves them out."""
 OPTIONS = Library("click.option")
 """Under it stand the options whose value the launcher decides."""
 
@@ -57,7 +58,7 @@ def _add_argument(call: Call) -> Values:
     # argparse names the attribute after the first long option.
     long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
     name = given if isinstance(given, str) else long.lstrip("-").replace("-", "_")
-    default = call.keywords.get("default")
+    default = call.keywords.get("default") or _default_by_action(call)
     call.emit(ArgumentDeclared, name=name, flags=flags, default=default)
     note_default(call, name, default)
     assert call.receiver is not None
@@ -73,10 +74,15 @@ def _add_argument(call: Call) -> Values:
     return one(NONE)
 
 
+def _default_by_action(call: Call) -> Values | None:
+    action = call.constant(-1, "action")
+    return one(FALSE if action == "store_true" else TRUE) if action in ("store_true", "store_false") else None
+
+
 def note_default(call: Call, name: str, default: Values | None) -> None:
-    """Remember the text that an option is if nothing else is said: it often names a model."""
+    """Remember what an option is if nothing else is said: it often names a model, or says that GPUs are used."""
     only = default.only if default is not None else None
-    if isinstance(only, Const) and isinstance(only.value, str):
+    if isinstance(only, Const):
         call.do.set_fact(DEFAULTS, name, one(only))
 
 
@@ -92,6 +98,10 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     # One process was started by no launcher, so nobody passes it.
     only = default.only if default is not None else None
     if name == "local_rank" and not call.do.several_processes and isinstance(only, Const) and only.value == -1:
+        return default
+    # `--device cuda`: another one is the choice of who has no GPU.
+    text = only.value if isinstance(only, Const) else None
+    if isinstance(only, Device) or (isinstance(text, str) and text.partition(":")[0] == "cuda"):
         return default
     return None
 

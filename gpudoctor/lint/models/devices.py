@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import Call, Interpreter, one
+from gpudoctor.lint.models.gpu_switches import take_gpu
 from gpudoctor.lint.values.base import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import DeviceUsed, RankTextUsed
@@ -106,6 +107,7 @@ def made_on(call: Call) -> Values:
     if given is None or given.only == Const(None):
         return default_device(call.do)
     devices = devices_of(given, call.place)
+    take_gpu(call.do, devices)
     return devices or one(Unknown(("device", call.identity()), "a device"))
 
 
@@ -156,6 +158,7 @@ def moved_to(call: Call) -> tuple[Values | None, bool]:
     # `None` moves nothing: of several answers it is the one that was meant for another way through the program.
     named = ValueSet([each for each in given.bindings if each.value != NONE])
     found = devices_of(named if named.bindings else given, call.place)
+    take_gpu(call.do, found)
     return found, dtype or found is None
 
 

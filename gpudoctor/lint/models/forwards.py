@@ -6,6 +6,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.averages import as_returned
 from gpudoctor.lint.models.freezing import is_frozen
+from gpudoctor.lint.models.gpu_switches import take_gpu
 from gpudoctor.lint.models.modes import in_training_mode
 from gpudoctor.lint.models.recomputing import look_inside, looks_inside
 from gpudoctor.lint.models.replicas import gathered, reduces, takes_mean
@@ -62,6 +63,7 @@ def forward(call: Call, module: Value | None) -> Values:
 
 def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
+    take_gpu(call.do, devices)
     device = devices.only if devices is not None else None
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):

@@ -7,7 +7,7 @@ import ast
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
-from gpudoctor.lint.models.arguments import DEFAULTS
+from gpudoctor.lint.models.gpu_switches import default_of
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.function import Bound, Class, Function, ProjectModule
 
@@ -64,15 +64,6 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
     while parts and isinstance(parts[-1], Const):
         end = str(parts.pop().value) + end  # type: ignore[attr-defined]
     return start, parts[0] if len(parts) == 1 else None, end
-
-
-def default_of(do: Interpreter, value: Value | None) -> Value | None:
-    """What a setting is where the user says nothing about it."""
-    key = value.key if isinstance(value, Unknown) and value.config else None
-    if not (isinstance(key, tuple) and len(key) == 2 and key[0] == "setting" and isinstance(key[1], str)):
-        return None
-    found = do.fact(DEFAULTS, key[1])
-    return found.only if found is not None else None
 
 
 def member_named_by(do: Interpreter, module: Value, name: Value | None, call: Call) -> Values | None:

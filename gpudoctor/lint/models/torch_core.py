@@ -8,6 +8,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import MODELS, Call, flat, one, sure
 from gpudoctor.lint.models.averages import of_arithmetic
 from gpudoctor.lint.models.devices import TORCH, default_device, devices_of, note_text, use
+from gpudoctor.lint.models.gpu_switches import take_gpu
 from gpudoctor.lint.models.marks import after_operation
 from gpudoctor.lint.models.replicas import extent_by, of_extent, reduces, takes_mean
 from gpudoctor.lint.models.studies import MEETING, SHAPED, check_meeting, joined, root_of
@@ -135,6 +136,7 @@ def _device(call: Call) -> Values:
     given = call.arg(0, "type") or call.arg(0, "device")
     index = call.arg(1, "index")
     devices = devices_of(given, call.place)
+    take_gpu(call.do, devices)
     if devices is None:
         return one(Unknown(("device", call.args), "a device", call.label))
     if index is not None and isinstance(devices.only, Device):

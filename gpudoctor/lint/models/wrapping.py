@@ -8,6 +8,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.devices import made_on, note_text
 from gpudoctor.lint.models.forwards import forward
+from gpudoctor.lint.models.gpu_switches import take_gpu
 from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module, take_in
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
@@ -68,6 +69,7 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: 
     ids = call.arg(1, "device_ids")
     _use_ids(call, ids)
     device = device_of(call.do, inner)
+    take_gpu(call.do, device)
     wrapper = Wrapper(
         call.identity(),
         place,
