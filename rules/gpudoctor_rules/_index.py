@@ -220,7 +220,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU212", name="layers-in-plain-list", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.layers_in_plain_list",
         summary="Layers are kept in a Python list or dict, where the module does not find them.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=5032,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ModuleClassFlaw",), size=5846,
     ),
     RuleCard(
         code="GPU213", name="tensor-made-on-cpu", severity=Severity.ERROR, family="device",

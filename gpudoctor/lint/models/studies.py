@@ -19,6 +19,7 @@ from gpudoctor.lint.values.event import (
     Escape,
     ForwardTalks,
     Lost,
+    ModuleClassFlaw,
     TensorKept,
     UnusedPart,
 )
@@ -227,6 +228,11 @@ def _tell_again(do: Interpreter, event: Event) -> None:
         )  # fmt: skip
     elif isinstance(event, ForwardTalks):
         do.emit(ForwardTalks, at=event.location, module=event.module)
+    elif isinstance(event, ModuleClassFlaw) and event.flaw == "layer-dropped":
+        do.emit(
+            ModuleClassFlaw, at=event.location, flaw=event.flaw, cls=event.cls, attribute=event.attribute,
+            count=event.count,
+        )  # fmt: skip
     elif isinstance(event, UnusedPart):
         do.emit(UnusedPart, at=event.location, module=event.module, part=event.part, name=event.name)
 

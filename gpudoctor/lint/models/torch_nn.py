@@ -8,6 +8,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.classes import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.models.devices import default_device, made_on, moved_to, named_dtype, use
+from gpudoctor.lint.models.dropped import note_missed
 from gpudoctor.lint.models.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.models.layer_names import (
     CONTAINERS,
@@ -22,7 +23,7 @@ from gpudoctor.lint.models.states import note_gathered, origin
 from gpudoctor.lint.models.studies import as_buffer, note_kept
 from gpudoctor.lint.models.tensors import made
 from gpudoctor.lint.models.wrapped import RESTORED, note_applied, part_added
-from gpudoctor.lint.models.wrapper_names import MODULE_API
+from gpudoctor.lint.models.wrapper_names import MODULE_API, every_module_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.values.device import CPU, on_cpu
@@ -475,6 +476,10 @@ def _attribute(call: Call) -> Values:
     assert isinstance(module, Module)
     if call.name == "training":
         return one(Unknown(("training", module), "the mode of a module", call.label))
+    # nn.Module looks for what is missing in tables that its constructor makes.
+    if module.cls is not None and call.do.fact(module, "finished") is not None and not every_module_has(call.name):
+        check_initialised(call.do, module, "", module.cls.place)  # type: ignore[attr-defined]
+        note_missed(call, module)
     # Models of libraries say where they are, and so do wrappers.
     if call.name == "device" and (where := call.do.fact(module, "device")) is not None:
         return where

@@ -65,7 +65,12 @@ def wrapper_has(wrapper: Wrapper, name: str) -> bool | None:
     own = OWN.get(wrapper.kind)
     if own is None:
         return True if name == "module" and wrapper.kind is not WrapperKind.COMPILED else None
-    return name in MODULE_API or name in own or name in _PRIVATE or _is_protocol(name)
+    return name in own or every_module_has(name)
+
+
+def every_module_has(name: str) -> bool:
+    """An attribute that `nn.Module` itself brings along."""
+    return name in MODULE_API or name in _PRIVATE or _is_protocol(name)
 
 
 def _is_protocol(name: str) -> bool:

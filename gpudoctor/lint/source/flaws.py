@@ -46,6 +46,7 @@ class _Lines:
     """The lines on which a pattern is found."""
 
     def __init__(self, pattern: str, text: str) -> None:
+        self.text = text
         self._found = [text.count("\n", 0, found.start()) + 1 for found in re.finditer(pattern, text)]
 
     def meet(self, node: ast.stmt) -> bool:
@@ -58,6 +59,8 @@ def _may_be_flawed(cls: ast.ClassDef, kept: _Lines, made: _Lines) -> bool:
     bases = [name for name in map(_last_name, cls.bases) if not re.match(_NO_MODULE, name)]
     methods = [each for each in cls.body if isinstance(each, _Function)] if bases else []
     surely = any("Module" in name for name in bases)
+    if surely and any(_lets_go(each, kept.text) for each in methods if each.name == "__init__"):
+        return True
     if any(_forgets_super(_Method(each), surely) for each in methods if _begins_otherwise(each)):
         return True
     if not kept.meet(cls):
@@ -72,6 +75,18 @@ def _begins_otherwise(method: _Function) -> bool:
     first = next((each for each in method.body if not _is_text(each)), None)
     called = first.value.func if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) else None
     return not (isinstance(called, ast.Attribute) and called.attr == "__init__")
+
+
+def _lets_go(constructor: _Function, text: str) -> bool:
+    """A local name holds what the object is asked for under the same name, and never given."""
+    for each in constructor.body:
+        target = each.targets[0] if isinstance(each, ast.Assign) else None
+        # Cheap tests first: this is asked of each constructor of a large project.
+        if isinstance(target, ast.Name) and f"self.{target.id}" in text:
+            asked, given = rf"self\.{target.id}\b(?! *=[^=])", rf"self\.{target.id} *=[^=]"
+            if re.search(asked, text) and not re.search(given, text):
+                return True
+    return False
 
 
 def _is_text(statement: ast.stmt) -> bool:

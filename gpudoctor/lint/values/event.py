@@ -209,7 +209,9 @@ class AttributeMissed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleClassFlaw(Event):
-    """A class of modules is written wrongly. `flaw` is `super-init-missing` or `plain-container`."""
+    """A class of modules is written wrongly. `flaw` is `super-init-missing`, `plain-container` or `layer-dropped`.
+
+    `count` is how many layers a container holds; where one was dropped, 1 if a comma has made a tuple of it."""
 
     flaw: str
     cls: Value

@@ -7,6 +7,9 @@ What is hidden there is missing from `parameters()`: the optimizer never updates
 the CPU, DDP neither broadcasts nor averages it, and `state_dict()` does not save it. On the GPU the forward ends with
 `Expected all tensors to be on the same device`; on the CPU nothing is said, and each rank keeps its own random layers.
 
+A local name of the constructor keeps them no longer than the constructor runs: `layer = nn.Linear(8, 8)` where
+`self.layer` was meant ends with `AttributeError: 'Net' object has no attribute 'layer'` in the first forward.
+
 ## Bad
 
     import torch
@@ -84,6 +87,15 @@ class LayersInPlainList(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(ModuleClassFlaw):
+            if event.flaw == "layer-dropped" and event.location not in told:
+                told.add(event.location)
+                yield self.found(
+                    at=event.location,
+                    message=f"`{event.attribute}` is a local name here: what it holds is gone when the "
+                    f"constructor returns, and `self.{event.attribute}` ends with an `AttributeError`.",
+                    remedy=f"Write `self.{event.attribute} = ...`"
+                    + (", without the comma at its end, which makes a tuple." if event.count else "."),
+                )
             # A list of one is how a module is hidden on purpose.
             if event.flaw != "plain-container" or event.count < 2 or event.location in told:
                 continue
