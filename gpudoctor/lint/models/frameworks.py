@@ -277,11 +277,22 @@ def _prepare(call: Call) -> Values:
     """Every object comes back under the framework's care."""
     managed = call.receiver
     assert isinstance(managed, Managed)
+    _note_broadcast(call, managed)
     prepared = tuple(bare(values).mapped(lambda value: _prepared(call, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
     if len(prepared) == 1:
         return prepared[0]
     return one(TupleOf(prepared))
+
+
+def _note_broadcast(call: Call, managed: Managed) -> None:
+    """Each model is wrapped into `DistributedDataParallel`, which sends the parameters of rank 0 to all others."""
+    models = [value for value in call.all_values() if isinstance(value, Module)]
+    new = any(call.do.fact(value, "prepared") is None for value in models)
+    alone = call.do.fact(managed, "alone") is not None or not call.do.several_processes
+    # What all ranks do is the framework's affair.
+    if new and not alone and call.do.path.depends & Dependence.RANK:
+        call.emit(Collective, call=call.name, by=managed.framework, group_exists=True)
 
 
 def _prepared(call: Call, managed: Managed, value: Value) -> Value:

@@ -9,7 +9,7 @@ from gpudoctor.lint.models.api import MODELS, Call, Interpreter, flat, one
 from gpudoctor.lint.models.devices import made_on, note_text
 from gpudoctor.lint.models.forwards import forward
 from gpudoctor.lint.models.gpu_switches import take_gpu
-from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, group_exists
+from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, begin_group, group_exists
 from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module, take_in
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
@@ -180,6 +180,9 @@ def _fsdp(call: Call) -> Values:
 def _in_place(call: Call) -> Values:
     """FSDP2 shards a module in place, and `replicate` copies it to all ranks: the same object, now synchronised."""
     kind = WrapperKind.FSDP if call.name.endswith("fully_shard") else WrapperKind.DDP
+    # Without a mesh it makes one of all ranks, and with that the group.
+    if kind is WrapperKind.FSDP and "mesh" not in call.keywords and group_exists(call.do) is False:
+        begin_group(call, call.name)
     for value in call.args[0] if call.args else ():
         if isinstance(value, Module):
             call.emit(
