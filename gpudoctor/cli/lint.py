@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.edge import report_bug
-from gpudoctor.cli.output import refuse_bad_target, say, write_file, write_out
+from gpudoctor.cli.output import refuse_bad_target, say, write_aside, write_file, write_out
 from gpudoctor.cli.progress import Progress
 from gpudoctor.cli.rendering import rendered
 from gpudoctor.cli.settings import Settings, settings_for
@@ -173,7 +173,7 @@ def _print(outcome: Outcome, settings: Settings, exit_code: int, *, aside: bool)
         style = Style(colour=settings.colour == "always")
         write_file(settings.output_file, rendered(outcome, settings, style, exit_code))
     elif aside:
-        sys.stderr.write(rendered(outcome, settings, style_for(sys.stderr, settings.colour), exit_code))
+        write_aside(rendered(outcome, settings, style_for(sys.stderr, settings.colour), exit_code))
     else:
         write_out(rendered(outcome, settings, style_for(sys.stdout, settings.colour), exit_code))
 

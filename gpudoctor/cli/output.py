@@ -33,6 +33,12 @@ def say(*lines: str) -> None:
     sys.stderr.flush()
 
 
+def write_aside(report: str) -> None:
+    """Write a report to standard error, where standard output belongs to something else."""
+    sys.stderr.write(report)
+    sys.stderr.flush()
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Write lines for people to standard output."""
     write_out(written(lines))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
-from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_file
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_aside, write_file
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.cli.watched import compared, document, report, standstill
@@ -182,7 +182,7 @@ def _hand_over(watched: Watched, options: argparse.Namespace, node: int) -> None
     if options.output_file:
         _write(options.output_file, text, "--output-file", node)
     else:
-        sys.stderr.write(text)
+        write_aside(text)
     if options.html:
         from gpudoctor.run.page import page_of
 

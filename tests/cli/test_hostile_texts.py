@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -213,3 +214,17 @@ def test_colours_do_not_hide_a_command() -> None:
     style = Style(colour=True)
     assert written([style.paint("::error::x", "bold")]) == "\x1b[1m\\::error::x\x1b[0m\n"
     assert written([f"  {style.paint('##[x]', 'dim')}"]) == "  \x1b[2m#\\#[x]\x1b[0m\n"
+
+
+def test_nothing_is_printed_past_the_border() -> None:
+    """Whatever is written for people goes through `say`, `write_lines` or `write_out`."""
+    folder = Path(cli.__file__).parent
+    past = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted(folder.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and (ast.unparse(node.func) in ("print", "sys.stdout.write", "sys.stderr.write", "traceback.print_exception"))
+        and path.name != "output.py"
+    ]
+    assert past == []
