@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpudoctor.lint.source.limits import MAX_NOTEBOOK_BYTES
+
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WRONG = "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))\n"
 
@@ -61,7 +63,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
         ),
         pytest.param("ulimit -v 1000000; lint - </dev/zero", 2, b"larger than 8 MiB", id="endless input"),
         pytest.param(
-            "ulimit -v 1000000; lint --stdin-filename a.ipynb - </dev/zero", 2, b"larger than 64 MiB", id="notebook"
+            "ulimit -v 1000000; lint --stdin-filename a.ipynb - </dev/zero", 2, b"larger than 48 MiB", id="notebook"
         ),
         pytest.param(
             "ulimit -v 1000000; lint --baseline /dev/zero train.py", 2, b"larger than 16 MiB", id="endless baseline"
@@ -167,3 +169,22 @@ def test_of_many_files_that_reach_a_limit_some_are_named() -> None:
     assert sum(b"stopped at line 3" in line for line in told) == 4
     assert b"3 more programs likewise; `--verbose` names all" in told
     assert shell("lint --verbose .").stderr.count(b"stopped at line 3") == 7
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+@pytest.mark.parametrize("where", ["source", "output"])
+@pytest.mark.usefixtures("project")
+def test_the_largest_notebook_takes_little_memory(where: str) -> None:
+    """One sign beyond U+FFFF makes four bytes of each in it."""
+    text = "# " + "x" * (MAX_NOTEBOOK_BYTES - 1000) + "\U0001f600"
+    cell = {"cell_type": "code", "metadata": {}, "source": ["import torch"], "outputs": []}
+    cell |= {"source": text} if where == "source" else {"outputs": [text]}
+    document = {"cells": [cell], "metadata": {}, "nbformat": 4}
+    with open("large.ipynb", "w", encoding="utf-8") as file:
+        file.write(json.dumps(document, ensure_ascii=False) + "\n")
+    code = "from gpudoctor import cli; cli.main(['lint', '--no-cache', 'large.ipynb']); "
+    # What `resource` tells may be of this process.
+    code += "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ("its cells are larger than 8 MiB" in ended.stdout) is (where == "source")
+    assert int(ended.stdout.split()[-1]) < 500_000

@@ -8,8 +8,8 @@ from itertools import islice
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Larger files are data written as Python: parsing one takes tens of seconds and gigabytes."""
 
-MAX_NOTEBOOK_BYTES = 64 * 1024 * 1024
-"""A notebook holds its plots as well."""
+MAX_NOTEBOOK_BYTES = 48 * 1024 * 1024
+"""A notebook holds its plots as well. One sign beyond U+FFFF in it makes four bytes of each."""
 
 MAX_WORDS = 400_000
 """Words and signs of a program, those of all cells of a notebook together: a tree takes up to a kilobyte for each. A

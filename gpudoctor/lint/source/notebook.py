@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.lint.source.cells import CodeCell
-from gpudoctor.lint.source.limits import MAX_NOTEBOOK_PARTS
+from gpudoctor.lint.source.limits import MAX_FILE_BYTES, MAX_NOTEBOOK_PARTS
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 # Of numbers none is asked for, and `int` refuses the longest.
@@ -35,7 +35,7 @@ class NotANotebook(Exception):
 def code_cells(text: str) -> list[CodeCell]:
     """The cells of a notebook that are Python, or some magic's; none where it is of another language."""
     # What an editor has just made is an empty file.
-    if not text.strip():
+    if not text or text.isspace():
         return []
     if sum(map(text.count, "[{:,")) > MAX_NOTEBOOK_PARTS:
         message = f"the notebook's JSON has more than {MAX_NOTEBOOK_PARTS:,} values; so much of it is data"
@@ -110,6 +110,7 @@ class _Notebook:
         self._cursor = Cursor(text)
         self._cells: list[CodeCell] = []
         self._number = 0
+        self._room = MAX_FILE_BYTES
         self._rows = _Rows(text)
 
     def read(self) -> list[CodeCell]:
@@ -164,6 +165,12 @@ class _Notebook:
         if source is None or told.get("cell_type") != "code" or not _is_python_cell(told):
             return
         start, end, value = source
+        parts = value if isinstance(value, list) else [value]
+        self._room -= sum(len(part) for part in parts if isinstance(part, str))
+        # Before it is copied: the text of a large notebook is there twice by now.
+        if self._room < 0:
+            most = MAX_FILE_BYTES // 1024**2
+            raise NotANotebook(f"its cells are larger than {most} MiB; so much text is data", by_limit=True)
         if isinstance(value, str):
             self._add("", start, end, [(start, value)])
         elif isinstance(value, list) and all(isinstance(each, str) for each in value):
