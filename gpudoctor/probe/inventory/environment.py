@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from gpudoctor.probe.inventory.facts import Variable
@@ -25,7 +26,15 @@ _PREFIXES = (
 )
 # Paths of toolkits: they steer builds, not training.
 _OF_NO_CONCERN = ("CUDA_HOME", "CUDA_PATH", "CUDA_VERSION", "CUDA_ROOT", "CUDA_BIN_PATH", "CUDA_INC_PATH")
-_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
+_SECRET = re.compile(r"(?i)token|key|secret|passw|passphrase|_pass(?![a-z])|_pwd|credential|auth|cookie|private")
+# Where a value has one inside: `https://user:word@host`, `token=word`, and the forms of well-known tokens.
+_SECRET_PART = re.compile(
+    r"(?i)(?<=://)[^/@\s]+(?=@)|(?<=token=)[^,;&\s]+|(?<=secret=)[^,;&\s]+|(?<=password=)[^,;&\s]+|(?<=key=)[^,;&\s]+"
+    r"|\b(?:hf_|gh[a-z]_|github_pat_|glpat-|sk-|xox[a-z]-|AKIA|eyJ)[\w.-]{10,}"
+)
+# Of these, anything may have been named by somebody; the names of the others are in use by libraries alone.
+_ANYBODYS = ("MASTER_", "TP_")
+_HIDDEN = "(hidden)"
 # A letter or two: NCCL_P2P_DISABLED for NCCL_P2P_DISABLE. Further away, it is more likely a name that is newer than us.
 _ALIKE = 0.9
 
@@ -43,15 +52,24 @@ def _concerned(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _variable(name: str, value: str, here: Surroundings) -> Variable:
-    shown = "(hidden)" if any(word in name for word in _SECRET) else value
     right = meant(name)
+    shown = _shown(name, value, named=bool(right))
     if right:
         doubt = f"nothing reads this name: {right} is meant"
         return Variable(name, shown, "nothing", doubt, f"unset {name}; export {right}={shown}")
     if name in LOOKS:
-        effect, doubt, remedy = LOOKS[name](value, here)
+        effect, doubt, remedy = LOOKS[name](shown, here)
         return Variable(name, shown, effect, doubt, remedy or (_remedy(name) if doubt else ""))
     return Variable(name, shown, EFFECTS.get(name) or _by_family(name))
+
+
+def _shown(name: str, value: str, *, named: bool) -> str:
+    """The value without what may be a secret: reports are pasted into public places."""
+    known = named or name in KNOWN or name in EFFECTS or name in LOOKS
+    # `NCCL_IB_PKEY` is a number of a partition.
+    if (not known and name.startswith(_ANYBODYS)) or (_SECRET.search(name) and name not in KNOWN):
+        return _HIDDEN
+    return _SECRET_PART.sub(_HIDDEN, value)
 
 
 def _remedy(name: str) -> str:

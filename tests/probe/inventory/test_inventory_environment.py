@@ -196,3 +196,28 @@ def test_no_known_name_looks_like_another() -> None:
 def test_secrets_and_strangers_are_not_shown() -> None:
     here = Surroundings({"NCCL_SECRET_KEY": "hunter2", "HOME": "/root", "CUDA_HOME": "/usr/local/cuda"})
     assert [(each.name, each.value) for each in variables(here)] == [("NCCL_SECRET_KEY", "(hidden)")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("NCCL_PASSWD", "hunter2", "(hidden)"),
+        ("PET_RDZV_AUTH", "hunter2", "(hidden)"),
+        ("gloo_credentials", "hunter2", None),
+        ("GLOO_CREDENTIALS", "hunter2", "(hidden)"),
+        # Names that anybody may have given.
+        ("MASTER_OF_ALL", "hunter2", "(hidden)"),
+        ("TP_LINK", "hunter2", "(hidden)"),
+        ("PET_RDZV_ENDPOINT", "https://me:hunter2@head:29400/x", "https://(hidden)@head:29400/x"),
+        ("PET_RDZV_CONF", "timeout=3,token=hunter2,read_timeout=5", "timeout=3,token=(hidden),read_timeout=5"),
+        ("TORCH_HOME", "/cache/hf_abcdefghijklmnop/x", "/cache/(hidden)/x"),
+        ("MASTER_ADDR", "head-node-7", "head-node-7"),
+        ("NCCL_IB_PKEY", "3", "3"),
+        ("NCCL_NEWER_THAN_US", "5", "5"),
+        ("NCCL_TOPO_FILE", "/etc/topo.xml", "/etc/topo.xml"),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(name: str, value: str, shown: str | None) -> None:
+    found = variables(Surroundings({name: value}))
+    assert [each.value for each in found] == ([] if shown is None else [shown])
+    assert "hunter2" not in repr(found)
