@@ -34,6 +34,8 @@ class Cause(enum.Enum):
     """A framework does the work that the rules are about."""
     UNREAD = "unread"
     """Objects go into code that could not be read."""
+    UNKNOWN_MODEL = "unknown model"
+    """Gradients are asked for, and no call of a model was seen that they may come from."""
     NOT_CALLED = "not called"
     """There is training in the files of the program, and no call that was followed leads to it."""
     NO_ENTRY = "no entry"
@@ -75,6 +77,8 @@ class Silence:
                 return f"{self.what} takes charge{at}"
             case Cause.UNREAD:
                 return f"{f'`{self.about}`' if self.about else 'it'} goes into `{self.what}`{at}, which was not read"
+            case Cause.UNKNOWN_MODEL:
+                return f"the training{at} was followed, and which model it trains is not known"
             case Cause.NOT_CALLED:
                 return f"no call that was followed leads to the training{at}: `{self.what}`"
         return f"no program calls the training{at}: `{self.what}`" if self.what else "it starts no program itself"
@@ -106,3 +110,5 @@ class Coverage:
     silent_for: tuple[Silence, ...] = ()
     trains_at: tuple[Location, ...] = ()
     """The backward passes that were seen: what one program does not reach another one may."""
+    idle: tuple[Silence, ...] = ()
+    """Other files that were read for it and train, in functions that it has not called."""

@@ -259,25 +259,32 @@ def _finding(plain: list[Any]) -> Finding:
 
 def _plain_coverage(each: Coverage) -> list[Any]:
     end = each.ended_by and [each.ended_by.reason, _place(each.ended_by.at)]
-    silent = [[one.cause.value, one.rules, one.what, _place(one.at), one.missed, one.about] for one in each.silent_for]
+    silent, idle = list(map(_plain_silence, each.silent_for)), list(map(_plain_silence, each.idle))
     trains = [_spot(at) for at in each.trains_at]
-    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains]
+    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle]
 
 
 def _coverage(plain: list[Any]) -> Coverage:
-    path, world, followed, loops, end, silent, trains = plain
+    path, world, followed, loops, end, silent, trains, idle = plain
     return Coverage(
         path,
         world,
         Followed(followed),
         loops,
         end and Ending(end[0], _location(end[1])),
-        tuple(
-            Silence(Cause(cause), tuple(rules), what, _location(at), missed, about)
-            for cause, rules, what, at, missed, about in silent
-        ),
+        tuple(map(_silence, silent)),
         tuple(Location(*each) for each in trains),
+        tuple(map(_silence, idle)),
     )
+
+
+def _plain_silence(each: Silence) -> list[Any]:
+    return [each.cause.value, each.rules, each.what, _place(each.at), each.missed, each.about]
+
+
+def _silence(plain: list[Any]) -> Silence:
+    cause, rules, what, at, missed, about = plain
+    return Silence(Cause(cause), tuple(rules), what, _location(at), missed, about)
 
 
 def _place(at: Location | None) -> list[Any] | None:

@@ -62,6 +62,8 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     found += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
     kept = wanted(found, request, places.source_of, commented, _seen_whole(examined, request))
+    programs = [program for each in examined for program in each.coverage]
+    covered = told_once(programs, {each.shown for each in listed.seen})
     return Outcome(
         findings=tuple(places.placed(finding) for finding in kept),
         files=listed.count,
@@ -71,7 +73,7 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
         unread=() if card else tuple(places.unread(file) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
         lines=lambda at: _lines(at, places, sources),
-        programs=tuple(map(places.covered, told_once(program for each in examined for program in each.coverage))),
+        programs=tuple(map(places.covered, covered)),
     )
 
 

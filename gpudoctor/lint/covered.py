@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.answers import Answer
     from gpudoctor.lint.program import Program
+    from gpudoctor.rule import RuleCard
 
 _NAMES = {
     "accelerate": "Accelerate",
@@ -37,19 +39,24 @@ _NAMES = {
     "tnt": "TorchTNT",
     "transformers": "the Trainer of Transformers",
 }
+_ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "ModuleClassFlaw"})
+"""Events of a model that is known."""
 _TRAINERS = ("Trainer", "Runner", "TrainingArguments", "LightningCLI", "Engine", "build_runner", "Learner")
 
 
-def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Iterable[str]) -> Coverage:
+def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Sequence[RuleCard]) -> Coverage:
     """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
     nothing happened that they are about."""
     main = _not_reached(program)
     told = [] if main is None else [main]
     if main is not None:
         also = tuple(code for code, (cause, _) in silenced.items() if cause is main.cause)
-        told = [_with_rules(main, (*unasked, *also))]
+        told = [_with_rules(main, (*(card.code for card in unasked), *also))]
         silenced = {code: answer for code, answer in silenced.items() if code not in also}
     told += _grouped(program, silenced)
+    if program.of_unknown_model is not None and program.has_entry:
+        about_models = (card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs))
+        told.append(_with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about_models))
     if program.stops and not any(each.cause is Cause.LIMIT for each in told):
         told.insert(0, _limit(program))
     return Coverage(
@@ -60,29 +67,33 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Itera
         ended_by=_ending(program),
         silent_for=tuple(told),
         trains_at=program.trained_at,
+        idle=tuple(Silence(Cause.NO_ENTRY, (), each.what, each.at, missed=True) for each in program.idle),
     )
 
 
-def told_once(programs: Iterable[Coverage]) -> tuple[Coverage, ...]:
-    """Each program once in each world, and nothing of training that one of them has reached after all."""
+def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[Coverage, ...]:
+    """Each program once in each world, and nothing of training that one of them has reached after all; then the files
+    among the `listed` ones whose training no program calls."""
     first: dict[tuple[str, str], Coverage] = {}
     for each in programs:
         first.setdefault((each.path, each.world), each)
-    reached = {(each.path, at) for each in first.values() if each.world for at in each.trains_at}
-    return tuple(_without_reached(each, {at for path, at in reached if path != each.path}) for each in first.values())
+    reached = {at for each in first.values() if each.world for at in each.trains_at}
+    told = [_without_reached(each, reached) for each in first.values()]
+    named = {at.path for each in told for at in each.trains_at}
+    named |= {one.at.path for each in told for one in each.silent_for if one.at is not None and one.missed}
+    named |= {each.path for each in told}
+    idle = {each.at.path: each for program in first.values() for each in program.idle if each.at is not None}
+    return (*told, *(_idle(path, each) for path, each in idle.items() if path in listed and path not in named))
+
+
+def _idle(path: str, silence: Silence) -> Coverage:
+    return Coverage(path, "", Followed.PARTLY, silent_for=(silence,))
 
 
 def _without_reached(program: Coverage, reached: set[Location]) -> Coverage:
-    """A tool that shares a file with the training does not train: another program does."""
-    left = tuple(
-        each
-        for each in program.silent_for
-        if each.cause not in (Cause.NOT_CALLED, Cause.NO_ENTRY) or each.at not in reached
-    )
-    if len(left) == len(program.silent_for):
-        return program
-    followed = Followed.PARTLY if left or not program.world else Followed.WHOLE
-    return replace(program, silent_for=left, followed=followed)
+    """A file that starts nothing is read through the program that starts it."""
+    left = tuple(each for each in program.silent_for if each.cause is not Cause.NO_ENTRY or each.at not in reached)
+    return program if len(left) == len(program.silent_for) else replace(program, silent_for=left)
 
 
 def _followed(program: Program, main: Silence | None, told: list[Silence]) -> Followed:

@@ -128,7 +128,7 @@ def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
 def _judged(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> tuple[list[Finding], Coverage]:
     """What the rules say of a program, and what they could not say."""
     silenced: dict[str, Answer] = {}
-    unasked: list[str] = []
+    unasked: list[RuleCard] = []
     findings = list(_found(program, cards, failures, silenced, unasked))
     return findings, coverage_of(program, silenced, unasked)
 
@@ -138,7 +138,7 @@ def _found(
     cards: Iterable[RuleCard],
     failures: _Failures,
     silenced: dict[str, Answer],
-    unasked: list[str],
+    unasked: list[RuleCard],
 ) -> Iterator[Finding]:
     # Limits hold for rules too: the program decides how much there is to compare.
     budget = Budget(MAX_RULES_SECONDS)
@@ -147,7 +147,7 @@ def _found(
     launcher = next(iter(program.frameworks), "") if len(program.frameworks) == 1 else ""
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
-    unasked += [card.code for card in cards if card.needs and happened.isdisjoint(card.needs)]
+    unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):

@@ -54,6 +54,7 @@ class Places:
             path=self.of(Location(program.path, 1)).path,
             ended_by=end and replace(end, at=end.at and self.of(end.at)),
             silent_for=tuple(replace(each, at=each.at and self.of(each.at)) for each in program.silent_for),
+            idle=(),
         )
 
     def _fix(self, fix: Fix) -> Fix:

@@ -80,6 +80,8 @@ class Program:
     untaken: tuple[Stop, ...] = ()
     """Where its files train, as they are written, in functions to which no call has led; only where no backward pass
     was seen."""
+    idle: tuple[Stop, ...] = ()
+    """Where its other files train, as they are written, that have no backward pass that was seen."""
     answers: Answers = field(default_factory=Answers, compare=False)
     """What a rule was told that makes it silent."""
 
@@ -217,9 +219,18 @@ class Program:
 
     @cached_property
     def trained_at(self) -> tuple[Location, ...]:
-        """Where gradients are asked for or used."""
+        """Where gradients are asked for or used, and the calls that lead there."""
         events = self.events(Backward, TakeGradient, OptimizerStep)
-        return tuple(dict.fromkeys(event.location for event in events))
+        return tuple(dict.fromkeys(place for event in events for place in (event.location, *event.way.calls)))
+
+    @cached_property
+    def of_unknown_model(self) -> Location | None:
+        """Where gradients are asked for, if no call of a model is known that they may come from."""
+        backward = tuple(self.events(Backward))
+        known = any(not isinstance(core_of(each.module), Unknown) for each in self.events(Forward))
+        # Whoever trains bare parameters calls no model, and all that the loss comes from is known.
+        known = known or self.has(TakeGradient) or all(each.complete and not each.forwards for each in backward)
+        return backward[0].location if backward and not known else None
 
     @cached_property
     def training_loops(self) -> int:

@@ -21,12 +21,12 @@ _REMEDIES = {
     Cause.NO_ENTRY: "name the script that starts the training",
     Cause.FRAMEWORK: f"{_RUN}, whichever code runs it",
 }
-_ORDER = (*_REMEDIES, Cause.UNREAD)
+_ORDER = (*_REMEDIES, Cause.UNKNOWN_MODEL, Cause.UNREAD)
 
 
 def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
     """What is to be said of programs that were not followed, or not by all rules."""
-    told = _together(_told(programs))
+    told = [([path], [each]) for path, each in _told(programs)] if all_of_them else _together(_told(programs))
     shown = told if all_of_them or len(told) <= MOST_LINES else told[: MOST_LINES - 1]
     lines = [_line(*each) for each in shown]
     left = [path for paths, _ in told[len(shown) :] for path in paths]
@@ -62,14 +62,17 @@ def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:
     """Each program once, by what weighs most, those that were not reached first."""
     first: dict[str, Silence] = {}
     for program in programs:
-        for each in sorted(filter(_is_told, program.silent_for), key=lambda each: _ORDER.index(each.cause)):
+        worth = [each for each in program.silent_for if _is_told(each, program)]
+        for each in sorted(worth, key=lambda each: _ORDER.index(each.cause)):
             first.setdefault(program.path, each)
     return sorted(first.items(), key=lambda item: (not item[1].missed, _ORDER.index(item[1].cause)))
 
 
-def _is_told(silence: Silence) -> bool:
-    # That a file of helpers starts nothing is no news where it trains nothing, either.
-    return silence.cause is not Cause.NO_ENTRY or silence.missed
+def _is_told(silence: Silence, program: Coverage) -> bool:
+    # That a file of helpers starts nothing, or hands something on, is no news where it trains nothing, either.
+    if silence.cause in (Cause.NO_ENTRY, Cause.FRAMEWORK):
+        return silence.missed or bool(program.world)
+    return silence.cause is not Cause.UNREAD or bool(program.world and program.trains_at)
 
 
 def _together(told: Iterable[tuple[str, Silence]]) -> list[tuple[list[str], list[Silence]]]:

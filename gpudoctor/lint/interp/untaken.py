@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.program import Stop
@@ -47,6 +48,17 @@ def untaken(entry: ModuleFile, files: Sequence[ModuleFile], whole: bool) -> tupl
     missed = [part for part in reached if part.gradients]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
     return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1])
+
+
+def idle(files: Sequence[ModuleFile], trained: AbstractSet[str]) -> tuple[Stop, ...]:
+    """The first place of each of these files that asks for gradients, without those in which a program has trained."""
+    left = (file for file in files if file.source.shown not in trained and _may_train(file.source.text))
+    found = (next(_all_gradients(file), None) for file in left)
+    return tuple(each for each in found if each is not None)
+
+
+def _all_gradients(file: ModuleFile) -> Iterator[Stop]:
+    return (_stop(file, each) for part in _parts(file) for each in part.gradients)
 
 
 def _may_train(text: str) -> bool:
@@ -98,6 +110,9 @@ def _part(file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, ow
 
 
 def _gradients(function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[ast.expr | ast.stmt]:
+    # pytest calls these, and no training is started by it.
+    if function.name.startswith("test") or owner.startswith("Test"):
+        return
     if owner and function.name == _BY_A_TRAINER:
         yield function
     # A backward of one's own is a part of one.

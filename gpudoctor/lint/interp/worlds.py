@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS
@@ -15,7 +15,7 @@ from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
-from gpudoctor.lint.interp.untaken import untaken
+from gpudoctor.lint.interp.untaken import idle, untaken
 from gpudoctor.lint.interp.witness import Witness
 from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.source.layout import is_package
@@ -27,6 +27,7 @@ from gpudoctor.lint.values.event import (
     Backward,
     Collective,
     EnvironmentRead,
+    Event,
     InitGroup,
     Lost,
     MakeSampler,
@@ -189,6 +190,12 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     return whole
 
 
+def _trained_in(log: Sequence[Event]) -> set[str]:
+    """The files that take part in a backward pass."""
+    backward = [event for event in log if type(event) is Backward]
+    return {place.path for event in backward for place in (event.location, *event.way.calls)}
+
+
 def _is_only_imported(entry: ModuleFile) -> bool:
     if entry.source.cells is not None:
         return False
@@ -216,6 +223,7 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,
         untaken=untaken(entry, files, whole) if not whole or not any(type(each) is Backward for each in log) else (),
+        idle=idle(files, _trained_in(log)) if whole else (),
         names_before=m.witness.before if m.witness else {},
         names_after=m.witness.after if m.witness else {},
     )
