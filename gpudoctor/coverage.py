@@ -112,3 +112,5 @@ class Coverage:
     """The backward passes that were seen: what one program does not reach another one may."""
     idle: tuple[Silence, ...] = ()
     """Other files that were read for it and train, in functions that it has not called."""
+    awaits: tuple[str, ...] = ()
+    """The files that train where it was not reached: what it would come to, were it followed further."""

@@ -153,6 +153,8 @@ class Finding:
     world: str = ""
     launcher: str = ""
     unwritten: Safety | None = None
+    doubt: str = ""
+    """Why it is no more than likely, where that is not for the paths through the program: a sentence."""
     repair: Repairing | None = field(default=None, compare=False)
     cause: Location | None = field(default=None, compare=False)
     """What the remedy changes, where that mends more places than this one: findings of one cause are told as one."""

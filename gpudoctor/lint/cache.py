@@ -233,12 +233,13 @@ def _plain_finding(each: Finding) -> list[Any]:
     unwritten = each.unwritten and each.unwritten.value
     words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
     cause = each.cause and _spot(each.cause)
-    return [*words, each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause, unwritten]
+    rest = [each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause, unwritten, each.doubt]
+    return [*words, *rest]
 
 
 def _finding(plain: list[Any]) -> Finding:
     code, name, severity, message, remedy, world, launcher, confidence, seen_in, *rest = plain
-    spot, related, fix, cause, unwritten = rest
+    spot, related, fix, cause, unwritten, doubt = rest
     return Finding(
         code,
         name,
@@ -254,6 +255,7 @@ def _finding(plain: list[Any]) -> Finding:
         launcher,
         cause=cause and Location(*cause),
         unwritten=unwritten and Safety(unwritten),
+        doubt=doubt,
     )
 
 
@@ -261,11 +263,11 @@ def _plain_coverage(each: Coverage) -> list[Any]:
     end = each.ended_by and [each.ended_by.reason, _place(each.ended_by.at)]
     silent, idle = list(map(_plain_silence, each.silent_for)), list(map(_plain_silence, each.idle))
     trains = [_spot(at) for at in each.trains_at]
-    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle]
+    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle, each.awaits]
 
 
 def _coverage(plain: list[Any]) -> Coverage:
-    path, world, followed, loops, end, silent, trains, idle = plain
+    path, world, followed, loops, end, silent, trains, idle, awaits = plain
     return Coverage(
         path,
         world,
@@ -275,6 +277,7 @@ def _coverage(plain: list[Any]) -> Coverage:
         tuple(map(_silence, silent)),
         tuple(Location(*each) for each in trains),
         tuple(map(_silence, idle)),
+        tuple(awaits),
     )
 
 

@@ -67,6 +67,7 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
         ended_by=_ending(program),
         silent_for=tuple(told),
         trains_at=program.trained_at,
+        awaits=tuple(sorted({each.at.path for each in program.untaken})) if program.has_entry else (),
         idle=tuple(Silence(Cause.NO_ENTRY, (), each.what, each.at, missed=True) for each in program.idle),
     )
 
@@ -78,10 +79,11 @@ def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[C
     for each in programs:
         first.setdefault((each.path, each.world), each)
     reached = {at for each in first.values() if each.world for at in each.trains_at}
-    told = [_without_reached(each, reached) for each in first.values()]
+    awaited = {path for each in first.values() for path in each.awaits}
+    told = [_without_reached(each, reached, awaited) for each in first.values()]
     named = {at.path for each in told for at in each.trains_at}
     named |= {one.at.path for each in told for one in each.silent_for if one.at is not None and one.missed}
-    named |= {each.path for each in told}
+    named |= {each.path for each in told} | awaited
     idle = {each.at.path: each for program in first.values() for each in program.idle if each.at is not None}
     return (*told, *(_idle(path, each) for path, each in idle.items() if path in listed and path not in named))
 
@@ -90,9 +92,14 @@ def _idle(path: str, silence: Silence) -> Coverage:
     return Coverage(path, "", Followed.PARTLY, silent_for=(silence,))
 
 
-def _without_reached(program: Coverage, reached: set[Location]) -> Coverage:
-    """A file that starts nothing is read through the program that starts it."""
-    left = tuple(each for each in program.silent_for if each.cause is not Cause.NO_ENTRY or each.at not in reached)
+def _without_reached(program: Coverage, reached: set[Location], awaited: set[str]) -> Coverage:
+    """A file that starts nothing is read through the program that starts it, or would be, were that followed."""
+    if program.world:
+        return program
+    called = program.path in awaited
+    left = tuple(
+        each for each in program.silent_for if each.cause is not Cause.NO_ENTRY or not (called or each.at in reached)
+    )
     return program if len(left) == len(program.silent_for) else replace(program, silent_for=left)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
-from gpudoctor.diagnostic import Finding, Location, Related
+from gpudoctor.diagnostic import Confidence, Finding, Location, Related
 from gpudoctor.lint.listing import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.suppression import Suppressions
@@ -114,6 +114,9 @@ def wanted(
 
 
 def _joined(one: Finding, other: Finding) -> Finding:
+    # What one program shows beyond doubt is so, although another one was not followed to its end.
+    if one.doubt and other.confidence is Confidence.DEFINITE:
+        one = replace(one, confidence=other.confidence, doubt="")
     # The first message stands: rules tell the same story in each world.
     worlds = {*one.world.split(", "), *other.world.split(", ")}
     # No world named: it happens however the program is launched.

@@ -35,7 +35,7 @@ from gpudoctor.lint.values.event import (
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.tensor import Tensor
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass, field, fields
 
 E = TypeVar("E", bound=Event)
 
@@ -249,6 +249,14 @@ class Program:
             return about
         return next((each for each in self.events(Escape) if about in {*each.values, *map(core_of, each.values)}), None)
 
+    def doubt_at(self, place: Location) -> str:
+        """Why what happens there is not sure although it was seen, as a sentence; empty where it is."""
+        if self.stops:
+            return "The program was not followed to its end: what comes later may change this."
+        if any(map(_holds_too_many, self.at(place))):
+            return "One of its values may be too many things to follow each of them."
+        return ""
+
     @cached_property
     def forwards(self) -> dict[Hashable, Forward]:
         """Module calls by their identity, as tensors' graphs name them."""
@@ -327,6 +335,16 @@ class Stop:
 
     what: str
     at: Location
+
+
+def _holds_too_many(event: Event) -> bool:
+    """A value of it stands for more alternatives than are followed one by one."""
+    held = (getattr(event, each.name) for each in fields(event))
+    return any(each.any(_is_widened) for each in held if isinstance(each, ValueSet))
+
+
+def _is_widened(value: Value) -> bool:
+    return isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("widened",)
 
 
 def _has_one_member(group: InitGroup) -> bool:

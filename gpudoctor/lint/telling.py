@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Related
+from gpudoctor.diagnostic import Confidence, Related
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 def told(finding: Finding, program: Program) -> Finding:
     """The finding, as it is reported for this program."""
-    return _led_to(finding, program)
+    return _doubted(_led_to(finding, program), program)
+
+
+def _doubted(finding: Finding, program: Program) -> Finding:
+    """Likely at most, where the program was cut or a value behind it was given up."""
+    doubt = program.doubt_at(finding.location)
+    if not doubt or finding.confidence is Confidence.LIKELY:
+        return finding
+    return replace(finding, confidence=Confidence.LIKELY, doubt=doubt)
 
 
 def _led_to(finding: Finding, program: Program) -> Finding:

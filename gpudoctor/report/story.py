@@ -30,7 +30,7 @@ def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
     if with_launch and (launch := _launch(finding)):
         told.append(f"This happens when {launch}.")
     if finding.confidence is Confidence.LIKELY:
-        told.append("It happens on some code paths, not on all.")
+        told.append(visible(finding.doubt) or "It happens on some code paths, not on all.")
     return told
 
 

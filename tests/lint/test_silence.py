@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from gpudoctor import cli
+from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.findings import merged
 from gpudoctor.lint.interp import machine
+from gpudoctor.record import replace
+from gpudoctor.report.story import story
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -221,6 +225,55 @@ def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert ", before the training" in told_by if before else ", before the training" not in told_by
     assert "after 1,500 statements" in told_by
     assert not [line for line in told.lines if "not followed to its end" in line]
+
+
+ALL_ON_ONE = """
+    import os, torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(nn.Linear(8, 1).to("cuda:0"))
+    for _ in range(10):
+        model(torch.randn(4, 8)).sum().backward()
+    """
+
+
+def test_what_is_found_in_a_program_that_was_cut_is_likely(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    for rest, confidence in (("", "definite"), ("x = 1\n" * 1_600, "likely")):
+        found = tell("train.py", train=dedent(ALL_ON_ONE) + rest).document["findings"]
+        assert [each["confidence"] for each in found if each["code"] == "GPU204"] == [confidence]
+
+
+def test_doubt_is_told_and_ends_where_another_program_is_sure() -> None:
+    sure = Finding("GPU204", "one-gpu", Severity.ERROR, "It is wrong.", Location("a.py", 3))
+    doubted = replace(sure, confidence=Confidence.LIKELY, doubt="The program was not followed to its end.")
+    assert story(doubted) == ["It is wrong.", "The program was not followed to its end."]
+    assert merged([doubted, sure]) == merged([sure, doubted]) == [sure]
+
+
+def test_training_of_a_program_that_was_cut_is_not_told_again(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    clean = dedent(CLEAN)
+    imports, work = clean[: clean.index("model")], "x = 1\n" * 1_600
+    told = tell(train=imports + work + clean, engine=TRAINING)
+    assert [line.split(":")[0] for line in told.lines if not line.startswith("  ")][:-1] == ["train.py"]
+
+
+def test_a_function_that_no_program_calls_in_a_file_that_they_share(tell: Tell) -> None:
+    shared = "def size():\n    return 8\n" + dedent(TRAINING)
+    told = tell(tool="from engine import size\nprint(size())\n", engine=shared)
+    assert told.lines[0].startswith("engine.py: no program calls the training at line 10: ")
+    assert told.lines[-1] == "No mistake found in 2 files."
+
+
+def test_a_model_that_is_not_known(tell: Tell) -> None:
+    made = CLEAN.replace("nn.Linear(8, 1)", "registry.model()").replace("torch.randn(4, 8)", "registry.batch()")
+    made = made.replace("import torch", "import torch, registry", 1)
+    told = tell("train.py", train=made, engine=TRAINING)
+    assert told.programs == {"train.py": "partly"}
+    assert "train.py: the training at engine.py:8 was followed, and which model it trains is not known" in told.lines[0]
 
 
 def test_who_trains_nothing_is_not_accused(tell: Tell) -> None:
