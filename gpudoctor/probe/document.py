@@ -35,6 +35,10 @@ def machine_from(entries: Mapping[str, Any], host: str) -> Machine:
     )
 
 
+MAX_BYTES = 16 * 1024 * 1024
+"""A hundred times what a machine with eight GPUs takes."""
+
+
 def _facts(entries: Mapping[str, Any]) -> dict[str, Fact]:
     return {name: Fact(**each) for name, each in entries.items()}
 
@@ -45,8 +49,11 @@ def read_document(path: str) -> dict[str, Any]:
     Raises UsageError where the file cannot be read, is no such document, or comes from a later version.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        with open(path, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise UsageError(f"{path}: is larger than {MAX_BYTES // 1024**2} MiB, so no probe has written it")
+        found = json.loads(raw.decode("utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -207,6 +209,15 @@ def test_what_is_no_json_is_refused(text: str, tmp_path: Path) -> None:
         read_report(str(path))
     with pytest.raises(UsageError, match="cannot be read"):
         read_report(str(tmp_path / "missing.json"))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory can be limited there")
+def test_an_endless_file_is_refused() -> None:
+    code = "from gpudoctor import cli; import sys; sys.exit(cli.main(['probe', '--compare', '/dev/zero']))"
+    command = f'ulimit -v 1500000; exec "{sys.executable}" -c "{code}"'
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2, ended.stderr
+    assert "/dev/zero: is larger than 16 MiB" in ended.stderr
 
 
 def test_what_a_later_version_adds_is_passed_over(tmp_path: Path) -> None:
