@@ -40,7 +40,10 @@ def without_known(outcome: Outcome, settings: Settings) -> Outcome:
             return outcome
         now = [replace(each, path=from_root(each.path, root)) for each in known_by(outcome.findings, prints)]
         kept = [] if first else _of_others(_recorded(settings, damaged=True), outcome, settings, root)
-        write_file(settings.baseline, render([*now, *kept]), _OPTION)
+        text = render([*now, *kept])
+        if len(text.encode()) > MAX_BYTES:
+            raise UsageError(f"{_OPTION}: {_count(len(now) + len(kept))} are more than a baseline holds; lint less")
+        write_file(settings.baseline, text, _OPTION)
         _say(settings, f"{settings.baseline}: {_count(len(now) + len(kept))} recorded, hidden from now on")
         return replace(outcome, findings=())
     known = {each.fingerprint for each in _recorded(settings)}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpudoctor.cli import baseline
+
 pytestmark = pytest.mark.usefixtures("on_paper")
 
 Lint = Callable[..., tuple[int, str, str]]
@@ -121,6 +123,16 @@ class TestBaseline:
         Path("package.json").write_text("{}", encoding="utf-8")
         assert concise("--baseline", "package.json", "--update-baseline")[0] == 2
         assert Path("package.json").read_text(encoding="utf-8") == "{}"
+
+    def test_none_is_written_that_could_not_be_read(
+        self, write: Write, concise: Lint, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(train=MAIN)
+        monkeypatch.setattr(baseline, "MAX_BYTES", 100)
+        code, _, err = concise("--baseline", "known.json")
+        assert code == 2
+        assert "2 findings are more than a baseline holds" in err
+        assert not Path("known.json").exists()
 
 
 class TestSince:
