@@ -13,6 +13,7 @@ from gpudoctor.lint.answers import Answers, Gone, Standing
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.values.container import ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import (
     SILENT_SAMPLER,
@@ -465,5 +466,6 @@ def is_whole(dataset: Value, shuffled: bool) -> bool:
         # A stream is often split between ranks inside of `__iter__`, out of sight.
         return dataset.iterable is False and not dataset.sharded and not dataset.draws
     # What shuffles has an index, so it is no stream that may be cut elsewhere.
-    known = isinstance(dataset, Instance) or (isinstance(dataset, Unknown) and bool(dataset.escaped_from))
+    read = isinstance(dataset, Unknown) and bool(dataset.escaped_from)
+    known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
     return known and shuffled

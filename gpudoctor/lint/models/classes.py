@@ -103,12 +103,20 @@ def mentions(cls: Class, name: str) -> bool:
 def counts_epochs(cls: Class) -> bool:
     """The class draws the order in a way of its own, which may need nobody to tell it the epoch."""
     methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
-    # The order comes from the base, and with it the need of `set_epoch`.
-    if "__iter__" not in methods:
-        return any(counts_epochs(base) for base in cls.bases if isinstance(base, Class))
     mentions = list(_mentions_of_epoch(methods))
+    # The order comes from the base, and with it the need of `set_epoch`.
+    if "__iter__" not in methods or (not mentions and _goes_through_base(methods["__iter__"])):
+        return any(counts_epochs(base) for base in cls.bases if isinstance(base, Class))
     # `self.epoch += 1` inside: resume-aware samplers advance by themselves.
     return not mentions or any(isinstance(each.ctx, ast.Store) or each.attr == "set_epoch" for each in mentions)
+
+
+def _goes_through_base(method: ast.FunctionDef) -> bool:
+    """`for index in super().__iter__():`."""
+    names = [
+        each.func.id for each in ast.walk(method) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+    ]
+    return "super" in names and any(each.attr == "__iter__" for each in _attributes(method))
 
 
 def seeds_by_epoch(cls: Class) -> bool:
