@@ -16,7 +16,7 @@ _CONTINUED = 8
 
 # Our own colours bear a mark that no text can know beforehand, so that they alone are let through.
 _OURS = f"\x1b[{os.urandom(8).hex()}:"
-_OUR_COLOUR = re.compile(f"{re.escape(_OURS)}([0-9;]*)m")
+_OUR_COLOUR = f"{re.escape(_OURS)}([0-9;]*)m"
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -63,7 +63,7 @@ def harmless(line: str, kept: str = "") -> str:
     if line.isprintable():
         return defused(line)
     # Every second piece is the code of a colour of ours.
-    pieces = _OUR_COLOUR.split(line)
+    pieces = re.split(_OUR_COLOUR, line)
     begin = next((at for at in range(0, len(pieces), 2) if pieces[at].strip()), 0)
     return "".join(
         f"\x1b[{piece}m" if at % 2 else defused(visible(piece, kept), begins=at == begin)

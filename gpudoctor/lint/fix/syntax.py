@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import tokenize
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -215,6 +214,9 @@ class Syntax:
     @cached_property
     def strings(self) -> frozenset[int]:
         """The lines that begin inside of a string: their indentation is content."""
+        # Imported late: most fixes ask nothing of the kind.
+        import tokenize
+
         lines: set[int] = set()
         starts: list[int] = []
         for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
