@@ -129,6 +129,9 @@ LATE = {
     "gpudoctor.lint.source.cell_writing",
     "gpudoctor.lint.source.joining",
     "gpudoctor.lint.source.notebook",
+    "gpudoctor.lint.source.magics",
+    # Most projects have no file that does not parse.
+    "gpudoctor.lint.source.newer",
     # Most runs ask for no fixes.
     "gpudoctor.lint.fix.findings",
     "gpudoctor.lint.fix.comments",

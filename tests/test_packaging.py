@@ -111,6 +111,7 @@ def test_metadata_is_whole(built: Built) -> None:
     assert text.startswith("# gpudoctor")
     core = [line for line in fields.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
     assert sorted(re.findall(r"^Requires-Dist: ([\w-]+)", "\n".join(core), re.MULTILINE)) == [
+        "libcst",
         "pathspec",
         "rich",
         "tomli",

@@ -194,7 +194,7 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
             say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
-        say(summary(outcome.findings, outcome.files, not_followed(outcome.programs)))
+        say(summary(outcome.findings, outcome.files, not_followed(outcome.programs) + outcome.too_new))
         say(*filter(None, [fixable(outcome.findings)]))
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)

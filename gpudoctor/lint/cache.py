@@ -313,4 +313,6 @@ def _plain_unreadable(file: Unreadable) -> list[Any]:
         file.by_limit,
         file.opened,
         file.in_cell,
+        file.refused,
+        file.first,
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from gpudoctor.lint.covered import told_once
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.importers import Importers
-from gpudoctor.lint.listing import STDIN, Listed, list_files
+from gpudoctor.lint.listing import STDIN, Listed, is_excluded, list_files
 from gpudoctor.lint.placing import Places
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
@@ -56,7 +57,7 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
         request = replace(request, edited={**request.edited, **written.data})
     examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
     cache.close()
-    unreadable = _unreadable(listed, examined)
+    unreadable, newer = _unreadable(listed, examined, request)
     card, places = request.card(UNREADABLE), Places(_source_of(sources), written.origins)
     found = merged(finding for each in examined for finding in each.findings)
     found += [unreadable_finding(file, card) for file in unreadable if card]
@@ -67,12 +68,13 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     return Outcome(
         findings=tuple(places.placed(finding) for finding in kept),
         files=listed.count,
-        problems=listed.problems,
+        problems=(*listed.problems, *_too_new([places.of(file.location) for file in newer], newer)),
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
         unread=() if card else tuple(places.unread(file) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
         lines=lambda at: _lines(at, places, sources),
+        too_new=len({file.shown for file in newer if not file.in_cell}),
         programs=tuple(map(places.covered, covered)),
     )
 
@@ -194,11 +196,37 @@ _MOST_KEPT = 1_000_000
 """Characters of them, whose trees take about 30 times as many bytes."""
 
 
-def _unreadable(listed: Listed, examined: Sequence[Examined]) -> list[Unreadable]:
-    """Each once, also where several programs import it."""
-    files = {(file.shown, file.line): file for file in listed.unreadable}
-    files |= {(file.shown, file.line): file for each in examined for file in each.unreadable}
-    return list(files.values())
+def _unreadable(
+    listed: Listed, examined: Sequence[Examined], request: Request
+) -> tuple[list[Unreadable], list[Unreadable]]:
+    """Each once, also where several programs import it: those that no Python reads, and those that a newer one does."""
+    found = {(file.shown, file.line): file for file in listed.unreadable}
+    found |= {(file.shown, file.line): file for each in examined for file in each.unreadable}
+    files = [file for file in found.values() if not is_excluded(file.shown, request)]
+    if any(file.refused for file in files):
+        # Imported late: few projects have such a file.
+        from gpudoctor.lint.source.newer import asked_again
+
+        files = asked_again(files)
+    return [file for file in files if not file.is_newer], [file for file in files if file.is_newer]
+
+
+_MOST_TOO_NEW = 5
+
+
+def _too_new(places: Sequence[Location], files: Sequence[Unreadable]) -> Iterator[Problem]:
+    """What is no mistake of the author's: gpudoctor itself needs another Python."""
+    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    told = list(zip(places, files, strict=True))
+    for at, file in told if len(told) <= _MOST_TOO_NEW else told[: _MOST_TOO_NEW - 1]:
+        remedy = f"install it with Python {file.needs_python} or newer (`python{file.needs_python} -m pip install …`)"
+        left = f"nothing in this {'cell' if at.cell else 'file'} was checked"
+        yield Problem(
+            f"{at.text}:{at.line}", f"{file.message}, and gpudoctor runs on Python {running}: {remedy}; {left}"
+        )
+    if len(told) > _MOST_TOO_NEW:
+        needs = max((file.needs_python for file in files), key=lambda version: [*map(int, version.split("."))])
+        yield Problem("", f"{len(told) - _MOST_TOO_NEW + 1} more files likewise; Python {needs} reads all of them")
 
 
 def _in_part(limits: Sequence[str]) -> str:

@@ -63,3 +63,5 @@ class Outcome:
     lines: Callable[[Location], Sequence[str]]
     programs: tuple[Coverage, ...] = ()
     """What was followed of each program, and which rules could not judge it."""
+    too_new: int = 0
+    """Files that a newer Python than this one reads."""

@@ -11,7 +11,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU001", name="unreadable-file", severity=Severity.ERROR, family="tool",
         module="gpudoctor_rules.tool.unreadable_file",
-        summary="A file cannot be decoded or parsed, so nothing in it was checked.", size=2249, stops=True,
+        summary="A file cannot be decoded or parsed, so nothing in it was checked.", size=2120, stops=True,
     ),
     RuleCard(
         code="GPU002", name="unused-suppression", severity=Severity.INFO, family="tool",

@@ -135,8 +135,16 @@ class Unreadable:
     by_limit: bool = False
     opened: bool = True
     in_cell: bool = False
+    refused: str = ""
+    """The text that the parser did not take, where a newer one may; `first` lines stand before it."""
+    first: int = 0
     digest: str = ""
     """Of its bytes; empty where they could not be read."""
+
+    @property
+    def is_newer(self) -> bool:
+        """A newer Python than this one reads it."""
+        return bool(self.needs_python) and _version(self.needs_python) > sys.version_info[:2]
 
     @property
     def location(self) -> Location:
@@ -155,7 +163,7 @@ class Unreadable:
             return "leave the file out with `--exclude`; nothing in it was checked"
         if not self.needs_python:
             return "write there what Python expects, or leave the file out with `--exclude`; nothing in it was checked"
-        if _version(self.needs_python) > sys.version_info[:2]:
+        if self.is_newer:
             return f"install gpudoctor with Python {self.needs_python} or newer, so that it can read this file"
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
 
@@ -217,12 +225,14 @@ def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unr
 
 def _flaws(cells: Cells, path: str, shown: str) -> Iterator[Unreadable]:
     """The cells that cannot be read; of those that take another Python only the first, for they are mostly all."""
+    from gpudoctor.lint.source.magics import without_magics
+
     told = set[str]()
     for flaw in cells.flaws:
-        found = _unparsable(flaw.error, "\n".join(flaw.lines), path, shown)
+        found = _unparsable(flaw.error, without_magics(flaw.lines), path, shown)
         if not found.needs_python or found.needs_python not in told:
             told.add(found.needs_python)
-            yield replace(found, line=found.line + flaw.first - 1, in_cell=True)
+            yield replace(found, line=found.line + flaw.first - 1, first=flaw.first - 1, in_cell=True)
 
 
 _NOT_YET = ast.Module([], [])
@@ -231,7 +241,9 @@ _NOT_YET = ast.Module([], [])
 def _unparsable(error: BaseException, text: str, path: str, shown: str) -> Unreadable:
     if isinstance(error, SyntaxError):
         problem = explain(error, text)
-        return Unreadable(path, shown, problem.line, problem.column, problem.message, problem.needs_python)
+        found = Unreadable(path, shown, problem.line, problem.column, problem.message, problem.needs_python)
+        # What is known to be something else need not be asked about.
+        return replace(found, refused=text) if found.is_newer or problem.message == error.msg else found
     if isinstance(error, (RecursionError, MemoryError, SystemError)):
         return Unreadable(path, shown, 1, 1, "the expressions are nested too deeply for Python's parser")
     return Unreadable(path, shown, 1, 1, f"Python's parser rejects it: {error}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Sequence
 
 from gpudoctor.record import dataclass, replace
 
@@ -105,6 +106,13 @@ def _without_magics(source: str) -> Plain:
             return Plain("\n" * (len(lines) - 1))
         raise
     return Plain(text, replaced, gap)
+
+
+def without_magics(lines: Sequence[str]) -> str:
+    """The lines of a cell that cannot be read, as far as they are Python."""
+    kept = list(lines)
+    _replace(kept)
+    return "\n".join(kept)
 
 
 def _parses(text: str) -> bool:

@@ -99,7 +99,5 @@ def explain(error: SyntaxError, text: str, running: tuple[int, int] = sys.versio
     for sign in (*_NO_PYTHON, *_OLD_PYTHON, *_NEW_PYTHON):
         if sign.is_news_to(running) and (found := sign.match(line[:_LONGEST], error.msg)):
             message = sign.means.format(*found.groups())
-            if sign in _NEW_PYTHON:
-                message += f"; gpudoctor runs on Python {running[0]}.{running[1]} here"
             return Problem(number, column, message, sign.needs)
     return Problem(number, column, error.msg)

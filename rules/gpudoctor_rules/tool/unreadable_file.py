@@ -2,10 +2,9 @@
 
 ## What goes wrong
 
-Python refuses the file before it runs a single line: `SyntaxError` on every rank, or on the ranks whose node has
-another Python. The message says on which line reading stopped, and which Python could go on, where that is known: a
-newer one (gpudoctor reads with the Python that it is installed in, and you may train with another), Python 2, or none,
-as with a merge conflict, a command of a notebook, a line that was lost in copying or a wrong encoding.
+Python refuses the file before it runs a single line: `SyntaxError` on every rank. The message says on which line
+reading stopped, and why, where that is known: it is Python 2, or no Python, as with a merge conflict, a command of a
+notebook, a line that was lost in copying or a wrong encoding.
 
 Of a notebook it is one cell that is left out, and the others are checked.
 
@@ -29,18 +28,20 @@ silent rather than wrong, so this finding may hide others.
 ## Fix
 
 By hand: mend the line that is named. Save the file as UTF-8 or declare the encoding that it really has; bring Python 2
-to Python 3, which PyTorch needs since version 1.5; for newer syntax, install gpudoctor with the Python that you train
-with. A file that is not meant to be Python can be left out with `--exclude`.
+to Python 3, which PyTorch needs since version 1.5. A file that is not meant to be Python can be left out with
+`--exclude`.
 
 ## Silent when
 
 Python itself reads the file: a declared encoding, a byte order mark, Windows line ends and old escapes in strings are
-fine. Files that name no training framework are not parsed, unless a training program imports them.
+fine. So is syntax of a newer Python than the one that gpudoctor is installed with: that is told on standard error, the
+command ends with 2, and nothing in the file is checked. In a folder, files that name no training framework are not
+parsed, unless a training program imports them.
 
 ## Sources
 
-https://peps.python.org/pep-0263/ for encodings, https://docs.python.org/3/whatsnew/3.12.html for f-strings and type
-parameters, https://github.com/pytorch/pytorch/releases/tag/v1.5.0 for the end of Python 2.
+https://peps.python.org/pep-0263/ for encodings, https://github.com/pytorch/pytorch/releases/tag/v1.5.0 for the end of
+Python 2.
 """
 
 from __future__ import annotations

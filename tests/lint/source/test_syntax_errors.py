@@ -9,6 +9,7 @@ import time
 import pytest
 
 from gpudoctor.lint.source.file import Unreadable, parse_text
+from gpudoctor.lint.source.newer import asked_again
 from gpudoctor.lint.source.syntax import explain
 
 RUNNING = sys.version_info[:2]
@@ -81,11 +82,75 @@ def test_newer_python(needs: str, text: str, part: str) -> None:
     if tuple(map(int, needs.split("."))) <= RUNNING:
         ast.parse(text)
         return
-    found = bad(text)
-    assert part in found.message
-    assert found.needs_python == needs
-    assert f"Python {needs} or newer" in found.remedy
-    assert f"runs on Python {RUNNING[0]}.{RUNNING[1]}" in found.message
+    # Once by what the line looks like, and once by a newer grammar.
+    for found in (bad(text), *asked_again([bad(text)])):
+        assert found.is_newer
+        assert found.needs_python == needs
+        assert f"Python {needs}" in found.message
+        assert f"Python {needs} or newer" in found.remedy
+    assert part in bad(text).message
+
+
+@pytest.mark.skipif(RUNNING >= (3, 14), reason="this Python reads all of it")
+def test_newer_syntax_has_a_place() -> None:
+    version, text = ("3.12", "type X = int\n") if RUNNING < (3, 12) else ("3.14", "x = t'{y}'\n")
+    (found,) = asked_again([bad(f"import torch\n\nx = (\n    1,\n)\n{text}")])
+    assert (found.is_newer, found.line) == (True, 6)
+    assert found.message.startswith(f"this is syntax of Python {version} (")
+
+
+@pytest.mark.skipif(RUNNING >= (3, 12), reason="this Python reads it")
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x = f"""{\n  a  # why\n}"""\n',
+        "class A[\n    T,\n](B): pass\n",
+        "x = f'{'\\n'.join(y)}'\n",
+        'x = f"{f"{f"{1}"}"}"\n',
+    ],
+)
+def test_newer_syntax_of_several_forms(text: str) -> None:
+    assert asked_again([bad(text)])[0].needs_python == "3.12"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f[T(x: T) -> T:\n    return x\n",
+        "type X = \n",
+        "type X Y = int\n",
+        "x = f'{d['a'}'\n",
+        "def f[T = ](x: T): pass\n",
+        "try: pass\nexcept* : pass\n",
+        "with (open('a') as a, open('b' as b):\n    pass\n",
+        "try: pass\nexcept A B:\n    pass\n",
+        "x = t'{a'\n",
+        "lazy imprt foo\n",
+        "class A[T]: pass\nx = (1, 2\ny = 3\n",
+        "x = f'{}'\n",
+        "f() = 1\n",
+    ],
+)
+def test_what_no_python_reads_stays_a_mistake(text: str) -> None:
+    (found,) = asked_again([bad(text)])
+    assert not found.is_newer
+    lines = text.split("\n")
+    assert 1 <= found.line <= len(lines)
+    assert 1 <= found.column <= len(lines[found.line - 1]) + 1
+
+
+@pytest.mark.skipif(RUNNING >= (3, 12), reason="this Python reads it")
+def test_the_place_that_is_wrong_for_all() -> None:
+    (found,) = asked_again([bad("class A[T]: pass\n\n\nx = = 1\n")])
+    assert (found.line, found.message) == (4, "invalid syntax")
+
+
+@pytest.mark.skipif(RUNNING >= (3, 12), reason="this Python reads it")
+def test_what_ends_the_newer_parser_costs_no_other_file() -> None:
+    deep = f"type X = int\nx = {'-' * 60_000}1\n"
+    found = asked_again([bad(text) for text in (deep, "class A[\n    T,\n]: pass\n", deep)])
+    assert [each.needs_python for each in found] == ["3.12"] * 3
+    assert "(" in found[1].message
 
 
 def test_a_construct_that_this_python_knows_is_no_reason() -> None:
