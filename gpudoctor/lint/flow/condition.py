@@ -11,7 +11,7 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from gpudoctor.lint.flow.interning import interned
+from gpudoctor.lint.flow.interning import interned, rank_of, ranked
 from gpudoctor.record import dataclass
 
 
@@ -95,6 +95,7 @@ class Atom:
     def __post_init__(self) -> None:
         # Keys hold whole values; compared by identity, asking the same test again costs nothing.
         object.__setattr__(self, "key", interned(self.key))
+        ranked(self.key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Atom) and self.key is other.key
@@ -132,7 +133,10 @@ class Condition:
         self._bounded: tuple[Literal, ...] | None = None
 
     def __iter__(self) -> Iterator[Literal]:
-        return iter(self.literals)
+        # The set has another order in each run, since atoms are hashed by their place in memory.
+        if len(self.literals) < 2:
+            return iter(self.literals)
+        return iter(sorted(self.literals, key=lambda literal: (rank_of(literal.atom.key), literal.holds)))
 
     def __bool__(self) -> bool:
         return bool(self.literals)

@@ -11,6 +11,10 @@ from itertools import count
 
 _KEYS: dict[Hashable, Hashable] = {}
 _NUMBERS: dict[Hashable, int] = {}
+_RANKED: dict[int, int] = {}
+_STRIDE = 1 << 24
+"""More than one execution numbers. Beginning at a multiple of it, sets of numbers have the order that they have in a
+process of their own."""
 _FRESH = count()
 
 
@@ -28,6 +32,16 @@ def numbered(key: Hashable) -> int:
     return number
 
 
+def ranked(key: Hashable) -> None:
+    """Note that an interned key was there now, if it was not before."""
+    _RANKED.setdefault(id(key), len(_RANKED))
+
+
+def rank_of(key: Hashable) -> int:
+    """How many keys were there before this one, -1 for what is older than all: an order that each run has."""
+    return _RANKED.get(id(key), -1)
+
+
 def is_interned(key: Hashable) -> bool:
     """An equal key was interned before."""
     return key in _KEYS
@@ -35,5 +49,8 @@ def is_interned(key: Hashable) -> bool:
 
 def forget_keys() -> None:
     """Begin anew. What was interned before still is equal to itself, and to nothing that comes later."""
+    global _FRESH
     _KEYS.clear()
     _NUMBERS.clear()
+    _RANKED.clear()
+    _FRESH = count((next(_FRESH) // _STRIDE + 1) * _STRIDE)

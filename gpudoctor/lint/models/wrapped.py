@@ -81,7 +81,7 @@ def _draw(call: Call) -> Values:
 def _owner(value: Value) -> Value | None:
     """The module whose parameter this is."""
     if isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
-        return value.batch_of or next(iter(value.used), None)
+        return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
     # `layer.weight` of a layer of a library is known by its layer.
     if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] in (("weight",), ("bias",)):
         return value.key[1] if isinstance(value.key[1], Module) else None

@@ -130,9 +130,9 @@ def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Has
     """A loop over batches, and a module call of an earlier round of it whose graph is kept until this one."""
     # A sum that begins anew in each round holds no call of an earlier one, so no name needs to be followed.
     now = {loop.identity: loop for loop in event.loops if loop.over is not None}
-    for identity in event.held:
-        call = program.forwards.get(identity)
-        for then in call.loops if call is not None else ():
+    calls = [(identity, program.forwards[identity]) for identity in event.held if identity in program.forwards]
+    for identity, call in sorted(calls, key=lambda each: each[1].order):
+        for then in call.loops:
             loop = now.get(then.identity)
             # Held since an earlier round of the very same loop: it will go on growing.
             if loop is not None and then.pass_ < loop.pass_:

@@ -155,7 +155,7 @@ class OptimizerOfOtherParameters(Rule):
             "its steps change nothing that is used.",
             remedy=f"Give it the parameters of the model that is trained, {name_of(trained)}, once that is built.",
             because=[
-                ("its parameters are those of this model", next(iter(held.modules)).place),  # type: ignore[attr-defined]
+                ("its parameters are those of this model", min(each.place for each in held.modules)),  # type: ignore[attr-defined]
                 ("this one is trained", trained.place),
             ],
         )
@@ -212,6 +212,8 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     if not _all_known(program, held):
         return None
     calls = [program.forwards[identity] for each in grads for identity in each.forwards if identity in program.forwards]
+    # A set of them has no order that runs agree about.
+    calls.sort(key=lambda call: call.order)
     trained = [core_of(call.module) for call in calls if call.graph]
     if any(_related(program, held, core) for core in trained):
         return None
