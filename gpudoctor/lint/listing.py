@@ -54,10 +54,12 @@ class Listed:
 
 def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     """Find the files of a request, and look at those that could say something about training."""
-    named = [path for path in request.paths if path != STDIN]
+    named = sorted(path for path in request.paths if path != STDIN)
     there = [path for path in named if os.path.lexists(path)]
     paths, messages = collect(there, request.exclude, respect_gitignore=request.respect_gitignore)
-    paths = [path for path in paths if not is_excluded(path, request)]
+    # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
+    # through which one a helper is read.
+    paths = sorted((path for path in paths if not is_excluded(path, request)), key=_as_walked)
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem("", message) for message in messages]
     plain, thin = _sorted_out(paths, frozenset(named), cache, request.edited)
@@ -73,6 +75,12 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
         problems=tuple(problems),
         count=len(paths) + (STDIN in request.paths),
     )
+
+
+def _as_walked(path: str) -> tuple[list[str], str]:
+    """Where a walk over all folders comes by a file: a folder's own files come first."""
+    folder, name = os.path.split(real_path(path))
+    return folder.split(os.sep), name
 
 
 def _sorted_out(
