@@ -140,7 +140,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU120", name="optimizer-of-other-parameters", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.optimizer_of_other_parameters",
         summary="The optimizer holds other parameters than those that are trained.", shows_in_run=True,
-        needs=("OptimizerStep",), size=11810,
+        needs=("OptimizerStep",), size=11920,
     ),
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",
@@ -677,7 +677,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.loss_keeps_graph",
         summary="A sum or a list keeps the graph of every step alive.", fix_safety=Safety.SAFE, shows_in_run=True,
-        needs=("Accumulated",), size=6492,
+        needs=("Accumulated",), size=6571,
     ),
     RuleCard(
         code="GPU711", name="step-missing", severity=Severity.ERROR, family="gradient",
