@@ -71,8 +71,8 @@ def _rounds(loop: events.Loop) -> str:
     if loop.over is not None:
         return f"over the batches of {shown(loop.over)}"
     if loop.times is None:
-        return "a number of rounds that is not known"
-    return f"{loop.times} round{'' if loop.times == 1 else 's'}"
+        return "an unknown number of iterations"
+    return f"{loop.times} iteration{'' if loop.times == 1 else 's'}"
 
 
 def _init(event: events.InitGroup) -> str:
@@ -92,7 +92,7 @@ def _wrap(event: events.Wrap) -> str:
 def _sampler(event: events.MakeSampler) -> str:
     if not isinstance(event.sampler, Sampler):
         return f"sampler {shown(event.sampler)}"
-    share = {True: "each rank draws its share", False: "each rank draws everything", None: "its share is not known"}
+    share = {True: "each rank draws its shard", False: "each rank draws everything", None: "its shard is not known"}
     settings = listed(dataset=event.sampler.dataset, shuffle=event.sampler.shuffle)
     return f"sampler {shown(event.sampler)}{settings}: {share[event.sampler.distributed]}"
 

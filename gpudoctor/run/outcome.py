@@ -41,7 +41,7 @@ def what_ran(recording: Recording) -> str:
     if not ranks:
         return f"No process of this command trained with PyTorch: no optimizer stepped; {_ending(recording)}."
     backend = recording.ranks[0].backend
-    who = f"{ranks} ranks ({backend})" if ranks > 1 or backend else "one process, without a process group"
+    who = f"{ranks} ranks ({backend})" if ranks > 1 or backend else "one process without a process group"
     steps = max(each.made for each in recording.ranks)
     return f"{who} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."
 

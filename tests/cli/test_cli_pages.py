@@ -232,11 +232,11 @@ Wrapped models
               model on cuda:local rank
 
 Data
-  train.py:4  sampler `sampler`: each rank draws its share
+  train.py:4  sampler `sampler`: each rank draws its shard
   train.py:5  loader `loader`, sampler=`sampler`, shuffle=False
 
 Loops
-  train.py:9   3 rounds
+  train.py:9   3 iterations
   train.py:10  over the batches of `loader`
 
 Training
