@@ -232,6 +232,10 @@ def _method_of(value: Unknown) -> str:
     return key[2] if isinstance(key, tuple) and len(key) == 3 and key[0] == "attribute" else ""
 
 
+_LOUD = frozenset({"to", "cuda", "save_to_disk"})
+"""Methods that do what their name says, whatever they are called on."""
+
+
 def _unknown_method(
     m: Interpreter, value: Unknown, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values | None:
@@ -243,7 +247,7 @@ def _unknown_method(
         return own(library_call(m, name, args, keywords, node, Unknown(key[1])))  # type: ignore[index]
     model = MODELS.methods.get((Unknown, name)) if name else None
     # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
-    quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in ("to", "cuda")
+    quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in _LOUD
     if model is None or quiet:
         return None
     receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])  # type: ignore[index]

@@ -244,7 +244,7 @@ def _open(call: Call) -> Values:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.
     depends = reduce(or_, (each.depends for each in path or ()), Dependence.NONE)
-    key = "file", call.identity(), path
+    key = "file", call.identity(), path, mode
     return one(Unknown(key, "an open file", call.label, depends, escaped_from="io.open"))
 
 

@@ -48,7 +48,7 @@ NOT_MODULES = (
     "Collator",
     "Mixin",
 )
-LIBRARIES_OF_MODELS = ("transformers.", "diffusers.")
+LIBRARIES_OF_MODELS = ("transformers.", "diffusers.", "pytorch_transformers.", "pytorch_pretrained_bert.")
 # These hold no weights, as those of torch.nn.
 LOSSES = ("timm.loss.", "segmentation_models_pytorch.losses.")
 # What timm offers besides models: scalers, loaders, schedulers, optimizers.

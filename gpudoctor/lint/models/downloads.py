@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.models.api import MODELS, Call, one
-from gpudoctor.lint.values.base import NONE, Unknown, Values
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
+from gpudoctor.lint.values.base import NONE, Const, Unknown, Values
 from gpudoctor.lint.values.event import Download
 from gpudoctor.lint.values.function import Context
 
@@ -12,6 +12,8 @@ TARGETS = {
     "urllib.request.urlretrieve": (1, "filename"),
     "wget.download": (1, "out"),
     "gdown.download": (1, "output"),
+    "gdown.cached_download": (1, "path"),
+    "gdown.download_folder": (2, "output"),
     "torchvision.datasets.utils.download_url": (1, "root"),
     "torchvision.datasets.utils.download_and_extract_archive": (1, "download_root"),
     "torchvision.datasets.utils.download_file_from_google_drive": (1, "root"),
@@ -26,6 +28,32 @@ def _download(call: Call) -> Values:
     if path is not None and path.only != NONE:
         call.emit(Download, call=call.name, path=path)
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.hub.load")
+def _hub(call: Call) -> Values:
+    """The archive of a repository is unpacked into a folder that all processes share."""
+    if call.constant(-1, "source") != "local":
+        call.emit(Download, call=call.name, path=one(Const("~/.cache/torch/hub")))
+    return MODELS.prefixes["torchvision.models."](call)
+
+
+@MODELS.callable("clip.load", "clip.clip.load")
+def _clip(call: Call) -> Values:
+    """OpenAI's CLIP by its name: written where it stays, with no lock. A path is no name."""
+    name = call.constant(0, "name")
+    if isinstance(name, str) and name.startswith(("RN", "ViT-")):
+        call.emit(Download, call=call.name, path=call.arg(3, "download_root") or one(Const("~/.cache/clip")))
+    return NOT_ANSWERED
+
+
+@MODELS.callable("pytorch_transformers.*", "pytorch_pretrained_bert.*")
+def _old_transformers(call: Call) -> Values:
+    """What became transformers copies what it has fetched to its place, with no lock."""
+    name = call.constant(0, "pretrained_model_name_or_path")
+    if call.name.endswith(".from_pretrained") and isinstance(name, str) and "/" not in name:
+        call.emit(Download, call=call.name, path=call.keywords.get("cache_dir") or one(Const("~/.cache/torch")))
+    return MODELS.prefixes["transformers."](call)
 
 
 @MODELS.callable("filelock.*", "fasteners.*", "portalocker.*")

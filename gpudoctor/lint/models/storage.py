@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
 from gpudoctor.lint.models.devices import devices_of, use
 from gpudoctor.lint.models.states import written
 from gpudoctor.lint.models.torch_nn import device_of
@@ -48,10 +48,50 @@ def _save_pretrained(call: Call) -> Values:
 def _write(call: Call) -> Values:
     # shutil and joblib take the target second, numpy first.
     path = call.arg(1, "dst") if call.name.startswith("shutil") or call.name == "joblib.dump" else call.arg(0, "file")
-    # These get an open file, and `open` has been logged already.
-    if not call.name.startswith(("pickle", "json", "yaml")):
-        call.emit(Save, call=call.name, path=path, checkpoint=False)
+    # These get an open file; one that is added to is made to have several writers.
+    if call.name.startswith(("pickle", "json", "yaml")):
+        path = _opened_for_writing(
+            call.arg(1, "stream" if call.name.startswith("yaml") else "file") or call.arg(1, "fp")
+        )
+    if path is not None:
+        call.emit(Save, call=call.name, path=path, checkpoint=False, whole=not call.name.startswith("shutil"))
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _opened_for_writing(handles: Values | None) -> Values | None:
+    """The path of a file that was opened to be written anew."""
+    only = handles.only if handles is not None else None
+    key = only.key if isinstance(only, Unknown) else ()
+    opened = isinstance(key, tuple) and len(key) == 4 and key[0] == "file" and str(key[3])[:1] in ("w", "x")
+    return key[2] if opened else None  # type: ignore[index]
+
+
+OTHER_WRITERS = {
+    "torchvision.utils.save_image": (1, "fp"),
+    "torchvision.io.write_jpeg": (1, "filename"),
+    "torchvision.io.write_png": (1, "filename"),
+    "torchvision.io.write_video": (0, "filename"),
+    "torchaudio.save": (0, "uri"),
+    "omegaconf.OmegaConf.save": (1, "f"),
+    "cv2.imwrite": (0, "filename"),
+    "imageio.imwrite": (0, "uri"),
+    "soundfile.write": (0, "file"),
+    "scipy.io.savemat": (0, "file_name"),
+}
+"""What writes a file at once, and where the path stands."""
+
+
+@MODELS.callable(*OTHER_WRITERS)
+def _write_other(call: Call) -> Values:
+    call.emit(Save, call=call.name, path=call.arg(*OTHER_WRITERS[call.name]), checkpoint=False, whole=True)
+    return one(NONE)
+
+
+@MODELS.method(Unknown, "save_to_disk")
+def _save_to_disk(call: Call) -> Values:
+    """A data set of the Hugging Face hub."""
+    call.emit(Save, call=call.name, path=call.arg(0, "dataset_path"), checkpoint=False, whole=True)
+    return NOT_ANSWERED
 
 
 @MODELS.callable("io.BytesIO", "io.StringIO", "tempfile.*")

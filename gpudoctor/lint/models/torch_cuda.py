@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.models.api import MODELS, Call, one
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.models.devices import devices_of, use
-from gpudoctor.lint.values.base import NONE, TRUE, Const, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import ContextMade, CudaStarted, HostSync
+from gpudoctor.lint.values.event import ContextMade, CudaStarted, DebugFlag, HostSync
 from gpudoctor.lint.values.function import Context, Library
 from gpudoctor.lint.values.rank import Size, SizeKind
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
 
 CUDA = Library("torch.cuda")
 MAKE_CONTEXT = frozenset({"init", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info"})
@@ -44,6 +49,13 @@ def _asks_the_driver(call: Call) -> Values:
 def _is_available(call: Call) -> Values:
     # Training on several GPUs is what is judged: the CPU branch is for laptops.
     return one(TRUE)
+
+
+@MODELS.setter(Library)
+def _set_of_library(do: Interpreter, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`cudnn.enabled = False`; what the user decides is his."""
+    if owner == Library("torch.backends.cudnn") and name == "enabled" and values.only in (TRUE, FALSE):
+        do.emit(DebugFlag, at=place, flag="cudnn", on=values.only == FALSE)
 
 
 @MODELS.callable("torch.backends.mps.is_available", "torch.xpu.is_available", "torch.npu.is_available")

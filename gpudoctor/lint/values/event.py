@@ -496,6 +496,8 @@ class Save(Event):
     """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""
     on_cpu: bool = False
     """All of it lies on the CPU, where `torch.load` puts it again."""
+    whole: bool = False
+    """No checkpoint, but written as one: two processes at a time leave a file that nobody can read."""
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 

@@ -86,7 +86,8 @@ class SaveOnEveryRank(Rule):
         told: set[Location] = set()
         for save in program.events(Save):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
-            if not save.checkpoint or save.collective or not program.by_every_rank(save) or save.location in told:
+            written = save.checkpoint or save.whole
+            if not written or save.collective or not program.by_every_rank(save) or save.location in told:
                 continue
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
@@ -101,8 +102,10 @@ class SaveOnEveryRank(Rule):
                 remedy=f"Let one rank write: put `if {asked_first(program)}:` around it.",
                 because=[("called from here", call) for call in save.way.calls[-2:]],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
-                confidence=Confidence.LIKELY if save.local_guards else Confidence.DEFINITE,
-                repair=_guard(program, save),
+                confidence=Confidence.LIKELY if save.local_guards or save.whole else Confidence.DEFINITE,
+                # Pictures and settings can be made again, and are often there from the run before.
+                severity=Severity.WARNING if save.whole else None,
+                repair=None if save.whole else _guard(program, save),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

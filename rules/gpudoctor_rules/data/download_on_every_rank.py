@@ -169,7 +169,8 @@ def _has_done(program: Program, earlier: Download, event: Download) -> bool:
 
 def _what(event: Download) -> str:
     last = event.call.rpartition(".")[2]
-    return f"`{last}`" if last[:1].isupper() else f"a file with `{last}`"
+    # `load` alone would say nothing.
+    return f"`{last}`" if last[:1].isupper() else f"with `{event.call}`"
 
 
 def _where(event: Download) -> str:

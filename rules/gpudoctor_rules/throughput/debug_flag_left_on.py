@@ -81,6 +81,7 @@ ANOMALY = "each backward checks all gradients for `nan`, and each operation keep
 COLLECTIVES = "every collective is first compared over all ranks"
 EFFECTS = {
     ("anomaly", ""): ("Anomaly detection", ANOMALY),
+    ("cudnn", ""): ("Training without cuDNN", "convolutions and recurrent layers run on PyTorch's own, slower kernels"),
     ("collectives", ""): ("The debug level DETAIL", COLLECTIVES),
     ("CUDA_LAUNCH_BLOCKING", "1"): ("", "Python waits for each kernel, and prepares nothing ahead"),
     ("TORCH_DISTRIBUTED_DEBUG", "DETAIL"): ("", COLLECTIVES),
@@ -129,7 +130,7 @@ class DebugFlagLeftOn(Rule):
             needed = switch.flag.startswith("NCCL_")
             yield self.found(
                 switch.event.location,
-                f"{name} is on while the model trains: {effect}.",
+                f"{name} is {'chosen here' if switch.flag == 'cudnn' else 'on while the model trains'}: {effect}.",
                 remedy="Take it out, unless this machine hangs without it."
                 if needed
                 else "Take it out, or put it behind an option such as `--debug`.",
@@ -171,7 +172,7 @@ def _switches(program: Program) -> Iterator[Switch]:
 
 def _matters(program: Program, switch: Switch) -> bool:
     """What slows exchanges matters only where processes exchange something."""
-    alone = switch.flag in ("anomaly", "CUDA_LAUNCH_BLOCKING")
+    alone = switch.flag in ("anomaly", "cudnn", "CUDA_LAUNCH_BLOCKING")
     return alone or program.launched_in_several
 
 
