@@ -450,7 +450,12 @@ class Interpreter(Machine):
         with self.store.layer():
             # Asked for its events, it must log also where the caller is muted.
             self.muted = 0
-            values = act()
+            try:
+                values = act()
+            except BaseException:
+                # Where a limit ends it, nothing of it has happened, either.
+                del self.log[start:]
+                raise
         events = self.log[start:]
         del self.log[start:]
         self._logged, self.studied = logged, studied

@@ -83,7 +83,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.device import on_gpu
 from gpudoctor.lint.values.event import Backward, Forward, ForwardTalks, InitGroup, Move, Save, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.lint.values.spelling import local_rank
 from gpudoctor.rule import Rule
@@ -121,7 +121,7 @@ class ModelNotWrapped(Rule):
             if not is_repeated(backward):
                 continue
             for call in program.calls_in_graph(backward):
-                model = bare(call.module)
+                model = _in_one_process(call.module)
                 # A GAN has several models in one loss; each of them needs a wrapper.
                 if model is None or model in told or not _alone(program, model):
                     continue
@@ -140,7 +140,8 @@ class ModelNotWrapped(Rule):
                         (f"{name_of(model)} is made here", model.place),
                         ("it is called here", call.location),
                     ],
-                    repair=_wrap(program, model, call),
+                    # What takes the place of DataParallel is not only one more wrapper.
+                    repair=_wrap(program, model, call) if bare(call.module) is not None else None,
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -191,6 +192,14 @@ def _is_named_by_rank(save: Save) -> bool:
     return any(path.depends & Dependence.RANK for path in save.path or ())
 
 
+def _in_one_process(module: Value) -> Module | None:
+    """The model that is called where no wrapper around it knows of other processes."""
+    core = core_of(module)
+    chain = module.chain if isinstance(module, Wrapper) else ()
+    alone = all(each.kind in (WrapperKind.COMPILED, WrapperKind.DATA_PARALLEL) for each in chain)
+    return core if isinstance(core, Module) and alone else None
+
+
 def _alone(program: Program, model: Module) -> bool:
     """Nothing of the model is wrapped, it is no part of one that is, and it is in nobody else's hands."""
     related = program.within(model)
@@ -200,6 +209,9 @@ def _alone(program: Program, model: Module) -> bool:
         return False
     for wrap in program.events(Wrap):
         core = core_of(wrap.inner)
+        # DataParallel serves the GPUs of one process, and tells the other processes nothing.
+        if wrap.kind is WrapperKind.DATA_PARALLEL:
+            continue
         # A wrapped part counts as well: whoever wraps the backbone only has thought about the rest.
         if core in related or wrap.wrapper in related or model in program.within(core):
             return False

@@ -329,3 +329,36 @@ LATE_IMPORT = """
 def test_a_module_first_imported_during_a_look_ahead_is_followed_whole(paper, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(items, "MAX_ITEM_STATEMENTS", 3)
     paper(LATE_IMPORT)
+
+
+def test_a_rehearsal_that_a_limit_ends_has_not_happened(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 40)
+    found = paper(
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        def long(x):
+            for _ in range(9):
+                for _ in range(9):
+                    for _ in range(9):
+                        x = x + 1
+                        x = x * 2
+                        x = x - 3
+            return x
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(2, 2)
+            def forward(self, x):
+                x = self.layer(x)
+                for _ in range(9):
+                    x = long(x)
+                return x
+        model = torch.nn.DataParallel(Net().cuda())
+        for (x,) in DataLoader(TensorDataset(torch.randn(8, 2))):
+            model(x)
+        """,
+        "single",
+    )
+    assert found.program.cut_short
+    assert not [each for each in found.events(Forward) if each.way.function == "forward"]
