@@ -27,7 +27,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU101", name="model-not-wrapped", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.model_not_wrapped",
         summary="Several processes train a model that no wrapper keeps in step.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward",), size=10084,
+        shows_in_run=True, needs=("Backward",), size=10802,
     ),
     RuleCard(
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
@@ -337,7 +337,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU314", name="download-on-every-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.download_on_every_rank",
         summary="Every rank downloads the same data to the same place at the same time.", shows_in_run=True,
-        needs=("Collective", "Download"), size=7557,
+        needs=("Collective", "Download"), size=7594,
     ),
     RuleCard(
         code="GPU315", name="same-augmentation-on-all-ranks", severity=Severity.INFO, family="data",
@@ -568,7 +568,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=6813,
+        needs=("Save",), size=7062,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
@@ -706,7 +706,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.debug_flag_left_on",
         summary="A switch that is meant for finding a bug is on while the model trains.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8185,
+        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8364,
     ),
     RuleCard(
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
