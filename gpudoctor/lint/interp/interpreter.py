@@ -452,12 +452,10 @@ class Interpreter(Machine):
             self.muted = 0
             try:
                 values = act()
-            except BaseException:
+            finally:
                 # Where a limit ends it, nothing of it has happened, either.
+                events = self.log[start:]
                 del self.log[start:]
-                raise
-        events = self.log[start:]
-        del self.log[start:]
         self._logged, self.studied = logged, studied
         self.path, self.dead, self.aborted, self.muted = before
         return values, events
