@@ -156,6 +156,9 @@ class Finding:
     doubt: str = ""
     """Why it is no more than likely, where that is not for the paths through the program: a sentence."""
     repair: Repairing | None = field(default=None, compare=False)
+    needs: tuple[object, ...] = field(default=(), compare=False)
+    """Tests that had to come out right for it besides those on the way to its place; lint says which options they ask
+    about, and has none left when it is done."""
     cause: Location | None = field(default=None, compare=False)
     """What the remedy changes, where that mends more places than this one: findings of one cause are told as one."""
 

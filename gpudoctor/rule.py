@@ -14,6 +14,7 @@ from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.options import Asked
     from gpudoctor.run.recording import Recording
 
 
@@ -93,12 +94,14 @@ class Rule:
         severity: Severity | None = None,
         repair: Repairing | None = None,
         cause: Location | None = None,
+        needs: Iterable[Asked] = (),
     ) -> Finding:
         """A finding of this rule at `at`.
 
         `because` lists the places that led there, each with what happened at it, in the order of the story; places
         that are unknown (None) or repeat `at` are left out. `repair` is what to change. Findings of the rule with
-        the same `cause` are told as one: what the remedy changes is there, and mends them all.
+        the same `cause` are told as one: what the remedy changes is there, and mends them all. `needs` are
+        tests and values that had to be true for it besides those that lead to `at`.
         """
         related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
         return Finding(
@@ -113,4 +116,5 @@ class Rule:
             confidence=confidence,
             repair=repair,
             cause=cause,
+            needs=tuple(needs),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from gpudoctor.lint.values.container import ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import (
     SILENT_SAMPLER,
+    ArgumentDeclared,
     Backward,
     Collective,
     DestroyGroup,
@@ -35,6 +36,7 @@ from gpudoctor.lint.values.event import (
 )
 from gpudoctor.lint.values.function import Instance
 from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.options import Option, comes_to, only_with, options_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field, fields
 
@@ -269,6 +271,32 @@ class Program:
         found = [call for identity in of.forwards if (call := self.forwards.get(identity)) is not None]
         return sorted(found, key=lambda call: call.order)
 
+    @cached_property
+    def options(self) -> dict[str, Option]:
+        """The command line options whose default is known."""
+        return options_of(self.events(ArgumentDeclared))
+
+    @cached_property
+    def taken_on(self) -> frozenset[Literal]:
+        """The tests behind which the program is launched and trains: what nobody leaves out who has these troubles."""
+        launch = [*self.events(InitGroup), *self.events(Spawn), *self.events(Wrap), *self.events(UseManaged)]
+        found = frozenset(literal for event in launch for literal in event.when)
+        trains = [event.when for event in self.events(Backward)]
+        return found | (reduce(Condition.shared, trains).literals if trains else frozenset())
+
+    def unusual(self, place: Location) -> list[Literal]:
+        """The tests that lead to all that happens at a place, and fail where the options that they ask about are left
+        out."""
+        events = self.at(place)
+        if not events or not self.options:
+            return []
+        shared = reduce(Condition.shared, (event.when for event in events))
+        found = [each for each in shared if each not in self.taken_on and comes_to(each, self.options) is False]
+        # Of `amp and clip` the parts follow, and say more.
+        parts = {part for each in found for part in (each.atom.every if each.holds else ())}
+        told = [each for each in found if not (each.holds and not parts.isdisjoint(each.atom.every))]
+        return sorted(told, key=lambda each: (str(each.atom.place), each.atom.text, each.holds))
+
     def by_one_process(self, event: Event) -> bool:
         """The process that starts the others does this, or the only one there is."""
         if self.world is not World.SPAWN:
@@ -469,3 +497,16 @@ def is_whole(dataset: Value, shuffled: bool) -> bool:
     read = isinstance(dataset, Unknown) and bool(dataset.escaped_from)
     known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
     return known and shuffled
+
+
+def needed(program: Program, place: Location, needs: Iterable[object]) -> list[str]:
+    """The options that must be given for what happens at a place, and for `needs`, in sentences."""
+    if not program.options:
+        return []
+    asked = [each for each in needs if isinstance(each, (Literal, Value))]
+    unusual = [*program.unusual(place), *(each for each in asked if comes_to(each, program.options) is False)]
+    return list(dict.fromkeys(only_with(each, program.options) for each in unusual))[:MOST_OPTIONS]
+
+
+MOST_OPTIONS = 2
+"""Options that a finding names: one of them is mostly enough to be spared."""

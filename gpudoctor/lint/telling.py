@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Related
+from gpudoctor.diagnostic import Confidence, Related, Severity
+from gpudoctor.lint.program import needed
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def told(finding: Finding, program: Program) -> Finding:
     """The finding, as it is reported for this program."""
-    return _doubted(_led_to(finding, program), program)
+    return _doubted(_where_options_lead(_led_to(finding, program), program), program)
 
 
 def _doubted(finding: Finding, program: Program) -> Finding:
@@ -23,6 +24,15 @@ def _doubted(finding: Finding, program: Program) -> Finding:
     if not doubt or finding.confidence is Confidence.LIKELY:
         return finding
     return replace(finding, confidence=Confidence.LIKELY, doubt=doubt)
+
+
+def _where_options_lead(finding: Finding, program: Program) -> Finding:
+    """With the options without which it does not happen: then it is no error of each run."""
+    texts = needed(program, finding.location, finding.needs)
+    if not texts:
+        return replace(finding, needs=()) if finding.needs else finding
+    severity = Severity.WARNING if finding.severity is Severity.ERROR else finding.severity
+    return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=())
 
 
 def _led_to(finding: Finding, program: Program) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from linting import Seen, lint
 
 if TYPE_CHECKING:
@@ -91,3 +92,112 @@ report()
 """
     (found,) = _of("GPU501", tmp_path, decorated)
     assert found.line == _line(tmp_path, "    dist.barrier()")
+
+
+TRAINING = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--amp", action="store_true")
+parser.add_argument("--no-sync", dest="sync", action="store_false")
+parser.add_argument("--resume")
+parser.add_argument("--every", type=int, default=1)
+parser.add_argument("--loss", default="l1")
+parser.add_argument("--lr", type=float, required=True)
+args = parser.parse_args()
+model = DistributedDataParallel(nn.Linear(4, 4).cuda(), device_ids=[gpu])
+optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+x = torch.randn(2, 4, device="cuda")
+"""
+
+
+def _asked(folder: Path, test: str, text: str = TRAINING) -> Seen:
+    text += f"{test}:\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
+    (found,) = _of("GPU501", folder, text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("if args.amp", "Only with `--amp`, which is off by default."),
+        ("if not args.sync", "Only with `--no-sync`, which is off by default."),
+        ("if args.resume is not None", "Only with `--resume`, which is not given by default."),
+        ("if args.resume and args.sync", "Only with `--resume`, which is not given by default."),
+        ("if args.every > 1", "Only with another `--every` than the default, `1`."),
+        ("if args.loss == 'l2'", "Only with another `--loss` than the default, `l1`."),
+        ("if args.amp or args.every > 4", "Only with other values of `--amp` and `--every` than the defaults."),
+    ],
+)
+def test_what_takes_an_unusual_option_says_so_and_is_a_warning(tmp_path: Path, test: str, said: str) -> None:
+    found = _asked(tmp_path, test)
+    assert found.message.endswith(f" {said}")
+    assert found.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "if not args.amp",
+        "if args.sync",
+        "if args.loss == 'l1'",
+        "if args.every < 5",
+        "if args.lr > 1",
+        "if args.amp or args.sync",
+        "if torch.cuda.is_available()",
+        "if dist.get_world_size() > 1",
+    ],
+)
+def test_what_happens_by_default_stays_an_error(tmp_path: Path, test: str) -> None:
+    found = _asked(tmp_path, test)
+    assert "Only w" not in found.message
+    assert found.severity == "error"
+
+
+def test_the_option_that_launches_is_taken_on(tmp_path: Path) -> None:
+    text = TRAINING.replace("model = Dist", "model = nn.Linear(4, 4).cuda()\nif args.amp:\n    model = Dist")
+    assert _asked(tmp_path, "if args.amp", text).severity == "error"
+
+
+def test_the_option_that_trains_is_taken_on(tmp_path: Path) -> None:
+    text = TRAINING + "if args.amp:\n    model(x).sum().backward()\n    optimizer.step()\n"
+    assert _asked(tmp_path, "if args.amp", text).severity == "error"
+
+
+def test_an_option_of_another_default_elsewhere_says_nothing(tmp_path: Path) -> None:
+    text = TRAINING + "argparse.ArgumentParser().add_argument('--amp', default=True)\n"
+    assert _asked(tmp_path, "if args.amp", text).severity == "error"
+
+
+ROUNDS = """
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(64, 4)))
+for step, (x,) in enumerate(loader):
+    model(x.cuda()).square().mean().backward()
+    if (step + 1) % args.every == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("code", ["GPU701", "GPU713"])
+def test_rounds_without_a_step_take_another_number_than_1(tmp_path: Path, code: str) -> None:
+    (found,) = _of(code, tmp_path, TRAINING + ROUNDS)
+    assert found.message.endswith(" Only with another `--every` than the default, `1`.")
+
+
+def test_rounds_without_a_step_are_told_plainly_where_that_is_the_default(tmp_path: Path) -> None:
+    (found,) = _of("GPU713", tmp_path, (TRAINING + ROUNDS).replace("default=1", "default=4"))
+    assert "Only w" not in found.message
+
+
+def test_a_scaler_that_is_off_by_default_takes_the_option(tmp_path: Path) -> None:
+    step = """
+scaler = torch.amp.GradScaler("cuda", enabled=args.amp)
+for _ in range(9):
+    scaler.scale(model(x).square().mean()).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+"""
+    (found,) = _of("GPU703", tmp_path, TRAINING + step)
+    assert found.message.endswith(" Only with `--amp`, which is off by default.")

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, Call, one
-from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Made, Unknown, Values
+from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ArgumentDeclared
@@ -58,8 +58,12 @@ def _add_argument(call: Call) -> Values:
     # argparse names the attribute after the first long option.
     long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
     name = given if isinstance(given, str) else long.lstrip("-").replace("-", "_")
-    default = call.keywords.get("default") or _default_by_action(call)
-    call.emit(ArgumentDeclared, name=name, flags=flags, default=default)
+    switched = _default_by_action(call)
+    default = call.keywords.get("default") or switched
+    left_out = _left_out(call, flags, default)
+    # `store_true` with a default of True never changes anything.
+    switch = switched is not None and left_out == switched.only
+    call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out, switch=switch)
     note_default(call, name, default)
     assert call.receiver is not None
     # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
@@ -77,6 +81,21 @@ def _add_argument(call: Call) -> Values:
 def _default_by_action(call: Call) -> Values | None:
     action = call.constant(-1, "action")
     return one(FALSE if action == "store_true" else TRUE) if action in ("store_true", "store_false") else None
+
+
+def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Value | None:
+    """What argparse makes of an option that is not given."""
+    if default is not None:
+        return default.only
+    optional = bool(flags) and flags[0].startswith("-") and "required" not in call.keywords
+    return NONE if optional and "action" not in call.keywords else None
+
+
+@MODELS.method(Parser, "set_defaults")
+def _set_defaults(call: Call) -> Values:
+    for name, values in call.keywords.items():
+        call.emit(ArgumentDeclared, name=name, flags=(), default=values)
+    return one(NONE)
 
 
 def note_default(call: Call, name: str, default: Values | None) -> None:

@@ -35,7 +35,9 @@ def _option(call: Call) -> Values:
     # click writes switches as `--shuffle/--no-shuffle`.
     name = long.lstrip("-").partition("/")[0].replace("-", "_")
     if name:
-        call.emit(ArgumentDeclared, name=name, flags=flags, default=call.keywords.get("default"))
+        default = call.keywords.get("default")
+        left_out = default.only if default is not None else None
+        call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out)
         note_default(call, name, call.keywords.get("default"))
         declared = declared_by(call, name, call.keywords.get("default"))
         if declared is not None:
@@ -189,7 +191,9 @@ def _define(call: Call) -> Values:
     if not call.name.startswith("absl.flags.DEFINE_") or not isinstance(name, str):
         return one(Unknown((call.name, call.args), "flags", call.label, config=True))
     default = call.arg(1, "default")
-    call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default)
+    call.emit(
+        ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=default.only if default else None
+    )
     declared = declared_by(call, name, default)
     if declared is not None:
         call.do.set_fact(_all_flags(call.place), f"declared {name}", declared)

@@ -139,6 +139,10 @@ class ArgumentDeclared(Event):
     name: str
     flags: tuple[str, ...]
     default: Values | None = None
+    left_out: Value | None = None
+    """What it is where the user says nothing of it; None where that is not known."""
+    switch: bool = False
+    """It takes no value: `action="store_true"`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

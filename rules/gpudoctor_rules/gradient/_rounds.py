@@ -14,7 +14,7 @@ from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.flow.condition import Condition, Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.base import Value
     from gpudoctor.lint.values.event import Loop
@@ -26,6 +26,12 @@ def beside_forward(program: Program, backward: Backward) -> Location:
     steps is given a loss that somebody else has made."""
     forward = min(program.calls_in_graph(backward), key=lambda call: len(call.way.frames), default=None)
     return backward.location if forward is None else parting(backward, forward)
+
+
+def left_out_by(backward: Backward, step: OptimizerStep) -> list[Literal]:
+    """What lets rounds go by without the step, where one test does: `step % args.every == 0` that fails."""
+    extra = [*step.when.without(backward.when)]
+    return [extra[0].negated()] if same_round(backward, step) and len(extra) == 1 else []
 
 
 def is_step(program: Program, step: OptimizerStep) -> bool:

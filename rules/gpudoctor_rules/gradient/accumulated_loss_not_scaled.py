@@ -70,7 +70,7 @@ from gpudoctor.lint.values.optim import Optimizer, Parameters
 from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, steps_less_often
+from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class AccumulatedLossNotScaled(Rule):
                     ("the backward", backward.location),
                     ("the step", step.location),
                 ],
+                needs=left_out_by(backward, step),
                 repair=_divide(backward, step),
             )
 

@@ -111,6 +111,8 @@ class ClipBeforeUnscale(Rule):
             "what is left of them is that many times smaller than the bound.",
             remedy=f"Call `{scaler.label}.unscale_({optimizer.label})` before it.",
             because=[("the scaler is made here", scaler.place), ("and divides by its scale only here", step.location)],
+            # `GradScaler(enabled=args.amp)` scales nothing where that is off.
+            needs=scaler.enabled if scaler.enabled is not None and scaler.enabled.only is not None else (),
             repair=Repair(
                 "Unscale the gradients first",
                 (Before(clip.location, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),

@@ -83,7 +83,7 @@ from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep, Wrap
 from gpudoctor.lint.values.module import Wrapper, core_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, steps_less_often
+from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class SyncOnEveryMicrobatch(Rule):
                 ("the optimizer steps here", step.location),
                 ("the model is wrapped here", wrapper.place if wrapper is not None else None),
             ],
+            needs=left_out_by(backward, step),
         )
 
 
