@@ -30,7 +30,7 @@ def beside_forward(program: Program, backward: Backward) -> Location:
 
 def left_out_by(backward: Backward, step: OptimizerStep) -> list[Literal]:
     """What lets rounds go by without the step, where one test does: `step % args.every == 0` that fails."""
-    extra = [*step.when.without(backward.when)]
+    extra = step.when.without(backward.when).depending_on(Dependence.BATCH_INDEX)
     return [extra[0].negated()] if same_round(backward, step) and len(extra) == 1 else []
 
 
