@@ -62,7 +62,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU107", name="data-parallel-instead-of-ddp", severity=Severity.INFO, family="wrap",
         module="gpudoctor_rules.wrap.data_parallel_instead_of_ddp",
         summary="Training on several GPUs with `DataParallel`, which one process for each GPU does faster.",
-        needs=("Backward",), size=4183,
+        needs=("Backward",), size=4309,
     ),
     RuleCard(
         code="GPU108", name="data-parallel-loss-not-reduced", severity=Severity.ERROR, family="wrap",
@@ -574,7 +574,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_guarded_by_local_rank",
         summary="One rank of each node writes the same file, where one rank of the job should.", shows_in_run=True,
-        needs=("Save",), size=5850,
+        needs=("Save",), size=5891,
     ),
     RuleCard(
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
@@ -622,7 +622,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
         module="gpudoctor_rules.gradient.sync_on_every_microbatch",
         summary="Gradients are summed over several batches, and sent to all ranks after each of them.",
-        shows_in_run=True, needs=("Backward",), size=7961,
+        shows_in_run=True, needs=("Backward",), size=8021,
     ),
     RuleCard(
         code="GPU702", name="no-sync-misplaced", severity=Severity.ERROR, family="gradient",
@@ -635,7 +635,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU703", name="clip-before-unscale", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.clip_before_unscale",
         summary="Gradients are clipped while they are still multiplied by the gradient scaler's factor.",
-        fix_safety=Safety.SAFE, needs=("ClipGradients",), size=6531,
+        fix_safety=Safety.SAFE, needs=("ClipGradients",), size=6718,
     ),
     RuleCard(
         code="GPU704", name="scaler-misused", severity=Severity.ERROR, family="gradient",
@@ -695,7 +695,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.accumulated_loss_not_scaled",
         summary="The losses of several batches are summed into one step and never divided by their number.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8334,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward",), size=8398,
     ),
     RuleCard(
         code="GPU801", name="host-sync-every-step", severity=Severity.PERF, family="throughput",

@@ -26,7 +26,7 @@ def _of(code: str, folder: Path, text: str, **others: str) -> list[Seen]:
     for name, other in others.items():
         (folder / f"{name}.py").write_text(other)
     (folder / "train.py").write_text(LAUNCH + text)
-    return [each for each in lint(folder / "train.py", folder=folder) if each.code in (code, "GPU002")]
+    return [each for each in lint(folder / "train.py", folder=folder, extend=(code,)) if each.code in (code, "GPU002")]
 
 
 def _line(folder: Path, text: str) -> int:
@@ -60,6 +60,34 @@ def test_a_comment_at_another_place_silences_that_place(tmp_path: Path) -> None:
     first = _line(tmp_path, "dist.all_reduce(torch.zeros(1))")
     assert ("train.py", first + 1) not in found.related
     assert ("train.py", first + 2) in found.related
+
+
+def test_one_way_of_launching_is_one_finding_for_all_models(tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+one = nn.DataParallel(nn.Linear(4, 4).cuda())
+two = nn.DataParallel(nn.Linear(4, 4).cuda())
+two(one(torch.randn(8, 4).cuda())).sum().backward()
+"""
+    (tmp_path / "train.py").write_text(text)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU107",))
+    assert (found.line, found.related) == (4, (("train.py", 5),))
+
+
+def test_saves_under_one_test_of_the_local_rank_are_one_finding(tmp_path: Path) -> None:
+    text = """
+model = DistributedDataParallel(nn.Linear(4, 4).cuda(), device_ids=[gpu])
+if gpu == 0:
+    torch.save(model.module.state_dict(), "last.pt")
+    torch.save(model.module.state_dict(), "best.pt")
+if gpu == 0:
+    torch.save(model.module.state_dict(), "end.pt")
+"""
+    first, second = _of("GPU602", tmp_path, text)
+    at = _line(tmp_path, "if gpu == 0:")
+    assert (first.line, second.line) == (at + 1, at + 4)
+    assert ("train.py", at + 2) in first.related
 
 
 def test_a_finding_of_another_file_names_a_place_in_the_one_that_was_asked_for(tmp_path: Path) -> None:

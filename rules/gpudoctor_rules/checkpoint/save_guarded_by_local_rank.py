@@ -102,6 +102,7 @@ class SaveGuardedByLocalRank(Rule):
                 "write it at the same time.",
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program)}:`.",
                 because=[("the local rank is tested here", _place(guards[0]))],
+                cause=_place(guards[0]),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -84,16 +84,18 @@ class DataParallelInsteadOfDdp(Rule):
         # For inference the copies and the gathering may still pay, and there is no other wrapper to recommend.
         if not program.has(Backward):
             return
-        told: set[Location] = set()
+        told: dict[Location, None] = {}
         for event in program.events(Wrap):
             if event.kind is WrapperKind.DATA_PARALLEL and event.location not in told and not _on_one(event):
-                told.add(event.location)
+                told[event.location] = None
                 yield self.found(
                     event.location,
                     "`DataParallel` drives all GPUs from one process: it copies the model to each of them in every "
                     "step, and is often no faster than one GPU.",
                     remedy="Start one process for each GPU with `torchrun` and wrap the model in "
                     "`DistributedDataParallel`.",
+                    # The way of launching is chosen once, for all models.
+                    cause=next(iter(told)),
                 )
 
 
