@@ -13,7 +13,7 @@ from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.covered import told_once
 from gpudoctor.lint.entries import Start
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
-from gpudoctor.lint.importers import Importers
+from gpudoctor.lint.importers import MOST_PROGRAMS, Importers
 from gpudoctor.lint.listing import STDIN, Listed, is_excluded, list_files
 from gpudoctor.lint.placing import Places
 from gpudoctor.lint.processes import in_processes, processes_for
@@ -117,13 +117,19 @@ _MOST_HELPERS = 10
 def _through_importers(files: Sequence[Glance], work: _Work) -> list[Examined]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
     found: list[Examined] = []
+    tried: dict[str, Examined] = {}
     importers = Importers(work.sources, respect_gitignore=work.request.respect_gitignore)
     for file in files if len(files) <= _MOST_HELPERS else ():
         if any(file.shown in each.files for each in found):
             continue
         # Each of them may use another part of the file.
-        results = list(_examine(importers.of(file.path), work))
-        found += [result for result in results if file.shown in result.files]
+        for path in importers.of(file.path):
+            if path not in tried:
+                tried[path] = next(_examine([path], work))
+            if file.shown in tried[path].files and tried[path] not in found:
+                found.append(tried[path])
+            if sum(file.shown in each.files for each in found) == MOST_PROGRAMS:
+                break
     listed = {file.shown for file in files}
     return [
         replace(each, findings=tuple(finding for finding in each.findings if not listed.isdisjoint(_places(finding))))

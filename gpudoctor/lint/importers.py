@@ -7,6 +7,7 @@ calls it. A hook that is handed a changed helper alone would miss that script.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 MOST_FILES = 600
 """In a project of more files nobody is asked who imports a file."""
-MOST_CANDIDATES = 4
-"""So many programs are tried for one file, the nearest ones first."""
+MOST_CANDIDATES = 8
+"""So many programs are tried for one file, until `MOST_PROGRAMS` have read it."""
+MOST_PROGRAMS = 4
 
 
 class Importers:
@@ -33,7 +35,11 @@ class Importers:
         self._programs: dict[str, list[tuple[str, bytes]]] = {}
 
     def of(self, file: str) -> list[str]:
-        """Scripts that may import the file, the nearest first: they act as a main program and mention its name."""
+        """Scripts that may import the file, the likeliest first: they act as a main program and mention its name.
+
+        What has an import of that name comes before what only mentions it, a program that names a framework before one
+        that leaves this to what it imports, and the nearest first.
+        """
         root = Project(file, self._sources).root
         if root not in self._programs:
             self._programs[root] = _programs_of(root, respect_gitignore=self._respect_gitignore)
@@ -42,24 +48,31 @@ class Importers:
         if stem == "__init__":
             del names[0]
         found = sorted(_candidates(self._programs[root], file, names))
-        return [path for _, _, path in found[:MOST_CANDIDATES]]
+        return [candidate[-1] for candidate in found[:MOST_CANDIDATES]]
 
 
 def _programs_of(root: str, *, respect_gitignore: bool) -> list[tuple[str, bytes]]:
-    """The main programs of a project that are about training, with their text; none where there are too many files."""
+    """The main programs of a project, with their text; none where there are too many files."""
     # What nothing marks as a project may be a whole home folder: it is not searched to its end.
     paths = list(islice(files_below(root, respect_gitignore=respect_gitignore), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
     read = ((path, _raw(path)) for path in paths if "test" not in os.path.basename(path))
-    return [(path, raw) for path, raw in read if b"__main__" in raw and concerns_training(raw)]
+    return [(path, raw) for path, raw in read if b"__main__" in raw]
 
 
-def _candidates(programs: list[tuple[str, bytes]], file: str, names: list[bytes]) -> Iterator[tuple[int, int, str]]:
+def _candidates(
+    programs: list[tuple[str, bytes]], file: str, names: list[bytes]
+) -> Iterator[tuple[bool, bool, int, int, str]]:
+    imports = [re.compile(rb"(?m)^[ \t]*(?:from|import)\b[^\n#]*\b%s\b" % re.escape(name)) for name in names]
     for path, raw in programs:
         mentioned = next((index for index, name in enumerate(names) if name in raw), None)
-        if mentioned is not None and path != file:
-            yield mentioned, _distance(path, file), path
+        if mentioned is None or path == file:
+            continue
+        imported, trains = any(each.search(raw) for each in imports), concerns_training(raw)
+        # That a script of something else has this word in it means nothing.
+        if imported or trains:
+            yield not imported, not trains, mentioned, _distance(path, file), path
 
 
 def _raw(path: str) -> bytes:

@@ -1,0 +1,54 @@
+"""Which program a helper that is linted alone is read through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from linting import lint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELPER = """import torch
+import torch.distributed as dist
+
+def save(model):
+    if dist.get_rank() == 0:
+        dist.barrier()
+"""
+PROGRAM = """import torch
+import torch.distributed as dist
+from helper import save
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    save(torch.nn.Linear(1, 1))
+"""
+MENTIONS = "import torch\n# Not the helper of old.\nif __name__ == '__main__':\n    print(torch.rand(1))\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "requirements.txt").touch()
+    (tmp_path / "helper.py").write_text(HELPER)
+    return tmp_path
+
+
+def found(folder: Path) -> list[str]:
+    return [each.code for each in lint(folder / "helper.py", folder=folder, select=("GPU501",))]
+
+
+def test_programs_that_only_mention_it_do_not_crowd_out_the_one_that_imports_it(folder: Path) -> None:
+    for number in range(12):
+        (folder / f"a{number}.py").write_text(MENTIONS)
+    (folder / "train.py").write_text(PROGRAM)
+    assert found(folder) == ["GPU501"]
+
+
+def test_a_program_that_leaves_the_framework_to_its_helpers(folder: Path) -> None:
+    (folder / "setup_group.py").write_text("import torch.distributed as d\ndef begin(): d.init_process_group('gloo')\n")
+    (folder / "train.py").write_text(
+        "from setup_group import begin\nfrom helper import save\nif __name__ == '__main__':\n    begin()\n    save(1)\n"
+    )
+    assert found(folder) == ["GPU501"]
