@@ -125,6 +125,8 @@ NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     "gpudoctor.lint.examine",
+    # Most programs train in all of their files that do.
+    "gpudoctor.lint.interp.untaken",
     # Most projects have no notebooks.
     "gpudoctor.lint.source.cell_writing",
     "gpudoctor.lint.source.joining",

@@ -14,12 +14,11 @@ from gpudoctor.cli.rendering import rendered
 from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES, NOT_FOLLOWED
-from gpudoctor.coverage import Cause
+from gpudoctor.coverage import Cause, Followed
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.report.fixable import fixable
-from gpudoctor.report.silence import missed, not_followed, silence
 from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
@@ -188,18 +187,33 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
         say(*(f"Read: {name}" for name in outcome.read))
     if not settings.quiet:
         _tell_partly(_untold(outcome), all_of_them=settings.verbose)
-        say(*silence(outcome.programs, all_of_them=settings.verbose))
+        missed = _tell_silence(outcome, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         for line in table(counts(outcome.findings)):
             say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
-        say(summary(outcome.findings, outcome.files, not_followed(outcome.programs) + outcome.too_new))
+        say(summary(outcome.findings, outcome.files, missed + outcome.too_new))
         say(*filter(None, [fixable(outcome.findings)]))
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
     if outcome.failures[1:]:
         say(f"There are {len(outcome.failures) - 1} more of this kind.")
+
+
+def _tell_silence(outcome: Outcome, all_of_them: bool) -> int:
+    """Tell which programs were not followed, or not by all rules; how many were not followed to their end."""
+    if _all_followed(outcome):
+        return 0
+    # Imported late: there is nothing to tell of a clean program.
+    from gpudoctor.report.silence import not_followed, silence
+
+    say(*silence(outcome.programs, all_of_them=all_of_them))
+    return not_followed(outcome.programs)
+
+
+def _all_followed(outcome: Outcome) -> bool:
+    return all(each.followed is Followed.WHOLE for each in outcome.programs)
 
 
 def _untold(outcome: Outcome) -> list[Problem]:
@@ -230,7 +244,10 @@ def exit_code_of(outcome: Outcome, fail_on: str) -> int:
         return 2
     if fail_on == "never":
         return 0
-    if fail_on == NOT_FOLLOWED and missed(outcome.programs):
-        return 1
+    if fail_on == NOT_FOLLOWED and not _all_followed(outcome):
+        from gpudoctor.report.silence import missed
+
+        if missed(outcome.programs):
+            return 1
     least = (Severity.WARNING if fail_on == NOT_FOLLOWED else Severity(fail_on)).weight
     return int(any(finding.severity.weight >= least for finding in outcome.findings))

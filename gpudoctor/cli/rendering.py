@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Problem, by_place
 from gpudoctor.report import concise, full
-from gpudoctor.report.silence import note
 from gpudoctor.report.text import written
 from gpudoctor.visible import visible
 
@@ -52,7 +51,7 @@ def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
         exit_code=exit_code,
         errors=(*outcome.problems, *_bugs(outcome)),
         warnings=(*outcome.unread, *outcome.partly),
-        notes=tuple(filter(None, [note(outcome.programs)])),
+        notes=tuple(filter(None, [_note(outcome)])),
     )
     return (
         sarif.render(by_place(outcome.findings), _described(outcome, settings), outcome.lines, execution, _root())
@@ -90,9 +89,7 @@ def _github(outcome: Outcome) -> str:
     from gpudoctor.report import github
 
     errors = (*outcome.problems, *_bugs(outcome))
-    commands = github.render(
-        outcome.findings, errors, (*outcome.unread, *outcome.partly), _root(), note(outcome.programs)
-    )
+    commands = github.render(outcome.findings, errors, (*outcome.unread, *outcome.partly), _root(), _note(outcome))
     # These lines are meant to be obeyed; what is in them has no line ends any more.
     return "".join(f"{visible(command)}\n" for command in commands)
 
@@ -100,7 +97,13 @@ def _github(outcome: Outcome) -> str:
 def _gitlab(outcome: Outcome) -> str:
     from gpudoctor.report import gitlab
 
-    return gitlab.render(by_place(outcome.findings), outcome.lines, _root(), note(outcome.programs)) + "\n"
+    return gitlab.render(by_place(outcome.findings), outcome.lines, _root(), _note(outcome)) + "\n"
+
+
+def _note(outcome: Outcome) -> Problem | None:
+    from gpudoctor.report.silence import note
+
+    return note(outcome.programs)
 
 
 def _bugs(outcome: Outcome) -> list[Problem]:

@@ -38,21 +38,19 @@ class _Part(NamedTuple):
 
 def untaken(entry: ModuleFile, files: Sequence[ModuleFile], whole: bool) -> tuple[Stop, ...]:
     """Where these files ask for gradients, the entry first, then by name."""
-    if not any(_may_train(file.source.text) for file in files):
-        return ()
     if sum(len(file.source.lines) for file in files) > _MOST_LINES:
         return ()
     parts = [part for file in files for part in _parts(file)]
     # A file that starts nothing answers for its own functions alone.
     reached = _reached(entry, parts) if whole else [part for part in parts if part.file is entry]
-    missed = [part for part in reached if part.gradients]
+    missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
     return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1])
 
 
 def idle(files: Sequence[ModuleFile], trained: AbstractSet[str]) -> tuple[Stop, ...]:
     """The first place of each of these files that asks for gradients, without those in which a program has trained."""
-    left = (file for file in files if file.source.shown not in trained and _may_train(file.source.text))
+    left = (file for file in files if file.source.shown not in trained and _steps(file))
     found = (next(_all_gradients(file), None) for file in left)
     return tuple(each for each in found if each is not None)
 
@@ -61,8 +59,9 @@ def _all_gradients(file: ModuleFile) -> Iterator[Stop]:
     return (_stop(file, each) for part in _parts(file) for each in part.gradients)
 
 
-def _may_train(text: str) -> bool:
-    return "backward(" in text or _BY_A_TRAINER in text
+def _steps(file: ModuleFile) -> bool:
+    """Weights are changed, too: a benchmark and a test of gradients ask for them and train nothing."""
+    return ".step(" in file.source.text or _BY_A_TRAINER in file.source.text
 
 
 def _stop(file: ModuleFile, node: ast.expr | ast.stmt) -> Stop:

@@ -15,9 +15,8 @@ from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
-from gpudoctor.lint.interp.untaken import idle, untaken
 from gpudoctor.lint.interp.witness import Witness
-from gpudoctor.lint.program import Program, World
+from gpudoctor.lint.program import Program, Stop, World
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.registering import only_registers
@@ -190,6 +189,25 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     return whole
 
 
+def _not_trained(
+    entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, trained: set[str]
+) -> tuple[tuple[Stop, ...], tuple[Stop, ...]]:
+    """Where the program trains, as its files are written, if no backward pass was seen; then where the other files do
+    in which none was."""
+    if not any(each.source.shown not in trained and may_train(each.source.text) for each in files) and whole:
+        return (), ()
+    # Imported late: most programs train in all of their files that do.
+    from gpudoctor.lint.interp.untaken import idle, untaken
+
+    missed = untaken(entry, files, whole) if not whole or not trained else ()
+    return missed, idle(files, trained) if whole else ()
+
+
+def may_train(text: str) -> bool:
+    """Worth a look for what asks for gradients."""
+    return "backward(" in text or "training_step" in text
+
+
 def _trained_in(log: Sequence[Event]) -> set[str]:
     """The files that take part in a backward pass."""
     backward = [event for event in log if type(event) is Backward]
@@ -213,6 +231,7 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
     read = (module for scope, module in m.packages.items() if scope not in m.pending)
     files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
+    missed, others = _not_trained(entry, files, whole, _trained_in(log))
     return Program(
         entry=entry.source.shown,
         world=world,
@@ -222,8 +241,8 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
         texts=tuple(file.source.text for file in files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,
-        untaken=untaken(entry, files, whole) if not whole or not any(type(each) is Backward for each in log) else (),
-        idle=idle(files, _trained_in(log)) if whole else (),
+        untaken=missed,
+        idle=others,
         names_before=m.witness.before if m.witness else {},
         names_after=m.witness.after if m.witness else {},
     )
