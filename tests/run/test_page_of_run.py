@@ -50,7 +50,7 @@ def test_findings_are_beside_the_code(pages: dict[str, str]) -> None:
     for finding in sick().found:
         assert f"{finding.code} {finding.name} {SCRIPT}:{finding.location.line}" in text
         assert finding.message in text
-    assert '<ol class="code" start="5">' in pages["sick"]
+    assert '<ol class="code" start="6">' in pages["sick"]
     assert '<li class="here">    <mark>for x, y in loader:</mark></li>' in pages["sick"]
     assert "<pre>DataLoader(data, sampler=DistributedSampler(data))</pre>" in pages["sick"]
     assert text.index("GPU301") < text.index("GPU809")
