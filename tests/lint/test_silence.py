@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 
 from gpudoctor import cli
+from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.check import lint
 from gpudoctor.lint.findings import merged
 from gpudoctor.lint.interp import machine
+from gpudoctor.lint.task import Request
 from gpudoctor.record import replace
+from gpudoctor.registry import find_rules
+from gpudoctor.report.silence import silence
 from gpudoctor.report.story import story
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -116,6 +121,21 @@ EVALUATION = """
     """
 
 
+NOT_READ = {
+    "GPU101/good_unread_library.py",
+    "GPU104/good_unwrap.py",
+    "GPU202/good_kept_in_a_library_object.py",
+    "GPU203/good_batch_objects.py",
+    "GPU401/good_helpers_of_libraries.py",
+    "GPU403/good_address_from_outside.py",
+    "GPU501/good_start_from_a_checkpointer.py",
+    "GPU606/good_saved_by_a_library.py",
+    "GPU704/good_optimizer_of_many_ways.py",
+    "GPU801/good_model_on_cpu.py",
+}
+"""Good programs, with no framework in charge, of which something was not read or not followed."""
+
+
 class Told:
     """What one run of lint has said."""
 
@@ -163,6 +183,17 @@ def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
             "silent_for": [],
         }
     ]
+
+
+def test_nothing_is_told_of_good_fixtures_that_were_followed() -> None:
+    rules = FIXTURES / "rules"
+    cards, told = find_rules().select(), set()
+    for path in sorted(rules.glob("GPU*/good_*.py")):
+        programs = lint(Request(paths=(str(path),), rules=cards, known=cards, jobs=1)).programs
+        framework = any(each.cause is Cause.FRAMEWORK for program in programs for each in program.silent_for)
+        if silence(programs) and not framework:
+            told.add(path.relative_to(rules).as_posix())
+    assert told == NOT_READ
 
 
 def test_training_to_which_no_call_leads(tell: Tell) -> None:
