@@ -192,8 +192,9 @@ def _reaches_training(start: ModuleFile, project: Project) -> bool:
         module = pending.pop()
         if concerns_training(module.source.text.encode("utf-8", "replace")):
             return True
-        new = set(_imported(module, project)) - seen
-        seen |= new
+        # In the order of the imports: where there are too many, the same ones are left out each time.
+        new = [each for each in dict.fromkeys(_imported(module, project)) if each not in seen]
+        seen.update(new)
         pending += new
     return False
 

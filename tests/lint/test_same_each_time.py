@@ -126,3 +126,19 @@ def test_helpers_that_are_named_alone_are_read_through_the_same_programs(project
     helpers = ["common/saving.py", "common/names.py", "common/model1.py"]
     first = report(project, "--no-cache", *helpers)
     assert report(project, "--no-cache", *reversed(helpers), seed=8) == first
+
+
+def test_the_same_helpers_are_looked_at_where_they_are_too_many(tmp_path: Path):
+    # A third of its helpers are about training: which of them are come by must not be a matter of luck.
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "model.py").write_text("import torch\n")
+    for number in range(30):
+        more = "".join(f"import more{number}_{each}\n" for each in range(3))
+        (tmp_path / f"helper{number}.py").write_text(more + "import torch\n" * (number % 3 == 0))
+        for each in range(3):
+            (tmp_path / f"more{number}_{each}.py").write_text("x = 1\n")
+    for start in range(6):
+        names = [f"helper{(7 * number + start) % 30}" for number in range(30)]
+        text = "".join(f"import {name}\n" for name in names)
+        (tmp_path / f"start{start}.py").write_text(f"{text}if __name__ == '__main__':\n    print(1)\n")
+    assert len({report(tmp_path, "--no-cache", "--jobs", "1", ".", seed=seed) for seed in range(3)}) == 1
