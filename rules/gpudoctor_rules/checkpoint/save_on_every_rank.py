@@ -5,7 +5,8 @@
 All ranks (the processes of a distributed program) run the same code, so a plain `torch.save` is executed by each of
 them, and all write to one path. At best the work is done several times; at worst the writes mix, and the file cannot be
 read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
-weights of all ranks equal, so one rank is enough.
+weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are torn
+in the same way, which is a warning.
 
 ## Bad
 
@@ -43,7 +44,7 @@ state, may be something that all ranks must do; then only the writing goes under
 
 ## Silent when
 
-Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known;
+Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; the file is only added to;
 the save is a collective one, in which each rank writes its part; a framework saves.
 
 ## Sources
