@@ -27,7 +27,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU101", name="model-not-wrapped", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.model_not_wrapped",
         summary="Several processes train a model that no wrapper keeps in step.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward",), size=10802,
+        shows_in_run=True, needs=("Backward",), size=10872,
     ),
     RuleCard(
         code="GPU102", name="wrapper-bypassed", severity=Severity.ERROR, family="wrap",
@@ -208,7 +208,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.visible_devices_set_too_late",
         summary="`CUDA_VISIBLE_DEVICES` is set after the program has asked for the GPUs.", needs=("EnvironmentWrite",),
-        size=6336,
+        size=6366,
     ),
     RuleCard(
         code="GPU211", name="tensor-not-a-buffer", severity=Severity.WARNING, family="device",
@@ -568,7 +568,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=7062,
+        needs=("Save",), size=7194,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
@@ -706,7 +706,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU802", name="debug-flag-left-on", severity=Severity.PERF, family="throughput",
         module="gpudoctor_rules.throughput.debug_flag_left_on",
         summary="A switch that is meant for finding a bug is on while the model trains.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8364,
+        shows_in_run=True, needs=("Backward", "DebugFlag", "EnvironmentWrite"), size=8410,
     ),
     RuleCard(
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
