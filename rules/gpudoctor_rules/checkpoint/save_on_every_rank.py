@@ -44,8 +44,8 @@ state, may be something that all ranks must do; then only the writing goes under
 
 ## Silent when
 
-Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; the file is only added to;
-the save is a collective one, in which each rank writes its part; a framework saves.
+Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; the
+file is only added to; the save is a collective one, in which each rank writes its part; a framework saves.
 
 ## Sources
 

@@ -37,8 +37,8 @@ train.py`. None by itself, because what is asked before may decide the value.
 ## Silent when
 
 The GPUs were asked for on another path, or in another process; processes that train, or a server beside the training,
-are started after it; nothing uses a GPU afterwards; it was set in time and is set once more; it is `"0"`, and only that GPU is used.
-`torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
+are started after it; nothing uses a GPU afterwards; it was set in time and is set once more; it is `"0"`, and only that
+GPU is used. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
 

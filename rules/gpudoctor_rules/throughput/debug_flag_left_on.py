@@ -5,8 +5,8 @@
 Anomaly detection checks the gradients of every operation for `nan` and keeps a stack trace of each forward call.
 `CUDA_LAUNCH_BLOCKING=1` makes Python wait for each kernel, so that nothing is prepared ahead.
 `TORCH_DISTRIBUTED_DEBUG=DETAIL` compares every collective over all ranks before it starts. `NCCL_P2P_DISABLE=1` and
-`NCCL_IB_DISABLE=1` send what GPUs exchange the slow way round. `cudnn.enabled = False` takes slower kernels. Each of them helped somebody for an hour, and costs
-speed for as long as it stays: the training runs, only slower.
+`NCCL_IB_DISABLE=1` send what GPUs exchange the slow way round. `cudnn.enabled = False` takes slower kernels. Each of
+them helped somebody for an hour, and costs speed for as long as it stays: the training runs, only slower.
 
 ## Bad
 

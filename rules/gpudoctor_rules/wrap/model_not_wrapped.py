@@ -2,11 +2,11 @@
 
 ## What goes wrong
 
-Training on several GPUs starts the same program once for each GPU; each such process is called a rank. PyTorch does
-not know that the ranks belong together just because a process group exists. Unless the model is wrapped, each rank
-computes gradients from its own batches and applies only those. `DataParallel` is no such wrapper: it serves the GPUs of one
-process. No error is raised. The ranks train separate models,
-rank 0 saves its own, and the work of the other GPUs is thrown away.
+Training on several GPUs starts the same program once for each GPU; each such process is called a rank. PyTorch does not
+know that the ranks belong together just because a process group exists. Unless the model is wrapped, each rank computes
+gradients from its own batches and applies only those. `DataParallel` is no such wrapper: it serves the GPUs of one
+process. No error is raised. The ranks train separate models, rank 0 saves its own, and the work of the other GPUs is
+thrown away.
 
 ## Bad
 
