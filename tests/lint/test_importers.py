@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 HELPER = """import torch
 import torch.distributed as dist
 
-def save(model):
-    if dist.get_rank() == 0:
+def save(model, first):
+    if first:
         dist.barrier()
 """
 PROGRAM = """import torch
@@ -23,7 +23,7 @@ from helper import save
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")
-    save(torch.nn.Linear(1, 1))
+    save(torch.nn.Linear(1, 1), dist.get_rank() == 0)
 """
 MENTIONS = "import torch\n# Not the helper of old.\nif __name__ == '__main__':\n    print(torch.rand(1))\n"
 
@@ -47,8 +47,13 @@ def test_programs_that_only_mention_it_do_not_crowd_out_the_one_that_imports_it(
 
 
 def test_a_program_that_leaves_the_framework_to_its_helpers(folder: Path) -> None:
-    (folder / "setup_group.py").write_text("import torch.distributed as d\ndef begin(): d.init_process_group('gloo')\n")
+    (folder / "setup_group.py").write_text(
+        "import torch.distributed as dist\n"
+        "def begin(): dist.init_process_group('gloo')\n"
+        "def is_first(): return dist.get_rank() == 0\n"
+    )
     (folder / "train.py").write_text(
-        "from setup_group import begin\nfrom helper import save\nif __name__ == '__main__':\n    begin()\n    save(1)\n"
+        "from setup_group import begin, is_first\nfrom helper import save\n"
+        "if __name__ == '__main__':\n    begin()\n    save(1, is_first())\n"
     )
     assert found(folder) == ["GPU501"]
