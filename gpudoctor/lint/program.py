@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 from typing import TypeVar
 
 from gpudoctor.coverage import Cause
-from gpudoctor.diagnostic import Location
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.lint.answers import Answers, Gone, Standing
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -284,10 +284,10 @@ class Program:
         trains = [event.when for event in self.events(Backward)]
         return found | (reduce(Condition.shared, trains).literals if trains else frozenset())
 
-    def unusual(self, place: Location) -> list[Literal]:
+    def unusual(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, and fail where the options that they ask about are left
-        out."""
-        events = self.at(place)
+        out. Where it is a call at which nothing happens, they lead to what it does at the places `inside`."""
+        events = self.at(place) or self._through(place, inside)
         if not events or not self.options:
             return []
         shared = reduce(Condition.shared, (event.when for event in events))
@@ -295,7 +295,10 @@ class Program:
         # Of `amp and clip` the parts follow, and say more.
         parts = {part for each in found for part in (each.atom.every if each.holds else ())}
         told = [each for each in found if not (each.holds and not parts.isdisjoint(each.atom.every))]
-        return sorted(told, key=lambda each: (str(each.atom.place), each.atom.text, each.holds))
+        return sorted(told, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
+
+    def _through(self, call: Location, places: Iterable[Location]) -> list[Event]:
+        return [event for place in places for event in self.at(place) if call in event.way.calls]
 
     def by_one_process(self, event: Event) -> bool:
         """The process that starts the others does this, or the only one there is."""
@@ -499,13 +502,18 @@ def is_whole(dataset: Value, shuffled: bool) -> bool:
     return known and shuffled
 
 
-def needed(program: Program, place: Location, needs: Iterable[object]) -> list[str]:
-    """The options that must be given for what happens at a place, and for `needs`, in sentences."""
+def _in_text(place: object) -> tuple[str, int, int]:
+    return (place.path, place.line, place.column) if isinstance(place, Location) else ("", 0, 0)
+
+
+def needed(program: Program, finding: Finding) -> list[str]:
+    """The options that must be given for what a finding tells, in sentences."""
     if not program.options:
         return []
-    asked = [each for each in needs if isinstance(each, (Literal, Value))]
-    unusual = [*program.unusual(place), *(each for each in asked if comes_to(each, program.options) is False)]
-    return list(dict.fromkeys(only_with(each, program.options) for each in unusual))[:MOST_OPTIONS]
+    led = program.unusual(finding.location, [related.location for related in finding.related])
+    asked = [each for each in finding.needs if isinstance(each, (Literal, Value))]
+    unusual = [*led, *(each for each in asked if comes_to(each, program.options) is False)]
+    return only_with(unusual, program.options, MOST_OPTIONS)
 
 
 MOST_OPTIONS = 2

@@ -28,7 +28,7 @@ def _doubted(finding: Finding, program: Program) -> Finding:
 
 def _where_options_lead(finding: Finding, program: Program) -> Finding:
     """With the options without which it does not happen: then it is no error of each run."""
-    texts = needed(program, finding.location, finding.needs)
+    texts = needed(program, finding)
     if not texts:
         return replace(finding, needs=()) if finding.needs else finding
     severity = Severity.WARNING if finding.severity is Severity.ERROR else finding.severity

@@ -153,6 +153,15 @@ def _asked(folder: Path, test: str, text: str = TRAINING) -> Seen:
         ("if args.resume and args.sync", "Only with `--resume`, which is not given by default."),
         ("if args.every > 1", "Only with another `--every` than the default, `1`."),
         ("if args.loss == 'l2'", "Only with another `--loss` than the default, `l1`."),
+        ("if args.amp and not args.sync", "Only with `--amp` and `--no-sync`, which are off by default."),
+        (
+            "if args.every > 1 and args.loss == 'l2'",
+            "Only with another `--every` than the default, `1`, and another `--loss` than the default, `l1`.",
+        ),
+        (
+            "if args.amp and args.resume",
+            "Only with `--amp`, which is off by default. Only with `--resume`, which is not given by default.",
+        ),
         ("if args.amp or args.every > 4", "Only with other values of `--amp` and `--every` than the defaults."),
     ],
 )
@@ -177,6 +186,31 @@ def test_what_takes_an_unusual_option_says_so_and_is_a_warning(tmp_path: Path, t
 )
 def test_what_happens_by_default_stays_an_error(tmp_path: Path, test: str) -> None:
     found = _asked(tmp_path, test)
+    assert "Only w" not in found.message
+    assert found.severity == "error"
+
+
+HELPED = """
+def wait(asked=False):
+    if asked:
+        dist.barrier()
+
+if dist.get_rank() == 0:
+    wait({})
+"""
+
+
+@pytest.mark.parametrize("given", ["args.amp", "asked=getattr(args, 'amp', False) and getattr(args, 'lr', 0) > 1"])
+def test_a_call_to_a_helper_asks_for_the_options_of_what_happens_in_it(tmp_path: Path, given: str) -> None:
+    (found,) = _of("GPU501", tmp_path, TRAINING + HELPED.format(given))
+    assert found.line == _line(tmp_path, f"    wait({given})")
+    assert found.message.endswith(" Only with `--amp`, which is off by default.")
+    assert found.severity == "warning"
+
+
+def test_a_helper_that_asks_for_no_option_is_told_plainly_whoever_else_calls_it(tmp_path: Path) -> None:
+    text = TRAINING + HELPED.format("True") + "if args.amp:\n    wait(True)\n"
+    (found,) = _of("GPU501", tmp_path, text)
     assert "Only w" not in found.message
     assert found.severity == "error"
 

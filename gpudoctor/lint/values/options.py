@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -50,20 +51,55 @@ def comes_to(asked: Asked, options: Mapping[str, Option]) -> bool | None:
     return None if known is None else bool(known.value)
 
 
-def only_with(asked: Asked, options: Mapping[str, Option]) -> str:
-    """What the user must say for it to be so, where it is not without."""
-    found = list({options[name].flag: options[name] for name in _names(_keys(asked)) if name in options}.values())
-    if len(found) != 1:
-        flags = " and ".join(f"`{option.flag}`" for option in found)
-        return f"Only with other values of {flags} than the defaults."
-    (option,) = found
+def only_with(asked: Iterable[Asked], options: Mapping[str, Option], most: int) -> list[str]:
+    """What the user must say for all this to be so, where it is not without: a sentence for each kind of option.
+
+    Of more than `most` options or tests only the first are told."""
+    alone: dict[_Off, list[Option]] = {}
+    several: list[str] = []
+    for found in list(dict.fromkeys(_options_in(each, options) for each in asked))[:most]:
+        if len(found) == 1:
+            alone.setdefault(_off(found[0]), []).append(found[0])
+        else:
+            several.append(f"Only with other values of {_flags(found)} than the defaults.")
+    return [_said(how, found) for how, found in alone.items()] + several
+
+
+class _Off(enum.Enum):
+    """What an option is without its flag."""
+
+    OFF = "off"
+    ON = "on"
+    MISSING = "not given"
+    OTHER = "a value"
+
+
+def _options_in(asked: Asked, options: Mapping[str, Option]) -> tuple[Option, ...]:
+    return tuple({options[name].flag: options[name] for name in _names(_keys(asked)) if name in options}.values())
+
+
+def _off(option: Option) -> _Off:
     if option.switch or option.default is False:
-        return f"Only with `{option.flag}`, which is off by default."
+        return _Off.OFF
     if option.default is True:
-        return f"Only where `{option.flag}` is off, which is on by default."
-    if option.default in (None, ""):
-        return f"Only with `{option.flag}`, which is not given by default."
-    return f"Only with another `{option.flag}` than the default, `{option.default}`."
+        return _Off.ON
+    return _Off.MISSING if option.default in (None, "") else _Off.OTHER
+
+
+def _said(how: _Off, found: list[Option]) -> str:
+    verb = "is" if len(found) == 1 else "are"
+    if how is _Off.OFF:
+        return f"Only with {_flags(found)}, which {verb} off by default."
+    if how is _Off.ON:
+        return f"Only where {_flags(found)} {verb} off, which {verb} on by default."
+    if how is _Off.MISSING:
+        return f"Only with {_flags(found)}, which {verb} not given by default."
+    others = ", and ".join(f"another `{each.flag}` than the default, `{each.default}`" for each in found)
+    return f"Only with {others}."
+
+
+def _flags(found: Iterable[Option]) -> str:
+    return " and ".join(f"`{option.flag}`" for option in found)
 
 
 def _key(literal: Literal) -> tuple[Any, ...]:
