@@ -10,11 +10,11 @@ from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.edge import report_bug
 from gpudoctor.cli.output import refuse_bad_target, say, write_aside, write_file, write_out
 from gpudoctor.cli.progress import Progress
-from gpudoctor.cli.rendering import rendered
+from gpudoctor.cli.rendering import rendered, untold
 from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES, NOT_FOLLOWED
-from gpudoctor.coverage import Cause, Followed
+from gpudoctor.coverage import Followed
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.collector import SeldomCollecting
@@ -186,7 +186,7 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
         say(f"Rules: {' '.join(card.code for card in settings.request.rules)}")
         say(*(f"Read: {name}" for name in outcome.read))
     if not settings.quiet:
-        _tell_partly(_untold(outcome), all_of_them=settings.verbose)
+        _tell_partly(untold(outcome), all_of_them=settings.verbose)
         missed = _tell_silence(outcome, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         for line in table(counts(outcome.findings)):
@@ -214,12 +214,6 @@ def _tell_silence(outcome: Outcome, all_of_them: bool) -> int:
 
 def _all_followed(outcome: Outcome) -> bool:
     return all(each.followed is Followed.WHOLE for each in outcome.programs)
-
-
-def _untold(outcome: Outcome) -> list[Problem]:
-    """What limits have cut short and no program's own line says."""
-    told = {each.path for each in outcome.programs for silence in each.silent_for if silence.cause is Cause.LIMIT}
-    return [problem for problem in outcome.partly if problem.path not in told]
 
 
 def _tell_partly(partly: Sequence[Problem], all_of_them: bool) -> None:

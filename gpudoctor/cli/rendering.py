@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Problem, by_place
 from gpudoctor.report import concise, full
 from gpudoctor.report.text import written
@@ -33,6 +34,12 @@ def rendered(outcome: Outcome, settings: Settings, style: Style, exit_code: int)
     return written(full.render(outcome.findings, outcome.lines, style))
 
 
+def untold(outcome: Outcome) -> list[Problem]:
+    """What limits have cut short and no program's own line, or the note, says."""
+    told = {each.path for each in outcome.programs for silence in each.silent_for if silence.cause is Cause.LIMIT}
+    return [problem for problem in outcome.partly if problem.path not in told]
+
+
 def _json(outcome: Outcome, *, with_statistics: bool) -> str:
     from gpudoctor.report import json
 
@@ -50,7 +57,7 @@ def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
         folder=os.getcwd(),
         exit_code=exit_code,
         errors=(*outcome.problems, *_bugs(outcome)),
-        warnings=(*outcome.unread, *outcome.partly),
+        warnings=(*outcome.unread, *untold(outcome)),
         notes=tuple(filter(None, [_note(outcome)])),
     )
     return (
@@ -89,7 +96,7 @@ def _github(outcome: Outcome) -> str:
     from gpudoctor.report import github
 
     errors = (*outcome.problems, *_bugs(outcome))
-    commands = github.render(outcome.findings, errors, (*outcome.unread, *outcome.partly), _root(), _note(outcome))
+    commands = github.render(outcome.findings, errors, (*outcome.unread, *untold(outcome)), _root(), _note(outcome))
     # These lines are meant to be obeyed; what is in them has no line ends any more.
     return "".join(f"{visible(command)}\n" for command in commands)
 

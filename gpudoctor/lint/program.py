@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import TypeVar
@@ -170,7 +171,7 @@ class Program:
 
     @cached_property
     def _begins_group(self) -> Escape | None:
-        return next((each for each in self.events(Escape) if "dist" in each.into or "launch" in each.into), None)
+        return next((each for each in self.events(Escape) if not _GROUP_WORDS.isdisjoint(_words_of(each.into))), None)
 
     @cached_property
     def plays_alone(self) -> bool:
@@ -232,7 +233,7 @@ class Program:
         backward = tuple(self.events(Backward))
         known = any(not isinstance(core_of(each.module), Unknown) for each in self.events(Forward))
         # Whoever trains bare parameters calls no model, and all that the loss comes from is known.
-        known = known or self.has(TakeGradient) or all(each.complete and not each.forwards for each in backward)
+        known = known or self.has(TakeGradient) or all(_of_bare_parameters(each) for each in backward)
         return backward[0].location if backward and not known else None
 
     @cached_property
@@ -369,6 +370,15 @@ class Stop:
     at: Location
 
 
+_GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def _words_of(name: str) -> frozenset[str]:
+    """`mmcv.initDist_of` is made of mmcv, init, dist and of."""
+    return frozenset(word.lower() for word in _WORD.findall(name))
+
+
 def _holds_too_many(event: Event) -> bool:
     """A value of it stands for more alternatives than are followed one by one."""
     held = (getattr(event, each.name) for each in fields(event))
@@ -377,6 +387,12 @@ def _holds_too_many(event: Event) -> bool:
 
 def _is_widened(value: Value) -> bool:
     return isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("widened",)
+
+
+def _of_bare_parameters(backward: Backward) -> bool:
+    # A loss without a graph of data alone has got its graph from what was not read.
+    with_graph = isinstance(backward.loss, Tensor) and backward.loss.graph is True
+    return backward.complete and not backward.forwards and with_graph
 
 
 def _has_one_member(group: InitGroup) -> bool:

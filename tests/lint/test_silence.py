@@ -15,8 +15,11 @@ from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.findings import merged
+from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.interp import machine
+from gpudoctor.lint.program import Program, World
 from gpudoctor.lint.task import Request
+from gpudoctor.lint.values.event import Escape, Way
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.report.silence import silence
@@ -124,8 +127,10 @@ EVALUATION = """
 NOT_READ = {
     "GPU101/good_unread_library.py",
     "GPU104/good_unwrap.py",
+    "GPU120/good_reptile.py",
     "GPU202/good_kept_in_a_library_object.py",
     "GPU203/good_batch_objects.py",
+    "GPU213/good_score_on_the_cpu.py",
     "GPU401/good_helpers_of_libraries.py",
     "GPU403/good_address_from_outside.py",
     "GPU501/good_start_from_a_checkpointer.py",
@@ -206,6 +211,23 @@ def test_training_to_which_no_call_leads(tell: Tell) -> None:
     assert told.lines[0].endswith(" rules were not checked")
     assert told.lines[1].startswith("  help: if another script starts the training, name that one")
     assert told.lines[-1] == "No mistake found in what was followed of 1 file."
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("mmcv.runner.init_dist", True),
+        ("company.initDistributed", True),
+        ("company.DistLauncher", True),
+        ("colossal.launch", True),
+        ("monai.compute_hausdorff_distance", False),
+        ("transformers.DistilBertModel", False),
+        ("launchpad.open", False),
+    ],
+)
+def test_a_helper_that_begins_the_group_says_so_in_words(name: str, begins: bool) -> None:
+    escape = Escape(way=Way(Location("a.py", 1), when=ALWAYS), order=0, into=name)
+    assert Program("a.py", World.TORCHRUN, (escape,)).may_begin_group is begins
 
 
 def test_an_error_on_all_paths(tell: Tell) -> None:
@@ -307,6 +329,27 @@ def test_a_model_that_is_not_known(tell: Tell) -> None:
     assert "train.py: the training at engine.py:8 was followed, and which model it trains is not known" in told.lines[0]
 
 
+NAMED_IN_A_FILE = """
+    import sys, torch
+    from importlib import import_module
+    from torch.utils.data import DataLoader, TensorDataset
+
+    net = import_module(sys.argv[1]).Net()
+    cost = import_module(sys.argv[1]).Cost()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in DataLoader(TensorDataset(torch.zeros(64, 8), torch.zeros(64)), batch_size=8, shuffle=True):
+        optimizer.zero_grad()
+        cost(net(x), y)["loss"].backward()
+        optimizer.step()
+    """
+
+
+def test_a_model_and_its_loss_that_are_not_known(tell: Tell) -> None:
+    told = tell("train.py", train=NAMED_IN_A_FILE)
+    assert told.programs == {"train.py": "partly"}
+    assert ("unknown model", 11) in told.silent["train.py"]
+
+
 TIMING = """
     import torch
 
@@ -362,6 +405,17 @@ def test_services_are_told_in_one_note(tell: Tell, capsys: pytest.CaptureFixture
     assert told["level"] == "note"
     assert told["message"]["text"].startswith("tool.py: every path ")
     assert run["results"] == []
+
+
+def test_a_program_that_was_cut_is_told_to_services_once(
+    tell: Tell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    told = tell(train=dedent(CLEAN) + "x = 1\n" * 1_600, engine=TRAINING)
+    assert [each["path"] for each in told.document["errors"]] == ["train.py"]
+    for name in ("github", "gitlab", "sarif"):
+        cli.main(["lint", "--no-cache", f"--output-format={name}", "."])
+        assert capsys.readouterr().out.count("1,500 statements") == 1
 
 
 def test_services_are_told_nothing_of_a_clean_program(tell: Tell, capsys: pytest.CaptureFixture[str]) -> None:
