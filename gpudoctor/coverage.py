@@ -47,8 +47,8 @@ class Silence:
     """Rules that could not judge a program, and where the cause of that begins.
 
     `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
-    that asks for gradients; `about` is what was handed to code that was not read. `missed` says that the training was
-    not reached on account of it.
+    that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has
+    chosen, or the wrapper that no program makes. `missed` says that the training was not reached on account of it.
     """
 
     cause: Cause
@@ -75,12 +75,17 @@ class Silence:
                 return f"{self.what} runs the training{at}"
             case Cause.FRAMEWORK:
                 return f"{self.what} takes charge{at}"
+            case Cause.UNREAD if self.missed:
+                by = f"`{self.what}`" if self.what else "a setting"
+                return f"the training was not reached: {by} chooses at run time what `{self.about}` calls{at}"
             case Cause.UNREAD:
                 return f"{f'`{self.about}`' if self.about else 'it'} goes into `{self.what}`{at}, which was not read"
             case Cause.UNKNOWN_MODEL:
                 return f"the training{at} was followed, and which model it trains is not known"
             case Cause.NOT_CALLED:
                 return f"no call that was followed leads to the training{at}: `{self.what}`"
+        if self.about:
+            return f"no program calls what wraps a model in `{self.about}`{at}"
         return f"no program calls the training{at}: `{self.what}`" if self.what else "it starts no program itself"
 
 

@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _NAMES = {
 }
 _ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "ModuleClassFlaw"})
 """Events of a model that is known."""
+_STARTING = frozenset({"ArgumentDeclared", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"})
+"""Events of a script before it trains."""
 _TRAINERS = ("Trainer", "Runner", "TrainingArguments", "LightningCLI", "Engine", "build_runner", "Learner")
 
 
@@ -51,7 +55,8 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
     told = [] if main is None else [main]
     if main is not None:
         also = tuple(code for code, (cause, _) in silenced.items() if cause is main.cause)
-        told = [_with_rules(main, (*(card.code for card in unasked), *also))]
+        about = (card.code for card in unasked if _is_of_training(card, main))
+        told = [_with_rules(main, (*about, *also))]
         silenced = {code: answer for code, answer in silenced.items() if code not in also}
     told += _grouped(program, silenced)
     if program.of_unknown_model is not None and program.has_entry:
@@ -103,6 +108,15 @@ def _without_reached(program: Coverage, reached: set[Location], awaited: set[str
     return program if len(left) == len(program.silent_for) else replace(program, silent_for=left)
 
 
+def _is_of_training(card: RuleCard, main: Silence) -> bool:
+    """The rule may have something to say of the training that was not reached."""
+    # Where a framework runs it, how the ranks are started was followed.
+    if main.cause is Cause.FRAMEWORK:
+        return not _STARTING.issuperset(card.needs)
+    # Whoever wraps a model need not train it.
+    return main.cause is not Cause.NO_ENTRY or not main.about
+
+
 def _followed(program: Program, main: Silence | None, told: list[Silence]) -> Followed:
     if main is not None and main.missed and program.has_entry:
         return Followed.NOT
@@ -119,7 +133,9 @@ def _not_reached(program: Program) -> Silence | None:
     """Why the training of a program was not seen; None where it was, or where there is none by all that is known."""
     if not program.has_entry:
         missed = program.untaken[0] if program.untaken else None
-        return Silence(Cause.NO_ENTRY, (), missed.what, missed.at, missed=True) if missed is not None else None
+        if missed is not None:
+            return Silence(Cause.NO_ENTRY, (), missed.what, missed.at, missed=True)
+        return _unused_wrapper(program)
     if program.trained_at:
         return None
     missed = program.untaken[0] if program.untaken else None
@@ -130,7 +146,19 @@ def _not_reached(program: Program) -> Silence | None:
     running = [event for event in program.in_charge if _runs_the_training(event.call)]
     if running:
         return Silence(Cause.FRAMEWORK, (), _name(running[0].framework), running[0].location, missed=True)
+    chosen = program.leads_there
+    if chosen is not None:
+        return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
     return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True) if missed is not None else None
+
+
+def _unused_wrapper(program: Program) -> Silence | None:
+    """A wrapper that a file makes which starts nothing and asks for no gradients, either."""
+    for event in program.events(Wrap):
+        kind = event.kind
+        if isinstance(kind, WrapperKind) and kind.synchronises and event.location.path == program.entry:
+            return Silence(Cause.NO_ENTRY, (), "", event.location, missed=True, about=kind.value)
+    return None
 
 
 def _runs_the_training(call: str) -> bool:
@@ -141,9 +169,10 @@ def _runs_the_training(call: str) -> bool:
 def _limit(program: Program) -> Silence:
     stop = program.stops[0]
     missed = bool(program.untaken) and not program.trained_at
+    after = ", after the first training step" if program.trained_at and program.has_entry else ""
     number = re.match(r"more than (\d+)(.*)", stop.why)
     how = f"after {int(number[1]):,}{number[2]}" if number else f"({stop.why})"
-    return Silence(Cause.LIMIT, (), how, stop.location, missed=missed)
+    return Silence(Cause.LIMIT, (), f"{how}{after}", stop.location, missed=missed)
 
 
 def _grouped(program: Program, silenced: Mapping[str, Answer]) -> list[Silence]:

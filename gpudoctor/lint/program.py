@@ -36,7 +36,7 @@ from gpudoctor.lint.values.event import (
     Wrap,
 )
 from gpudoctor.lint.values.function import Instance
-from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.lint.values.options import Option, comes_to, only_with, options_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field, fields
@@ -84,6 +84,8 @@ class Program:
     untaken: tuple[Stop, ...] = ()
     """Where its files train, as they are written, in functions to which no call has led; only where no backward pass
     was seen."""
+    leads_there: Chosen | None = None
+    """A call that may lead there, and was not followed because a setting chooses what it calls."""
     idle: tuple[Stop, ...] = ()
     """Where its other files train, as they are written, that have no backward pass that was seen."""
     answers: Answers = field(default_factory=Answers, compare=False)
@@ -231,7 +233,7 @@ class Program:
     def of_unknown_model(self) -> Location | None:
         """Where gradients are asked for, if no call of a model is known that they may come from."""
         backward = tuple(self.events(Backward))
-        known = any(not isinstance(core_of(each.module), Unknown) for each in self.events(Forward))
+        known = any(_is_known(core_of(each.module)) for each in self.events(Forward))
         # Whoever trains bare parameters calls no model, and all that the loss comes from is known.
         known = known or self.has(TakeGradient) or all(_of_bare_parameters(each) for each in backward)
         return backward[0].location if backward and not known else None
@@ -370,6 +372,13 @@ class Stop:
     at: Location
 
 
+@dataclass(frozen=True)
+class Chosen(Stop):
+    """A call of what a setting has chosen, and the library callable that makes it, empty where that is not known."""
+
+    by: str
+
+
 _GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -387,6 +396,13 @@ def _holds_too_many(event: Event) -> bool:
 
 def _is_widened(value: Value) -> bool:
     return isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("widened",)
+
+
+def _is_known(model: Value) -> bool:
+    if isinstance(model, Module):
+        # What is wrapped is taken for a module, whoever has made it.
+        return model.cls is not None or bool(model.made_by)
+    return not isinstance(model, Unknown)
 
 
 def _of_bare_parameters(backward: Backward) -> bool:

@@ -5,7 +5,8 @@ A program that was followed to its end, with no rule standing back, is not menti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
 from gpudoctor.diagnostic import Problem
@@ -13,15 +14,24 @@ from gpudoctor.diagnostic import Problem
 MOST_LINES = 5
 """Causes that are told one by one: a project has many programs, and one reads like the other."""
 
-_RUN = "`gpudoctor run SCRIPT` watches the training itself"
+_RUN = "`gpudoctor run {}` watches the training itself"
 _REMEDIES = {
     Cause.LIMIT: f"{_RUN}, however long it takes to come there",
     Cause.ENDED: f"options were followed at their defaults; {_RUN}, with the options that you give",
+    Cause.UNREAD: f"{_RUN}, with the settings that you give",
     Cause.NOT_CALLED: f"if another script starts the training, name that one; {_RUN}",
     Cause.NO_ENTRY: "name the script that starts the training",
     Cause.FRAMEWORK: f"{_RUN}, whichever code runs it",
 }
-_ORDER = (*_REMEDIES, Cause.UNKNOWN_MODEL, Cause.UNREAD)
+_ORDER = (
+    Cause.LIMIT,
+    Cause.ENDED,
+    Cause.NOT_CALLED,
+    Cause.NO_ENTRY,
+    Cause.FRAMEWORK,
+    Cause.UNKNOWN_MODEL,
+    Cause.UNREAD,
+)
 
 
 def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
@@ -32,8 +42,22 @@ def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str
     left = [path for paths, _ in told[len(shown) :] for path in paths]
     if left:
         lines.append(f"{len(left)} more program{'s' if len(left) > 1 else ''} likewise; `--verbose` names all")
-    causes = dict.fromkeys(silences[0].cause for _, silences in told)
-    return [*lines, *(f"  help: {_REMEDIES[cause]}" for cause in causes if cause in _REMEDIES)]
+    return [*lines, *(f"  help: {each}" for each in _remedies(told, {each.path for each in programs if each.world}))]
+
+
+def _remedies(told: Iterable[tuple[list[str], list[Silence]]], scripts: set[str]) -> Iterator[str]:
+    """What would help, once for each cause; where one script alone has it, with its name."""
+    having: dict[Cause, list[str]] = {}
+    for paths, silences in told:
+        # What one of many objects goes into hides the rest of a program from no rule.
+        if silences[0].cause is not Cause.UNREAD or silences[0].missed:
+            # A file that starts nothing cannot be run.
+            cut = silences[0].cause is Cause.LIMIT and scripts.isdisjoint(paths)
+            having.setdefault(Cause.NO_ENTRY if cut else silences[0].cause, []).extend(paths)
+    for cause, paths in having.items():
+        named = len(paths) == 1 and paths[0] in scripts and paths[0].endswith(".py")
+        if cause in _REMEDIES:
+            yield _REMEDIES[cause].format(shlex.quote(paths[0]) if named else "SCRIPT")
 
 
 def note(programs: Sequence[Coverage]) -> Problem | None:
@@ -63,7 +87,7 @@ def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:
     first: dict[str, Silence] = {}
     for program in programs:
         worth = [each for each in program.silent_for if _is_told(each, program)]
-        for each in sorted(worth, key=lambda each: _ORDER.index(each.cause)):
+        for each in sorted(worth, key=lambda each: (not each.missed, _ORDER.index(each.cause))):
             first.setdefault(program.path, each)
     return sorted(first.items(), key=lambda item: (not item[1].missed, _ORDER.index(item[1].cause)))
 
@@ -72,7 +96,7 @@ def _is_told(silence: Silence, program: Coverage) -> bool:
     # That a file of helpers starts nothing, or hands something on, is no news where it trains nothing, either.
     if silence.cause in (Cause.NO_ENTRY, Cause.FRAMEWORK):
         return silence.missed or bool(program.world)
-    return silence.cause is not Cause.UNREAD or bool(program.world and program.trains_at)
+    return silence.cause is not Cause.UNREAD or silence.missed or bool(program.world and program.trains_at)
 
 
 def _together(told: Iterable[tuple[str, Silence]]) -> list[tuple[list[str], list[Silence]]]:
@@ -81,7 +105,8 @@ def _together(told: Iterable[tuple[str, Silence]]) -> list[tuple[list[str], list
     for path, each in told:
         # Where a framework is called says less than which one it is.
         alike = each.cause in (Cause.FRAMEWORK, Cause.NO_ENTRY, Cause.UNREAD)
-        key = (each.cause, each.missed, each.cause is Cause.NO_ENTRY or each.what, None if alike else each.at)
+        what = each.about if each.cause is Cause.NO_ENTRY else each.what
+        key = (each.cause, each.missed, what, None if alike else each.at)
         paths, silences = groups.setdefault(key, ([], []))
         paths.append(path)
         silences.append(each)

@@ -40,6 +40,7 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.interp.chosen import ChosenCall
     from gpudoctor.lint.program import World
     from gpudoctor.lint.source.project import Package, Project
     from gpudoctor.lint.values.data import Loader
@@ -72,7 +73,7 @@ class Interpreter(Machine):
         "augmenting", "class_being_defined", "decorated", "ended", "executing_module", "frame_star_libraries",
         "imported", "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended",
         "open_imports", "open_modules",
-        "packages", "pending", "reading_library", "rest",
+        "packages", "pending", "reading_library", "rest", "unread",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
@@ -99,6 +100,8 @@ class Interpreter(Machine):
         self.augmenting = False
         self.main_scope: Hashable = None
         self.main_guards = 0
+        self.unread: dict[ast.AST, ChosenCall] = {}
+        """The calls of what a setting has chosen."""
         self.decorated: dict[ast.AST, int] = {}
         """How often each decorator has given a function back as it was, one time after the other."""
 

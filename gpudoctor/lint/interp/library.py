@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
+from gpudoctor.lint.interp.chosen import ChosenCall
 from gpudoctor.lint.interp.machine import one
 from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import NOT_ANSWERED
@@ -165,6 +166,7 @@ def call_unknown(
 ) -> Values:
     """Call something of which nothing is known."""
     if isinstance(value, Unknown):
+        _note_chosen(m, value, (*args, *keywords.values()), node)
         if len(args) == 1 and _method_of(value) == "update" and not m.path.literals:
             m.set_fact(Unknown(value.key[1]), MERGED, args[0])  # type: ignore[index]
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
@@ -192,6 +194,15 @@ def call_unknown(
     # What it comes from says more than that it was returned.
     why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
     return one(Unknown(key, why, m.text(node, 40), depends, config, shards, escaped_from=made_by))
+
+
+def _note_chosen(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Remember the call, should the program seem to train nothing: what a setting has chosen may be what trains."""
+    chosen = value.config or gives_settings(value.escaped_from)
+    if chosen and node not in m.unread and isinstance(node, ast.Call):
+        name = _method_of(value)
+        by = value.escaped_from.removesuffix(f".{name}") if name else value.escaped_from
+        m.unread[node] = ChosenCall(node, m.place(node), name, by, given)
 
 
 def _open_defaults(m: Interpreter, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:

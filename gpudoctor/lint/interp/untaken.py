@@ -8,19 +8,27 @@ judged by it: it is only told that this was not looked at.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudoctor.lint.program import Stop
+from gpudoctor.lint.interp.attributes import ancestry, class_of
+from gpudoctor.lint.program import Chosen, Stop
+from gpudoctor.lint.values.function import Function
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.interp.chosen import ChosenCall
     from gpudoctor.lint.source.project import ModuleFile
+    from gpudoctor.lint.values.base import Value
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _GRADIENTS = ("backward", "manual_backward")
 _BY_A_TRAINER = "training_step"
 """The method of a LightningModule that its Trainer calls."""
+_FITS = "fit"
+"""The method of the Trainer that does."""
+_LONGEST_WAY = 4
+"""Calls between the one that was not followed and the training: names prove less with each."""
 _MOST_LINES = 60_000
 """Of larger programs the names are not gathered: that takes longer than following a script."""
 
@@ -36,16 +44,49 @@ class _Part(NamedTuple):
     gradients: tuple[ast.expr | ast.stmt, ...]
 
 
-def untaken(entry: ModuleFile, files: Sequence[ModuleFile], whole: bool) -> tuple[Stop, ...]:
-    """Where these files ask for gradients, the entry first, then by name."""
+def untaken(
+    entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, chosen: Collection[ChosenCall]
+) -> tuple[tuple[Stop, ...], Chosen | None]:
+    """Where these files ask for gradients, the entry first, then by name; and the call that may lead there, if a
+    setting has chosen what it calls."""
     if sum(len(file.source.lines) for file in files) > _MOST_LINES:
-        return ()
+        return (), None
     parts = [part for file in files for part in _parts(file)]
     # A file that starts nothing answers for its own functions alone.
     reached = _reached(entry, parts) if whole else [part for part in parts if part.file is entry]
     missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
-    return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1])
+    leads = _leading_to(missed, parts, chosen) if whole and missed and chosen else None
+    return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1]), leads
+
+
+def _leading_to(missed: list[_Part], parts: list[_Part], chosen: Collection[ChosenCall]) -> Chosen | None:
+    """The first of these calls that may come to the training: of one of the functions on the way there, or given the
+    object or function that trains."""
+    way, seen = missed, set[int]()
+    for _ in range(_LONGEST_WAY):
+        for call in chosen:
+            if any(_may_be(call, part) for part in way):
+                return Chosen(_shortened(ast.unparse(call.node.func)), call.place, call.by)
+        seen.update(map(id, way))
+        names = {part.name for part in way}
+        way = [part for part in parts if part.node is not None and id(part) not in seen and part.uses & names]
+    return None
+
+
+def _may_be(call: ChosenCall, part: _Part) -> bool:
+    if part.name == _BY_A_TRAINER:
+        return call.name == _FITS and any(_is_of(value, part) for values in call.given for value in values)
+    if part.owner and call.name == part.name:
+        return True
+    return any(_is_of(value, part) for values in call.given for value in values)
+
+
+def _is_of(value: Value, part: _Part) -> bool:
+    if isinstance(value, Function):
+        return value.node is part.node
+    cls = class_of(value)
+    return bool(part.owner) and cls is not None and any(each.label == part.owner for each in ancestry(cls))
 
 
 def idle(files: Sequence[ModuleFile], trained: AbstractSet[str]) -> tuple[Stop, ...]:
@@ -67,8 +108,12 @@ def _steps(file: ModuleFile) -> bool:
 def _stop(file: ModuleFile, node: ast.expr | ast.stmt) -> Stop:
     if isinstance(node, _FUNCTIONS):
         return Stop(f"def {node.name}", file.source.location(node))
-    text = " ".join(ast.unparse(node).split())
-    return Stop(text if len(text) <= 60 else f"{text[:57]}...", file.source.location(node))
+    return Stop(_shortened(ast.unparse(node)), file.source.location(node))
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:

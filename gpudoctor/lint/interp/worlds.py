@@ -16,7 +16,7 @@ from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
 from gpudoctor.lint.interp.witness import Witness
-from gpudoctor.lint.program import Program, Stop, World
+from gpudoctor.lint.program import Chosen, Program, Stop, World
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.registering import only_registers
@@ -190,17 +190,18 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
 
 
 def _not_trained(
-    entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, trained: set[str]
-) -> tuple[tuple[Stop, ...], tuple[Stop, ...]]:
-    """Where the program trains, as its files are written, if no backward pass was seen; then where the other files do
-    in which none was."""
+    m: Interpreter, entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, trained: set[str]
+) -> tuple[tuple[Stop, ...], Chosen | None, tuple[Stop, ...]]:
+    """Where the program trains, as its files are written, if no backward pass was seen, and which call may lead there;
+    then where the other files do in which none was."""
     if not any(each.source.shown not in trained and may_train(each.source.text) for each in files) and whole:
-        return (), ()
+        return (), None, ()
     # Imported late: most programs train in all of their files that do.
     from gpudoctor.lint.interp.untaken import idle, untaken
 
-    missed = untaken(entry, files, whole) if not whole or not trained else ()
-    return missed, idle(files, trained) if whole else ()
+    looks = not whole or not trained
+    missed, leads = untaken(entry, files, whole, m.unread.values()) if looks else ((), None)
+    return missed, leads, idle(files, trained) if whole else ()
 
 
 def may_train(text: str) -> bool:
@@ -231,7 +232,7 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
     read = (module for scope, module in m.packages.items() if scope not in m.pending)
     files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
-    missed, others = _not_trained(entry, files, whole, _trained_in(log))
+    missed, leads, others = _not_trained(m, entry, files, whole, _trained_in(log))
     return Program(
         entry=entry.source.shown,
         world=world,
@@ -242,6 +243,7 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,
         untaken=missed,
+        leads_there=leads,
         idle=others,
         names_before=m.witness.before if m.witness else {},
         names_after=m.witness.after if m.witness else {},
