@@ -8,8 +8,6 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
-from gpudoctor.lint.values.event import Wrap
-from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -135,7 +133,8 @@ def _not_reached(program: Program) -> Silence | None:
         missed = program.untaken[0] if program.untaken else None
         if missed is not None:
             return Silence(Cause.NO_ENTRY, (), missed.what, missed.at, missed=True)
-        return _unused_wrapper(program)
+        wrap = program.wraps_here
+        return Silence(Cause.NO_ENTRY, (), "", wrap.at, missed=True, about=wrap.what) if wrap is not None else None
     if program.trained_at:
         return None
     missed = program.untaken[0] if program.untaken else None
@@ -150,15 +149,6 @@ def _not_reached(program: Program) -> Silence | None:
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
     return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True) if missed is not None else None
-
-
-def _unused_wrapper(program: Program) -> Silence | None:
-    """A wrapper that a file makes which starts nothing and asks for no gradients, either."""
-    for event in program.events(Wrap):
-        kind = event.kind
-        if isinstance(kind, WrapperKind) and kind.synchronises and event.location.path == program.entry:
-            return Silence(Cause.NO_ENTRY, (), "", event.location, missed=True, about=kind.value)
-    return None
 
 
 def _runs_the_training(call: str) -> bool:

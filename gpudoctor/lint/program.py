@@ -36,7 +36,7 @@ from gpudoctor.lint.values.event import (
     Wrap,
 )
 from gpudoctor.lint.values.function import Instance
-from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.module import UNSEEN, Module, WrapperKind, core_of
 from gpudoctor.lint.values.options import Option, comes_to, only_with, options_of
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass, field, fields
@@ -238,6 +238,15 @@ class Program:
         known = known or self.has(TakeGradient) or all(_of_bare_parameters(each) for each in backward)
         return backward[0].location if backward and not known else None
 
+    @property
+    def wraps_here(self) -> Stop | None:
+        """Where its own file makes a wrapper that averages gradients, and the kind of it."""
+        for event in self.events(Wrap):
+            kind = event.kind
+            if isinstance(kind, WrapperKind) and kind.synchronises and event.location.path == self.entry:
+                return Stop(kind.value, event.location)
+        return None
+
     @cached_property
     def training_loops(self) -> int:
         """How many loops train."""
@@ -400,8 +409,7 @@ def _is_widened(value: Value) -> bool:
 
 def _is_known(model: Value) -> bool:
     if isinstance(model, Module):
-        # What is wrapped is taken for a module, whoever has made it.
-        return model.cls is not None or bool(model.made_by)
+        return model.made_by != UNSEEN
     return not isinstance(model, Unknown)
 
 

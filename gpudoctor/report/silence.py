@@ -18,11 +18,13 @@ _RUN = "`gpudoctor run {}` watches the training itself"
 _REMEDIES = {
     Cause.LIMIT: f"{_RUN}, however long it takes to come there",
     Cause.ENDED: f"options were followed at their defaults; {_RUN}, with the options that you give",
-    Cause.UNREAD: f"{_RUN}, with the settings that you give",
+    Cause.UNKNOWN_MODEL: f"{_RUN}, whichever model it is",
+    Cause.UNREAD: f"{_RUN}, other people's code included",
     Cause.NOT_CALLED: f"if another script starts the training, name that one; {_RUN}",
     Cause.NO_ENTRY: "name the script that starts the training",
     Cause.FRAMEWORK: f"{_RUN}, whichever code runs it",
 }
+_CHOSEN = f"{_RUN}, with the settings that you give"
 _ORDER = (
     Cause.LIMIT,
     Cause.ENDED,
@@ -47,17 +49,16 @@ def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str
 
 def _remedies(told: Iterable[tuple[list[str], list[Silence]]], scripts: set[str]) -> Iterator[str]:
     """What would help, once for each cause; where one script alone has it, with its name."""
-    having: dict[Cause, list[str]] = {}
+    having: dict[str, list[str]] = {}
     for paths, silences in told:
-        # What one of many objects goes into hides the rest of a program from no rule.
-        if silences[0].cause is not Cause.UNREAD or silences[0].missed:
-            # A file that starts nothing cannot be run.
-            cut = silences[0].cause is Cause.LIMIT and scripts.isdisjoint(paths)
-            having.setdefault(Cause.NO_ENTRY if cut else silences[0].cause, []).extend(paths)
-    for cause, paths in having.items():
+        # A file that starts nothing cannot be run.
+        runs = silences[0].cause is not Cause.LIMIT or not scripts.isdisjoint(paths)
+        chosen = silences[0].cause is Cause.UNREAD and silences[0].missed
+        remedy = _CHOSEN if chosen else _REMEDIES[silences[0].cause if runs else Cause.NO_ENTRY]
+        having.setdefault(remedy, []).extend(paths)
+    for remedy, paths in having.items():
         named = len(paths) == 1 and paths[0] in scripts and paths[0].endswith(".py")
-        if cause in _REMEDIES:
-            yield _REMEDIES[cause].format(shlex.quote(paths[0]) if named else "SCRIPT")
+        yield remedy.format(shlex.quote(paths[0]) if named else "SCRIPT")
 
 
 def note(programs: Sequence[Coverage]) -> Problem | None:

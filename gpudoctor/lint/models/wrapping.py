@@ -18,7 +18,7 @@ from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import AttributeMissed, DeviceUsed, GradientSync, SyncNorm, Wrap
 from gpudoctor.lint.values.function import Class, Context, Method
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.values.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.rank import Rank
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _seen(value: Value, place: Location) -> Value:
     """The value as a module, also where it comes from code that is not read: one value is always one module."""
     if isinstance(value, (Module, Wrapper)):
         return value
-    return Module(("unseen", value), place, getattr(value, "label", "") or "the model", made_by="unknown")
+    return Module(("unseen", value), place, getattr(value, "label", "") or "the model", made_by=UNSEEN)
 
 
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
@@ -115,7 +115,7 @@ def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None)
     """A model that was not seen is on the GPU whose number DDP is given, or its first forward fails."""
     items = _items(call, ids) or ()
     only = items[0].only if len(items) == 1 else None
-    if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != "unknown" or only is None:
+    if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != UNSEEN or only is None:
         return
     device = only if isinstance(only, Device) else Device("cuda", only, call.place)
     if call.do.fact(inner, "device") is None:

@@ -29,6 +29,10 @@ class Module(Made):
     exact: bool = False
 
 
+UNSEEN = "unknown"
+"""What has made a module of which no more is known than that somebody wraps it."""
+
+
 class WrapperKind(enum.Enum):
     """How a wrapper spreads a module over devices; the value is its name in messages."""
 
