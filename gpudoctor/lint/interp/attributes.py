@@ -12,6 +12,7 @@ from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND, one
 from gpudoctor.lint.models.api import NOT_ANSWERED, Call
 from gpudoctor.lint.models.index import MODELS
+from gpudoctor.lint.models.lacking import note_opened
 from gpudoctor.lint.models.replicas import note_read
 from gpudoctor.lint.models.tensors import ABOUT_FORM
 from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
@@ -95,6 +96,9 @@ def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> V
 
 
 def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
+    # `args.__dict__.update(config)`
+    if name == "__dict__":
+        note_opened(m, (value,))
     if isinstance(value, Namespace):
         return setting(m, value, name, node)
     if isinstance(value, Unknown):

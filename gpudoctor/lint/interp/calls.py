@@ -17,6 +17,7 @@ from gpudoctor.lint.interp.repeats import Watch
 from gpudoctor.lint.models.api import AS_MADE, NOT_ANSWERED
 from gpudoctor.lint.models.classes import new_object
 from gpudoctor.lint.models.index import MODELS
+from gpudoctor.lint.models.lacking import note_opened
 from gpudoctor.lint.models.names import gives_settings
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
@@ -219,8 +220,10 @@ def _run(
     on_yield: object = None,
 ) -> Values:
     if _is_too_deep(m, function, node):
+        note_opened(m, [value for values in (*args, *keywords.values()) for value in values])
         return m.unknown(node, f"{function.label} calls itself")
     if left_out := _left_out(m):
+        note_opened(m, [value for values in (*args, *keywords.values()) for value in values])
         return m.unknown(node, f"{function.label} is called {left_out}")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None

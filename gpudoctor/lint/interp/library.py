@@ -14,6 +14,7 @@ from gpudoctor.lint.models import environment, tensors
 from gpudoctor.lint.models.api import NOT_ANSWERED
 from gpudoctor.lint.models.averages import of_arithmetic, operator_of
 from gpudoctor.lint.models.index import MODELS
+from gpudoctor.lint.models.lacking import note_opened
 from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.marks import after_operator
 from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
@@ -117,22 +118,30 @@ def _note_shown(m: Interpreter, name: str, given: tuple[Values, ...], node: ast.
 
 def note_escape(m: Interpreter, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
     """Objects that matter are handed to code that cannot be read."""
-    values = [value for each in given for value in each]
-    m.emit(Escape, at=m.place(node), into=into, values=tuple(_objects(m, values)))
+    reached = _reached(m, [value for each in given for value in each])
+    note_opened(m, reached)
+    m.emit(Escape, at=m.place(node), into=into, values=tuple(filter(_matters, reached)))
 
 
 def _objects(m: Interpreter, values: list[Value]) -> list[Value]:
-    """The objects that matter among some values and what those hold, a few levels deep."""
-    found: dict[Value, None] = {}
-    seen: set[Value] = set()
+    """The objects that matter among some values and what those hold."""
+    return [each for each in _reached(m, values) if _matters(each)]
+
+
+def _matters(value: Value) -> bool:
+    # Whoever holds a loss may run its backward.
+    return isinstance(value, ESCAPING) or _has_graph(value)
+
+
+def _reached(m: Interpreter, values: list[Value]) -> list[Value]:
+    """Some values and what they hold, a few levels deep."""
+    seen: dict[Value, None] = {}
     # Each once: what holds itself, or the same thing many times over, would be gone through again and again.
     for _ in range(CONTAINER_DEPTH + 1):
         values = [value for value in dict.fromkeys(values) if value not in seen]
-        seen.update(values)
-        # Whoever holds a loss may run its backward.
-        found |= {value: None for value in values if isinstance(value, ESCAPING) or _has_graph(value)}
+        seen |= dict.fromkeys(values)
         values = [each for value in values for each in _held(m, value)]
-    return list(found)
+    return list(seen)
 
 
 def _has_graph(value: Value) -> bool:

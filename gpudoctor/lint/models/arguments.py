@@ -26,6 +26,9 @@ class Parser(Made):
 
 DEFAULTS = Library("argparse.default")
 """Under it stand the constants that options are where the user leaves them out."""
+OPENED = "may have attributes that were not seen"
+"""The fact of an object that unread code has got, or that was written to under a name not known; of a parser, too."""
+SUPPRESS = Library("argparse.SUPPRESS")
 OPTIONS = Library("click.option")
 """Under it stand the options whose value the launcher decides."""
 
@@ -36,12 +39,28 @@ OPTIONS = Library("click.option")
     "simple_parsing.ArgumentParser", "jsonargparse.ArgumentParser", "tap.Tap.*",
 )  # fmt: skip
 def _parser(call: Call) -> Values:
-    return one(Parser(call.identity(), call.place, call.label))
+    made = Parser(call.identity(), call.place, call.label)
+    # Those of its parents, or what a library declares by itself, was not seen.
+    plain = call.name == "argparse.ArgumentParser" and not call.open_ended
+    if not plain or not _TAKE_FROM_ELSEWHERE.isdisjoint(call.keywords):
+        call.do.set_fact(made, OPENED, one(TRUE))
+    return one(made)
 
 
-@MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
+_TAKE_FROM_ELSEWHERE = frozenset({"parents", "argument_default", "namespace"})
+
+
+@MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")
 def _group(call: Call) -> Values:
     assert call.receiver is not None
+    return one(call.receiver)
+
+
+@MODELS.method(Parser, "add_subparsers", "add_parser")
+def _subparsers(call: Call) -> Values:
+    assert call.receiver is not None
+    # Which command is given decides which options there are.
+    call.do.set_fact(call.receiver, OPENED, one(TRUE))
     return one(call.receiver)
 
 
@@ -71,11 +90,22 @@ def _add_argument(call: Call) -> Values:
     declared = declared_by(call, "local_rank" if passed else name, default)
     if declared is not None:
         call.do.set_fact(call.receiver, f"declared {name}", declared)
+    _add_name(call, name)
+    # `default=argparse.SUPPRESS`: there only where it is given.
+    if call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
+        call.do.set_fact(call.receiver, OPENED, one(TRUE))
+    return one(NONE)
+
+
+def _add_name(call: Call, name: str) -> None:
     # Groups and sub-parsers share the parser's facts, so all options are here.
+    assert call.receiver is not None
     names = call.do.fact(call.receiver, "names")
     known = names.only.items if names is not None and isinstance(names.only, TupleOf) else ()
+    if names is not None and names.only is None:
+        # Declared on one path only, as those that a model asks for.
+        call.do.set_fact(call.receiver, OPENED, one(TRUE))
     call.do.set_fact(call.receiver, "names", one(TupleOf((*known, one(Const(name))))))
-    return one(NONE)
 
 
 def _default_by_action(call: Call) -> Values | None:
@@ -95,6 +125,9 @@ def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Val
 def _set_defaults(call: Call) -> Values:
     for name, values in call.keywords.items():
         call.emit(ArgumentDeclared, name=name, flags=(), default=values)
+        _add_name(call, name)
+    if call.open_ended and call.receiver is not None:
+        call.do.set_fact(call.receiver, OPENED, one(TRUE))
     return one(NONE)
 
 
@@ -145,7 +178,13 @@ def _parse_known(call: Call) -> Values:
 
 @MODELS.method(Parser)
 def _other(call: Call) -> Values:
+    assert call.receiver is not None
+    if call.name not in _ONLY_TELL:
+        call.do.set_fact(call.receiver, OPENED, one(TRUE))
     return one(NONE)
+
+
+_ONLY_TELL = frozenset({"print_help", "print_usage", "format_help", "format_usage", "error", "exit", "get_default"})
 
 
 def _namespace(call: Call) -> Namespace:
@@ -154,6 +193,8 @@ def _namespace(call: Call) -> Namespace:
     names = call.do.fact(call.receiver, "names")
     if names is not None:
         call.do.set_fact(made, "its options", names)
+    if call.do.fact(call.receiver, OPENED) is not None or len(call.args) > 1 or "namespace" in call.keywords:
+        call.do.set_fact(made, OPENED, one(TRUE))
     for each in names.only.items if names is not None and isinstance(names.only, TupleOf) else ():
         name = str(each.only.value) if isinstance(each.only, Const) else ""
         declared = call.do.fact(call.receiver, f"declared {name}")

@@ -6,6 +6,7 @@ from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, Call, flat, one
 from gpudoctor.lint.models.builtin import unknown
+from gpudoctor.lint.models.lacking import declares, lacks, note_opened
 from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.wrapper_names import CALLABLES, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Truth, Unknown, Value, Values
@@ -123,14 +124,17 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         cls = value.cls
         known = isinstance(cls, Class) and cls.complete
         # Bare models have no `.module`, so the check tells wrapped from bare.
-        return False if name == "module" and (known or isinstance(value, Module)) else None
+        bare = name == "module" and (known or isinstance(value, Module))
+        return False if bare or lacks(call.do, value, name) else None
     if isinstance(value, Sampler):
         # Of torch's samplers only DistributedSampler has `set_epoch`.
         return bool(value.base.distributed) if name == "set_epoch" and value.distributed is not None else None
     if isinstance(value, Loader):
         return name in ("sampler", "dataset", "batch_sampler") or None
-    if value == NONE:
+    if value == NONE or lacks(call.do, value, name):
         return False
+    if isinstance(value, Namespace):
+        return declares(call.do, value, name) or None
     # The libraries are new: what a program asks for, before it falls back on something older, is there.
     return True if isinstance(value, Library) and name not in OTHER_BACKENDS else None
 
@@ -163,7 +167,11 @@ def _member(call: Call, module: Value) -> Values:
 def _get(call: Call, value: Value, name: str) -> Values:
     default = call.arg(2, "default")
     # `getattr(model, "module", model)` unwraps without asking for the class.
-    if default is not None and isinstance(value, (Module, Wrapper, Instance)) and _has(call, value, name) is False:
+    if (
+        default is not None
+        and isinstance(value, (Module, Wrapper, Instance, Namespace))
+        and _has(call, value, name) is False
+    ):
         return default
     return call.do.attribute(value, name, call.node)
 
@@ -180,6 +188,7 @@ def _setattr(call: Call) -> Values:
             call.do.set_own_attribute(value, name, call.args[2])
     # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
     elif len(call.args) > 2:
+        note_opened(call.do, call.args[0])
         owners = [value for value in call.args[0] if isinstance(value, Module)]
         setter = MODELS.setters[Module]
         for owner in owners:
@@ -217,4 +226,6 @@ def _callable(call: Call) -> Values:
 
 @MODELS.callable("builtins.vars")
 def _vars(call: Call) -> Values:
+    # `vars(args).update(config)`
+    note_opened(call.do, call.args[0] if call.args else ())
     return one(Unknown(("vars", call.args), "attributes as a dictionary", call.label, config=True))
