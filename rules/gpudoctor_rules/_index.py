@@ -214,7 +214,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU211", name="tensor-not-a-buffer", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.tensor_not_a_buffer",
         summary="A module keeps a tensor as a plain attribute, and uses it on the GPU.", fix_safety=Safety.UNSAFE,
-        needs=("ConstantMixed",), size=4196,
+        needs=("ConstantMixed", "FixedMet"), size=5243,
     ),
     RuleCard(
         code="GPU212", name="layers-in-plain-list", severity=Severity.ERROR, family="device",

@@ -10,6 +10,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.models.api import one
 from gpudoctor.lint.models.averages import note_returned
 from gpudoctor.lint.models.freezing import is_frozen
+from gpudoctor.lint.models.replicas import REPLICA
 from gpudoctor.lint.values.base import Const, Unknown
 from gpudoctor.lint.values.device import CPU, Device
 from gpudoctor.lint.values.event import (
@@ -17,6 +18,7 @@ from gpudoctor.lint.values.event import (
     ConstantMixed,
     Crossed,
     Escape,
+    FixedMet,
     ForwardTalks,
     Lost,
     ModuleClassFlaw,
@@ -24,7 +26,7 @@ from gpudoctor.lint.values.event import (
     UnusedPart,
 )
 from gpudoctor.lint.values.function import Bound, Class, Function, Partial
-from gpudoctor.lint.values.module import Module, Wrapper, core_of
+from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
@@ -62,6 +64,8 @@ KEEPING = frozenset(
     """.split()
 )
 """Methods that leave a tensor on its device, and with a dimension at least."""
+COPIES = "copies of"
+"""The fact that holds the wrapper whose copies of a model are rehearsed."""
 MOST_STATEMENTS = 8_000
 """A program that took more than this before a model is called is not looked at from inside."""
 _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
@@ -69,8 +73,10 @@ _SIZED = frozenset({"zeros", "ones", "empty", "randn", "rand", "full"})
 
 
 def root_of(call: Call, kind: str, place: object) -> Hashable | None:
-    """The identity of a tensor that surely is made on the CPU and holds more than a number; None otherwise."""
-    if not {"device", "out"}.isdisjoint(call.keywords) or call.open_ended or place != CPU:
+    """The identity of a tensor that surely is made on the CPU, as torch does by itself, or on one GPU that is named,
+    and holds more than a number; None otherwise."""
+    chosen = _on_one_gpu(call.do, place) if "device" in call.keywords else place == CPU
+    if "out" in call.keywords or call.open_ended or not chosen:
         return None
     if kind in _ROOMY:
         return call.identity()
@@ -85,6 +91,19 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     sized = kind in _SIZED and several
     listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
     return call.identity() if sized or listed else None
+
+
+def _on_one_gpu(do: Interpreter, place: object) -> bool:
+    """It is the same GPU for all copies of a model: the first one, or one by its number."""
+    named = isinstance(place, Device) and place.type == "cuda" and (place.index is None or _number(place) is not None)
+    # Inside of a copy "cuda" is its own GPU.
+    return named and do.fact(REPLICA, COPIES) is None
+
+
+def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
+    """What a move makes of a tensor: a constant that was brought to a GPU is one there."""
+    fixed = before.root is not None and before.device == CPU and _on_one_gpu(call.do, there.device)
+    return replace(there, root=("moved", call.identity())) if fixed else there
 
 
 def _is_count(value: Value) -> bool:
@@ -115,7 +134,7 @@ def computing(name: str, operands: list[Value]) -> list[Value]:
 def kept(value: Value, source: Value, name: str) -> Value:
     """The result of a method on a tensor, which is the same constant still where only its shape or numbers change."""
     if name in KEEPING and isinstance(source, Tensor) and isinstance(value, Tensor) and source.root is not None:
-        return replace(value, root=source.root) if value.device == CPU else value
+        return replace(value, root=source.root) if value.device == source.device else value
     return value
 
 
@@ -127,11 +146,21 @@ def check_meeting(do: Interpreter, values: list[Value], by: str, place: Location
     constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)
     if constant is not None and there:
         do.emit(ConstantMixed, at=place, by=by, constant=constant, other=there[0], module=module)
+    _check_copies(do, there, by, place)
     first = next((each for each in there if _number(each.device) is not None), None)
     for each in there:
         if first is not None and _number(each.device) not in (None, _number(first.device)):
             do.emit(Crossed, at=place, by=by, tensor=first, other=each, module=module)
             return
+
+
+def _check_copies(do: Interpreter, there: list[Tensor], by: str, place: Location) -> None:
+    """Log what is on one GPU for all copies of a model, and meets what each of them has on its own."""
+    fixed = next((each for each in there if each.root is not None), None)
+    copies = do.fact(REPLICA, COPIES) if fixed is not None else None
+    own = next((each for each in there if each.origin in (TensorOrigin.BATCH, TensorOrigin.OUTPUT)), None)
+    if copies is not None and copies.only is not None and own is not None:
+        do.emit(FixedMet, at=place, by=by, wrapper=copies.only, fixed=fixed, other=own)
 
 
 def _number(device: Value | None) -> int | None:
@@ -140,8 +169,8 @@ def _number(device: Value | None) -> int | None:
 
 
 def note_kept(do: Interpreter, owner: Module, name: str, value: Tensor, place: Location) -> None:
-    """A constructor keeps a tensor as a plain attribute, which no move of the module takes along."""
-    if value.root is None or value.device != CPU or do.fact(owner, "finished") is not None:
+    """A constructor keeps a tensor as a plain attribute, which neither moves nor wrappers take along."""
+    if value.root is None or do.fact(owner, "finished") is not None:
         return
     own = any(do.find_method(owner, method) is not None for method in ("_apply", "to", "cuda"))
     do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
@@ -174,6 +203,8 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     inside: set[Value] = set()
 
     def act() -> Values:
+        if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
+            do.set_fact(REPLICA, COPIES, one(module))
         returned = do.call(own, tuple(arguments), named, call.node)
         inside.update(do.studied)
         return returned
@@ -225,6 +256,10 @@ def _tell_again(do: Interpreter, event: Event) -> None:
     elif isinstance(event, Crossed):
         do.emit(
             Crossed, at=event.location, by=event.by, tensor=event.tensor, other=event.other, module=event.module
+        )  # fmt: skip
+    elif isinstance(event, FixedMet):
+        do.emit(
+            FixedMet, at=event.location, by=event.by, wrapper=event.wrapper, fixed=event.fixed, other=event.other
         )  # fmt: skip
     elif isinstance(event, ForwardTalks):
         do.emit(ForwardTalks, at=event.location, module=event.module)

@@ -12,7 +12,7 @@ from gpudoctor.lint.models.devices import moved_to, use
 from gpudoctor.lint.models.marks import after_operation, depends_on, marks_of, note_in_place, note_view
 from gpudoctor.lint.models.pending import note_pending
 from gpudoctor.lint.models.replicas import extent_by, extent_of_part, of_extent
-from gpudoctor.lint.models.studies import MEETING, check_meeting, computing, kept
+from gpudoctor.lint.models.studies import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.values.base import NONE, TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import ListOf, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, Sampler
@@ -389,7 +389,7 @@ def _move(call: Call) -> Values:
         moved.device if devices is None else (devices.only or Unknown(("device", devices), "one of several devices"))
     )
     # A moved batch is a batch still: what shards it had it keeps.
-    there = replace(moved, origin=tensor.origin, device=device)
+    there = brought(call, replace(moved, origin=tensor.origin, device=device), tensor)
     if devices is not None and _is_cpu(device):
         call.do.set_fact(there, "brought to the host", one(TRUE))
     return one(there)

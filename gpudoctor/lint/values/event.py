@@ -14,6 +14,7 @@ from gpudoctor.lint.values.base import Value, Values
 from gpudoctor.lint.values.inside import BatchCut as BatchCut
 from gpudoctor.lint.values.inside import ConstantMixed as ConstantMixed
 from gpudoctor.lint.values.inside import Crossed as Crossed
+from gpudoctor.lint.values.inside import FixedMet as FixedMet
 from gpudoctor.lint.values.inside import ForwardTalks as ForwardTalks
 from gpudoctor.lint.values.inside import GradientFlag as GradientFlag
 from gpudoctor.lint.values.inside import PartAdded as PartAdded

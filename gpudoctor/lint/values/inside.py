@@ -67,13 +67,24 @@ class Crossed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorKept(Event):
-    """The constructor of a module keeps a tensor that it made on the CPU as a plain attribute."""
+    """The constructor of a module keeps a tensor that it made on the CPU, or on one GPU, as a plain attribute."""
 
     module: Value
     name: str
     tensor: Value
     taken_along: bool = False
     """The class has a move of its own, which may take it along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedMet(Event):
+    """In the copies of a model that `wrapper` runs, a tensor that the program made on one GPU (`fixed`) meets what lies
+    on the GPU of each copy."""
+
+    by: str
+    wrapper: Value
+    fixed: Value
+    other: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

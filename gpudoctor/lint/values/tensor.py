@@ -77,7 +77,8 @@ class Tensor(Made):
     """A part of what a model returned, or made from such: it has the graph only if that part was computed by it."""
     extent: Extent | None = None
     root: Hashable | None = None
-    """What made it, where that surely was on the CPU and it holds more than one number; None where it is not known."""
+    """What made it, where that surely was on the CPU, or on one GPU, and it holds more than one number; None where it
+    is not known."""
     mean: bool = False
     """The mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
     used: frozenset[Value] = frozenset()

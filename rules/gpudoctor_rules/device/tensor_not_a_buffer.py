@@ -52,7 +52,8 @@ buffer then has a key in state dicts.
 ## Silent when
 
 The attribute is moved where it is used; it is a number, which may lie on the CPU, or not surely more than that; it only
-picks items (`x[index]`); where it was made, or where the model is, is not known.
+picks items (`x[index]`); where it was made, or where the model is, is not known. A tensor on a GPU is a mistake only
+under `DataParallel` with several of them.
 
 ## Sources
 
@@ -66,13 +67,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import ConstantMixed, TensorKept
+from gpudoctor.lint.values.event import ConstantMixed, Event, FixedMet, TensorKept, Wrap
 from gpudoctor.lint.values.repair import Code, Repair, Rewrite, Source
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.base import Value
 
 
 class TensorNotABuffer(Rule):
@@ -87,21 +89,44 @@ class TensorNotABuffer(Rule):
         # What is computed from a constant, as `self.table[:n]`, is known by what it began as.
         kept = {each.tensor.root: each for each in program.events(TensorKept) if isinstance(each.tensor, Tensor)}
         told: set[Location] = set()
-        for event in program.events(ConstantMixed):
+        for event in program.events(ConstantMixed, FixedMet):
+            met = _met(event, program)
             # A class that moves its tensors by itself was written with this in mind.
-            origin = kept.get(event.constant.root) if isinstance(event.constant, Tensor) else None
+            origin = kept.get(met.root) if isinstance(met, Tensor) else None
             if origin is None or origin.taken_along or origin.location in told:
                 continue
             # One mistake, however often the tensor is used.
             told.add(origin.location)
             yield self.found(
                 origin.location,
-                f"`{origin.name}` is a plain attribute, so that it stays on the CPU when the module moves, and meets "
-                "tensors on the GPU: this ends in an error.",
+                f"`{origin.name}` is a plain attribute, so that {_stays(event)}: this ends in an error.",
                 remedy=f'Register it: `self.register_buffer("{origin.name}", ...)`.',
-                because=[("it meets a tensor on the GPU here", event.location)],
+                because=[(_meets(event), event.location)],
                 repair=_register(origin),
             )
+
+
+def _met(event: Event, program: Program) -> Value | None:
+    """The tensor that is not where the others are."""
+    if not isinstance(event, FixedMet):
+        return event.constant if isinstance(event, ConstantMixed) else None
+    wraps = [wrap for wrap in program.events(Wrap) if wrap.wrapper == event.wrapper]
+    # A single GPU holds them all.
+    alone = any(wrap.opaque or (wrap.ids is not None and len(wrap.ids) == 1) for wrap in wraps)
+    return event.fixed if wraps and not alone else None
+
+
+def _stays(event: Event) -> str:
+    if not isinstance(event, FixedMet):
+        return "it stays on the CPU when the module moves, and meets tensors on the GPU"
+    return (
+        "all copies of the model that `DataParallel` makes use the one on a single GPU, and it meets tensors on the "
+        "others"
+    )
+
+
+def _meets(event: Event) -> str:
+    return "it meets a tensor on the GPU " + ("of each copy here" if isinstance(event, FixedMet) else "here")
 
 
 def _register(origin: TensorKept) -> Repair:

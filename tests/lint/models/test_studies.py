@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import ConstantMixed, Crossed, TensorKept, UnusedPart
+from gpudoctor.lint.values.event import ConstantMixed, Crossed, FixedMet, TensorKept, UnusedPart
 
 MODEL = """
     import company, os, torch, torch.nn as nn
@@ -81,6 +81,44 @@ def test_weights_that_a_constant_meets(paper):
 def test_tensors_that_modules_keep(paper):
     (event,) = inside(paper).events(TensorKept)
     assert (event.name, event.taken_along) == ("kept", False)
+
+
+COPIED = """
+    import torch, torch.nn as nn
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            self.kept = {kept}
+        def forward(self, x):
+            {line}
+            return self.layer(x)
+    model = {wrapper}(Block().cuda())
+    model(torch.zeros(2, 2))
+    """
+FIXED = {
+    ("torch.ones(2, 1).cuda()", "x = self.layer(x) * self.kept"): 1,
+    ("torch.ones(2, 1, device='cuda:0')", "x = self.layer(x) * self.kept"): 1,
+    ("torch.ones(2, 2).to('cuda').tril().unsqueeze(0)", "x = self.layer(x) + self.kept[:1]"): 1,
+    ("torch.ones(2, 1).cuda()", "x = self.layer(x) * self.kept.to(x.device)"): 0,
+    ("torch.ones(2, 1)", "x = self.layer(x) * self.kept.to(x.device)"): 0,
+    ("torch.ones(2, 1)", "x = self.layer(x) * torch.ones(2, 1, device='cuda')"): 0,
+    ("torch.ones(2, 1).cuda()", "x = self.layer(x) * self.kept.cpu()"): 0,
+    ("torch.tensor(2).cuda()", "x = self.layer(x) * self.kept"): 0,
+    ("torch.ones(2, 1).cuda()", "x = self.layer(x)[self.kept]"): 0,
+}
+
+
+@pytest.mark.parametrize(("lines", "times"), FIXED.items(), ids=map(str, FIXED))
+def test_tensors_of_one_gpu_in_copies(paper, lines: tuple[str, str], times: int):
+    found = paper(COPIED.format(kept=lines[0], line=lines[1], wrapper="nn.DataParallel"))
+    assert len([*found.events(FixedMet)]) == times
+
+
+@pytest.mark.parametrize("wrapper", ["nn.parallel.DistributedDataParallel", "nn.Sequential"])
+def test_a_module_of_one_gpu_has_no_copies(paper, wrapper: str):
+    found = paper(COPIED.format(kept="torch.ones(2, 1).cuda()", line="x = self.layer(x) * self.kept", wrapper=wrapper))
+    assert not [*found.events(FixedMet)]
 
 
 def test_tensors_on_two_gpus(paper):
