@@ -74,7 +74,7 @@ def test_each_python_says_the_same(version: str, built: Built, tmp_path: Path) -
     project = built.checkout / "fixtures" / "programs" / "broken_ddp"
     run = run_outside([str(programs / "gpudoctor"), "lint", "--output-format=concise", "train.py"], project)
     found = [
-        f"{path}:{line} {code}" for path, line, code in re.findall(r"^(\S+):(\d+):\d+: (GPU\d+)", run.stdout, re.M)
+        f"{path}:{line} {code}" for path, line, code in re.findall(r"^(\S+):(\d+):\d+: \w+: (GPU\d+)", run.stdout, re.M)
     ]
     assert found == (project / "expected.txt").read_text(encoding="utf-8").splitlines()
 

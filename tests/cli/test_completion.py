@@ -75,7 +75,7 @@ class TestSuggestions:
             ("lint --output-format=s", ["--output-format=sarif"]),
             ("lint --output-format = s", ["sarif"]),
             ("lint --output-format =", ["full", "concise", "json", "sarif", "github", "gitlab"]),
-            ("lint train.py --fail-on ", ["error", "warning", "perf", "info", "never"]),
+            ("lint train.py --fail-on ", ["error", "warning", "perf", "info", "not-followed", "never"]),
             ("lint --select GPU30", [card.code for card in find_rules().cards if card.code.startswith("GPU30")]),
             ("lint --select missing-set", ["missing-set-epoch"]),
             ("lint --select=GPU301,missing-set", ["--select=GPU301,missing-set-epoch"]),
