@@ -76,7 +76,8 @@ def test_each_python_says_the_same(version: str, built: Built, tmp_path: Path) -
     found = [
         f"{path}:{line} {code}" for path, line, code in re.findall(r"^(\S+):(\d+):\d+: \w+: (GPU\d+)", run.stdout, re.M)
     ]
-    assert found == (project / "expected.txt").read_text(encoding="utf-8").splitlines()
+    # A report begins with what does most harm.
+    assert sorted(found) == (project / "expected.txt").read_text(encoding="utf-8").splitlines()
 
 
 def test_core_has_no_torch(programs: Path, tmp_path: Path) -> None:
