@@ -125,6 +125,11 @@ NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     "gpudoctor.lint.examine",
+    # Most programs make no mistake.
+    "gpudoctor.lint.telling",
+    "gpudoctor.lint.wording",
+    # Programs are mostly named: no folder is searched.
+    "gpudoctor.lint.source.gitignore",
     # Most programs train in all of their files that do.
     "gpudoctor.lint.interp.untaken",
     # Most projects have no notebooks.

@@ -18,8 +18,6 @@ from gpudoctor.coverage import Followed
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.check import lint
 from gpudoctor.lint.collector import SeldomCollecting
-from gpudoctor.report.fixable import fixable
-from gpudoctor.report.statistics import counts, table
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from gpudoctor.diagnostic import Problem
+    from gpudoctor.diagnostic import Finding, Problem
     from gpudoctor.lint.task import Outcome
 
 
@@ -189,16 +187,26 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
         _tell_partly(untold(outcome), all_of_them=settings.verbose)
         missed = _tell_silence(outcome, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
+        from gpudoctor.report.statistics import counts, table
+
         for line in table(counts(outcome.findings)):
             say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
         say(summary(outcome.findings, outcome.files, missed + outcome.too_new))
-        say(*filter(None, [fixable(outcome.findings)]))
+        _tell_fixable(outcome.findings)
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
     if outcome.failures[1:]:
         say(f"There are {len(outcome.failures) - 1} more of this kind.")
+
+
+def _tell_fixable(findings: Sequence[Finding]) -> None:
+    if findings:
+        # Imported late: most runs find nothing.
+        from gpudoctor.report.fixable import fixable
+
+        say(*filter(None, [fixable(findings)]))
 
 
 def _tell_silence(outcome: Outcome, all_of_them: bool) -> int:

@@ -1,4 +1,4 @@
-"""From what lint has found to the text of a format. Formats for machines are imported when they are asked for."""
+"""From what lint has found to the text of a format, which is imported where there is something to write in it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Problem, by_place
-from gpudoctor.report import concise, full
-from gpudoctor.report.text import written
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
@@ -29,8 +27,15 @@ def rendered(outcome: Outcome, settings: Settings, style: Style, exit_code: int)
             return _github(outcome)
         case "gitlab":
             return _gitlab(outcome)
-        case "concise":
-            return written(concise.render(outcome.findings, style))
+    return _text(outcome, settings, style) if outcome.findings else ""
+
+
+def _text(outcome: Outcome, settings: Settings, style: Style) -> str:
+    from gpudoctor.report import concise, full
+    from gpudoctor.report.text import written
+
+    if settings.output_format == "concise":
+        return written(concise.render(outcome.findings, style))
     return written(full.render(outcome.findings, outcome.lines, style))
 
 

@@ -18,8 +18,6 @@ from gpudoctor.lint.source.dismiss import telling_names
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.looks import noting
 from gpudoctor.lint.source.project import Project, Sources
-from gpudoctor.lint.telling import told
-from gpudoctor.lint.wording import in_words_of
 from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import BUILT_IN, load
 
@@ -67,7 +65,9 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
     judged = [_judged(program, request.rules, failures) for program in programs]
-    found = [[in_words_of(project.file(each.location.path), each) for each in findings] for findings, _ in judged]
+    found = [findings for findings, _ in judged]
+    with failures.of(f"the words of what is found in {shown}"):
+        found = [_in_words(findings, project) for findings in found]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
     with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
         found = _fixed(found, programs, entry, project, request)
@@ -157,8 +157,27 @@ def _found(
                 # What it has found it has judged.
                 if answers and not findings:
                     silenced[card.code] = answers[-1]
-                for finding in findings:
-                    yield told(replace(finding, world=finding.world or world, launcher=launcher), program)
+                yield from _told(
+                    (replace(each, world=each.world or world, launcher=launcher) for each in findings), program
+                )
+
+
+def _told(findings: Iterable[Finding], program: Program) -> Iterator[Finding]:
+    for finding in findings:
+        # Imported late, like the words: most programs make no mistake.
+        from gpudoctor.lint.telling import told
+
+        yield told(finding, program)
+
+
+def _in_words(findings: Iterable[Finding], project: Project) -> list[Finding]:
+    """As their files call what they speak of."""
+    told = []
+    for finding in findings:
+        from gpudoctor.lint.wording import in_words_of
+
+        told.append(in_words_of(project.file(finding.location.path), finding))
+    return told
 
 
 def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 
 from gpudoctor.lint.source.file import shown_path
-from gpudoctor.lint.source.gitignore import NOTHING, ignoring_around
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 from gpudoctor.lint.source.looks import real_path
 
@@ -90,6 +89,9 @@ class _Exclusion:
 
 
 def _walk(folder: str, excluded: _Exclusion, problems: list[str], *, respect_gitignore: bool) -> Iterator[str]:
+    # Imported late: nothing is searched for where programs are named.
+    from gpudoctor.lint.source.gitignore import NOTHING, ignoring_around
+
     pending = [(folder, ignoring_around(folder) if respect_gitignore else NOTHING)]
     project, _ = project_root(os.path.realpath(folder))
     while pending:
