@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.task import Request
     from gpudoctor.rule import Rule, RuleCard
 
+_QUICK_SECONDS = 2.0
+"""Of an execution that is repeated for the marks alone. Counted events decide; this ends what no count foresees."""
 _QUICKLY_DONE_AGAIN = 150
 """Events of programs that are executed once more only to say what could be fixed: it takes milliseconds."""
 _LIMITS = (OutOfBudget, RecursionError, MemoryError)
@@ -62,15 +64,17 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         project.followed = telling_names
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []
+    quickly = Budget(_QUICK_SECONDS)
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
+    quick = quickly.left > 0 and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
     judged = [_judged(program, request.rules, failures) for program in programs]
     found = [findings for findings, _ in judged]
     with failures.of(f"the words of what is found in {shown}"):
         found = [_in_words(findings, project) for findings in found]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
     with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
-        found = _fixed(found, programs, entry, project, request)
+        found = _fixed(found, programs, entry, project, request, quick=quick)
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
     gaps = entry.source.cells.gaps if entry.source.cells is not None else ()
@@ -104,7 +108,13 @@ def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
 
 
 def _fixed(
-    found: list[list[Finding]], programs: list[Program], entry: ModuleFile, project: Project, request: Request
+    found: list[list[Finding]],
+    programs: list[Program],
+    entry: ModuleFile,
+    project: Project,
+    request: Request,
+    *,
+    quick: bool,
 ) -> list[list[Finding]]:
     if not any(each.repair for findings in found for each in findings):
         return found
@@ -114,7 +124,6 @@ def _fixed(
     def execute(places: frozenset[Location]) -> list[Program]:
         return programs_of(entry, project, request.launch, places)
 
-    quick = sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]
     return with_fixes(found, worlds, execute if request.fixes or quick else None, project.file, safety)
