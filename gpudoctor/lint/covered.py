@@ -43,7 +43,8 @@ _ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "Modul
 """Events of a model that is known."""
 _STARTING = frozenset({"ArgumentDeclared", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"})
 """Events of a script before it trains."""
-_TRAINERS = ("Trainer", "Runner", "TrainingArguments", "LightningCLI", "Engine", "build_runner", "Learner")
+_SETTINGS = "TrainingArguments"
+_TRAINERS = ("Trainer", "Runner", _SETTINGS, "LightningCLI", "Engine", "build_runner", "Learner")
 
 
 def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Sequence[RuleCard]) -> Coverage:
@@ -144,7 +145,9 @@ def _not_reached(program: Program) -> Silence | None:
         return Silence(Cause.ENDED, (), program.ended.what, program.ended.at, missed=True)
     running = [event for event in program.in_charge if _runs_the_training(event.call)]
     if running:
-        return Silence(Cause.FRAMEWORK, (), _name(running[0].framework), running[0].location, missed=True)
+        # The settings of a trainer are made before it is.
+        trainer = next((event for event in running if not event.call.endswith(_SETTINGS)), running[0])
+        return Silence(Cause.FRAMEWORK, (), _name(trainer.framework), trainer.location, missed=True)
     chosen = program.leads_there
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)

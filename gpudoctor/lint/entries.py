@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 
 class Start(enum.IntEnum):
@@ -25,6 +25,30 @@ def start_of(tree: ast.Module, file_name: str) -> Start:
     if file_name == "__init__.py" or not any(_acts(statement) for statement in _at_top(tree.body)):
         return Start.NEVER
     return Start.WHEN_RUN
+
+
+def starts_something(tree: ast.Module, is_own: Callable[[ast.Import | ast.ImportFrom], bool]) -> bool:
+    """Its top level calls what the file defines or takes from the project (`is_own`), or an object made of that.
+
+    `setup(…)`, `print(…)` and `sys.path.append(…)` start no code of the project's.
+    """
+    own: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            own.add(statement.name)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)) and is_own(statement):
+            own.update((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
+        elif isinstance(statement, ast.Assign) and _root(statement.value) in own:
+            own.update(target.id for target in statement.targets if isinstance(target, ast.Name))
+    acts = (each for each in _at_top(tree.body) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call))
+    return any(_root(each.value) in own for each in acts)
+
+
+def _root(node: ast.expr) -> str:
+    """The name with which `runner(cfg).go()` begins."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:

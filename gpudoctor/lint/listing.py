@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
-from gpudoctor.lint.entries import Start, start_of
+from gpudoctor.lint.entries import Start, start_of, starts_something
 from gpudoctor.lint.glance import Glance, glance, glance_at_all
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.discover import collect, concerns_training
@@ -37,6 +38,10 @@ _WORTH_KEEPING = 20
 """Of fewer files what was seen is not kept: parsing them takes no time, and hooks name other files each time."""
 _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
+
+
+_ACTS = re.compile(rb"^[A-Za-z_][\w.]*\(", re.MULTILINE)
+"""A call that stands at the beginning of a line, as what starts a script without a main guard does."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def _sorted_out(
             plain.append(path)
             if raw is not None and len(raw) <= most_bytes(path):
                 cache.note_content(real_path(path), digest_of(raw))
-        elif path in named or os.path.basename(path) == "__main__.py" or b"__main__" in raw:
+        elif path in named or os.path.basename(path) == "__main__.py" or b"__main__" in raw or _ACTS.search(raw):
             others.append(path)
     # In a folder of files that have nothing to do with training, none is looked at but those that were named.
     return plain, [path for path in others if plain or path in named]
@@ -180,9 +185,21 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         return source
     project = Project(path, sources)
     module = project.module_of(path)
-    if module is None or start_of(module.source.tree, os.path.basename(path)) is Start.NEVER:
+    start = Start.NEVER if module is None else start_of(module.source.tree, os.path.basename(path))
+    if module is None or start is Start.NEVER:
+        return None
+    if start is Start.WHEN_RUN and not starts_something(
+        module.source.tree, lambda name: _is_own(name, module, project)
+    ):
         return None
     return module.source if _reaches_training(module, project) else None
+
+
+def _is_own(imported: ast.ImportFrom | ast.Import, module: ModuleFile, project: Project) -> bool:
+    """Something of the project is imported."""
+    if isinstance(imported, ast.Import):
+        return any(project.find(module, alias.name) is not None for alias in imported.names)
+    return project.find(module, imported.module or "", imported.level) is not None
 
 
 def _reaches_training(start: ModuleFile, project: Project) -> bool:

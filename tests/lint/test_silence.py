@@ -263,6 +263,12 @@ def test_a_framework_that_runs_the_training(tell: Tell) -> None:
     assert about_starting.isdisjoint(rules)
 
 
+def test_a_framework_is_told_where_its_trainer_is_made(tell: Tell) -> None:
+    made = "from transformers import Trainer, TrainingArguments\nargs = TrainingArguments('out')\n"
+    told = tell("train.py", train=made + "Trainer(args=args).train()\n")
+    assert told.lines[0].startswith("train.py: the Trainer of Transformers runs the training at line 3: ")
+
+
 def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
     told = tell("train.py", train=ACCELERATE)
     assert told.programs == {"train.py": "partly"}
@@ -394,6 +400,39 @@ def test_a_training_that_a_setting_chooses(tell: Tell, program: str, call: str, 
     assert told.lines[1].startswith("  help: `gpudoctor run train.py` watches the training itself, with the settings")
     assert told.programs == {"train.py": "not"}
     assert tell("--fail-on=not-followed", "train.py").code == 1
+
+
+RUNNER = """
+    import torch
+    from torch import nn
+
+    class Runner:
+        def __init__(self, size):
+            self.net = nn.Linear(size, 1)
+
+        def go(self):
+            optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+            for _ in range(10):
+                optimizer.zero_grad()
+                self.net(torch.randn(4, 8)).sum().backward()
+                optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("starts", "is_program"),
+    [
+        ("Runner(8).go()", True),
+        ("runner = Runner(8)\nrunner.go()", True),
+        ("def work():\n    Runner(8).go()\nwork()", True),
+        ("if __name__ == '__main__':\n    Runner(8).go()", True),
+        ("print(Runner)", False),
+        ("from setuptools import setup\nsetup(name='pieces')", False),
+    ],
+)
+def test_a_launcher_without_a_word_about_training(tell: Tell, starts: str, is_program: bool) -> None:
+    told = tell(start=f"from pieces import Runner\n{starts}\n", pieces=RUNNER)
+    assert told.programs == ({"start.py": "whole"} if is_program else {"pieces.py": "partly"})
 
 
 WRAPS = """
