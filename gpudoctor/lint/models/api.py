@@ -165,6 +165,16 @@ class Call:
             return self.keywords[name]
         return self.args[index] if 0 <= index < len(self.args) else None
 
+    def spelled(self, index: int, name: str) -> str:
+        """How the program writes this argument; an empty text where it does not stand in this call."""
+        node = self.node
+        # A `partial` and `*args` bring arguments that stand elsewhere.
+        if not isinstance(node, ast.Call) or len(node.args) != len(self.args):
+            return ""
+        by_name = next((each.value for each in node.keywords if each.arg == name), None)
+        given = by_name or (node.args[index] if 0 <= index < len(node.args) else None)
+        return self.do.text(given) if given is not None and not isinstance(given, ast.Starred) else ""
+
     def one(self, index: int, name: str, kind: type[T]) -> T | None:
         """The argument where it is exactly one value of this kind."""
         values = self.arg(index, name)
@@ -200,6 +210,8 @@ class Call:
 Model = Callable[[Call], Values]
 Ready = Callable[[Interpreter, Value], None]
 Setter = Callable[[Interpreter, Value, str, Values, Location], None]
+OPEN_FILE = "file"
+"""What the key of an open file begins with; then come its identity, path and mode, and how the path is written."""
 AS_MADE = "as made"
 """The fact that holds an object as the constructor of its library base has left it."""
 NOT_ANSWERED: Values = ValueSet(())

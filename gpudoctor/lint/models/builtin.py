@@ -8,7 +8,7 @@ from operator import or_
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.api import MODELS, OPEN_FILE, Call, flat, one
 from gpudoctor.lint.models.tensors import agreed, combined, is_reduced, note_printed, report
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
@@ -239,12 +239,12 @@ def _open(call: Call) -> Values:
     path = call.arg(0, "file")
     # Every rank opens the same path: files written by several ranks are torn.
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
-        call.emit(Save, call="open", path=path, checkpoint=False)
+        call.emit(Save, call="open", path=path, spelled=call.spelled(0, "file"), checkpoint=False)
     else:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.
     depends = reduce(or_, (each.depends for each in path or ()), Dependence.NONE)
-    key = "file", call.identity(), path, mode
+    key = OPEN_FILE, call.identity(), path, mode, call.spelled(0, "file")
     return one(Unknown(key, "an open file", call.label, depends, escaped_from="io.open"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from gpudoctor.lint.models.api import MODELS, Call, one
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.values.event import ChangeFolder
@@ -13,13 +15,15 @@ REMOVERS = {"shutil.rmtree": 1, "os.rmdir": -1, "os.removedirs": -1}
 
 @MODELS.callable(*MAKERS)
 def _make(call: Call) -> Values:
-    _emit(call, call.name, call.arg(0, "name") or call.arg(0, "path"), call.arg(MAKERS[call.name], "exist_ok"))
+    path, tolerant = call.arg(0, "name") or call.arg(0, "path"), call.arg(MAKERS[call.name], "exist_ok")
+    _emit(call, call.name, path, tolerant, call.spelled(0, "name"))
     return one(NONE)
 
 
 @MODELS.callable(*REMOVERS)
 def _remove(call: Call) -> Values:
-    _emit(call, call.name, call.arg(0, "path"), call.arg(REMOVERS[call.name], "ignore_errors"), removes=True)
+    path, tolerant = call.arg(0, "path"), call.arg(REMOVERS[call.name], "ignore_errors")
+    _emit(call, call.name, path, tolerant, call.spelled(0, "path"), removes=True)
     return one(NONE)
 
 
@@ -28,12 +32,16 @@ def _remove(call: Call) -> Values:
 def _make_path(call: Call) -> Values:
     """`Path("runs").mkdir(mode, parents, exist_ok)`."""
     assert call.receiver is not None
-    _emit(call, "mkdir", one(call.receiver), call.arg(2, "exist_ok"))
+    node = call.node.func if isinstance(call.node, ast.Call) else None
+    spelled = call.do.text(node.value) if isinstance(node, ast.Attribute) else ""
+    _emit(call, "mkdir", one(call.receiver), call.arg(2, "exist_ok"), spelled)
     return one(NONE)
 
 
-def _emit(call: Call, name: str, path: Values | None, tolerant: Values | None, removes: bool = False) -> None:
+def _emit(
+    call: Call, name: str, path: Values | None, tolerant: Values | None, spelled: str, removes: bool = False
+) -> None:
     # `exist_ok=args.overwrite` is the user's business.
     strict = tolerant is None or tolerant.all(lambda value: value in (FALSE, Const(0), NONE))
     tolerated = not strict or call.open_ended
-    call.emit(ChangeFolder, call=name, path=path, tolerated=tolerated, removes=removes)
+    call.emit(ChangeFolder, call=name, path=path, spelled=spelled, tolerated=tolerated, removes=removes)

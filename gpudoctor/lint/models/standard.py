@@ -9,6 +9,7 @@ from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, f
 from gpudoctor.lint.models.tensors import note_printed, report
 from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.event import ClockRead, SeedSet
+from gpudoctor.lint.values.files import EXISTENCE
 from gpudoctor.lint.values.function import Context, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.record import replace
@@ -62,7 +63,7 @@ def _separator(do: Interpreter, place: Location) -> Values:
     return one(Const("/"))
 
 
-@MODELS.callable("os.path.exists", "os.path.isfile", "os.path.isdir")
+@MODELS.callable(*EXISTENCE)
 def _exists(call: Call) -> Values:
     # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
     return one(Unknown((call.name, call.args), "whether a file is there", call.label))

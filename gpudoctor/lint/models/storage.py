@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, one
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, OPEN_FILE, Call, one
 from gpudoctor.lint.models.devices import devices_of, use
 from gpudoctor.lint.models.states import written
 from gpudoctor.lint.models.torch_nn import device_of
@@ -21,15 +22,16 @@ def _save(call: Call) -> Values:
     states = written(call.do, content)
     places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.only == CPU for place in places)
-    call.emit(Save, call=call.name, path=call.arg(1, "f"), content=content, states=states, on_cpu=on_cpu)
+    path, spelled = target(call, 1, "f")
+    call.emit(Save, call=call.name, path=path, spelled=spelled, content=content, states=states, on_cpu=on_cpu)
     return one(NONE)
 
 
 @MODELS.method(Module, "save_pretrained", "push_to_hub")
 def _save_pretrained(call: Call) -> Values:
     told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
-    path, content = call.arg(0, "save_directory"), one(call.receiver or NONE)
-    call.emit(Save, call="save_pretrained", path=path, content=content, told_who=told_who)
+    (path, spelled), content = target(call, 0, "save_directory"), one(call.receiver or NONE)
+    call.emit(Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who)
     return one(NONE)
 
 
@@ -47,23 +49,31 @@ def _save_pretrained(call: Call) -> Values:
 )
 def _write(call: Call) -> Values:
     # shutil and joblib take the target second, numpy first.
-    path = call.arg(1, "dst") if call.name.startswith("shutil") or call.name == "joblib.dump" else call.arg(0, "file")
+    second = call.name.startswith("shutil") or call.name == "joblib.dump"
+    path, spelled = target(call, 1, "dst") if second else target(call, 0, "file")
     # These get an open file; one that is added to is made to have several writers.
     if call.name.startswith(("pickle", "json", "yaml")):
-        path = _opened_for_writing(
-            call.arg(1, "stream" if call.name.startswith("yaml") else "file") or call.arg(1, "fp")
-        )
+        given = call.arg(1, "stream" if call.name.startswith("yaml") else "file") or call.arg(1, "fp")
+        path, spelled = _opened_for_writing(given) or (None, "")
     if path is not None:
-        call.emit(Save, call=call.name, path=path, checkpoint=False, whole=not call.name.startswith("shutil"))
+        whole = not call.name.startswith("shutil")
+        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=whole)
     return one(Unknown((call.name, call.identity()), f"what {call.name} returns", call.label, escaped_from=call.name))
 
 
-def _opened_for_writing(handles: Values | None) -> Values | None:
-    """The path of a file that was opened to be written anew."""
+def target(call: Call, index: int, name: str) -> tuple[Values | None, str]:
+    """The path that this argument names, and how the program writes it: of an open file what it was opened with."""
+    given = call.arg(index, name)
+    return _opened_for_writing(given) or (given, call.spelled(index, name))
+
+
+def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
+    """The path of a file that was opened to be written anew, and how the program wrote it there."""
     only = handles.only if handles is not None else None
-    key = only.key if isinstance(only, Unknown) else ()
-    opened = isinstance(key, tuple) and len(key) == 4 and key[0] == "file" and str(key[3])[:1] in ("w", "x")
-    return key[2] if opened else None  # type: ignore[index]
+    match only.key if isinstance(only, Unknown) else ():
+        case (str(what), _, ValueSet() as path, mode, str(spelled)) if what == OPEN_FILE and str(mode)[:1] in ("w", "x"):
+            return path, spelled
+    return None
 
 
 OTHER_WRITERS = {
@@ -83,14 +93,16 @@ OTHER_WRITERS = {
 
 @MODELS.callable(*OTHER_WRITERS)
 def _write_other(call: Call) -> Values:
-    call.emit(Save, call=call.name, path=call.arg(*OTHER_WRITERS[call.name]), checkpoint=False, whole=True)
+    path, spelled = target(call, *OTHER_WRITERS[call.name])
+    call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
     return one(NONE)
 
 
 @MODELS.method(Unknown, "save_to_disk")
 def _save_to_disk(call: Call) -> Values:
     """A data set of the Hugging Face hub."""
-    call.emit(Save, call=call.name, path=call.arg(0, "dataset_path"), checkpoint=False, whole=True)
+    path, spelled = target(call, 0, "dataset_path")
+    call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED
 
 
@@ -183,5 +195,7 @@ def _load(call: Call) -> Values:
         Dependence.RANK if any(path.depends & Dependence.RANK for path in call.arg(0, "f") or ()) else Dependence.NONE
     )
     result = Unknown(("loaded", call.identity()), "what was in a file", call.label, by_rank, escaped_from="torch.load")
-    call.emit(Load, call=call.name, path=call.arg(0, "f"), map_location=location, result=result)
+    call.emit(
+        Load, call=call.name, path=call.arg(0, "f"), spelled=call.spelled(0, "f"), map_location=location, result=result
+    )
     return one(result)

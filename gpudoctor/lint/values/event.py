@@ -503,6 +503,8 @@ class Save(Event):
     """All of it lies on the CPU, where `torch.load` puts it again."""
     whole: bool = False
     """No checkpoint, but written as one: two processes at a time leave a file that nobody can read."""
+    spelled: str = ""
+    """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 
@@ -523,6 +525,7 @@ class Load(Event):
 
     call: str
     path: Values | None
+    spelled: str = ""
     map_location: Values | None = None
     result: Value | None = None
 
@@ -554,6 +557,7 @@ class ChangeFolder(Event):
 
     call: str
     path: Values | None
+    spelled: str = ""
     tolerated: bool = False
     removes: bool = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.values.event import ChangeFolder, Load, Save
 
 _TOLD_APART = Dependence.RANK | Dependence.LOCAL | Dependence.UNREAD
 
@@ -24,10 +25,23 @@ def _agreed(value: Value) -> bool:
     return isinstance(value, Unknown) and not value.depends & _TOLD_APART
 
 
-def shown(paths: Values | None, otherwise: str = "the same path") -> str:
-    """The path for a message."""
-    only = paths.only if paths is not None else None
+def shown(event: Save | Load | ChangeFolder, otherwise: str = "the same path") -> str:
+    """The path for a message: the text where it is known, else as the program writes it."""
+    only, spelled = event.path.only if event.path is not None else None, event.spelled
     if isinstance(only, Const) and isinstance(only.value, str) and only.value.strip():
         return f"`{only.value}`"
     label = only.label if isinstance(only, Unknown) else ""
-    return f"`{label}`" if label else otherwise
+    # Behind the name of a variable stands a text that says more: `settings.yaml`, `args.out`.
+    plain = not spelled or all(part.isidentifier() for part in spelled.split("."))
+    name = (_file_name(only) or label or spelled) if plain else spelled
+    return f"`{name}`" if name else otherwise
+
+
+def _file_name(path: Value | None) -> str:
+    """The name at the end of a path of which that much is known."""
+    last = path.parts[-1] if isinstance(path, Text) else None
+    text = last.value if isinstance(last, Const) and isinstance(last.value, str) else ""
+    name = text.rpartition("/")[2]
+    # Behind a name that is not known stands the end of it: `f"{name}_best.pt"`.
+    whole = name != text or name[:1].isalnum()
+    return name if whole and "." in name.strip(".") and not set(name) & set("{}%") else ""

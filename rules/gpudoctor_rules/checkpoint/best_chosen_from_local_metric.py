@@ -112,7 +112,7 @@ class BestChosenFromLocalMetric(Rule):
                 yield self.found(
                     at=place,
                     message=f"`{guard.atom.text}` asks for a result of this rank's own shard of `{loader.label}`: "
-                    f"a part of the validation set decides which model is kept as {shown(save.path, 'the best')}.",
+                    f"a part of the validation set decides which model is kept as {shown(save, 'the best')}.",
                     remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
                     because=[
                         ("each rank reads its own shard of this loader", loader.place),

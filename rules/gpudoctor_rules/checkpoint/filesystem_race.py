@@ -112,7 +112,7 @@ class FilesystemRace(Rule):
         end = f"may end with `{error}`, not every time" if event.when else f"end with `{error}`"
         return self.found(
             at=event.location,
-            message=f"Every rank {does} {shown(event.path, 'the same folder')} here, all at the same time: the first "
+            message=f"Every rank {does} {shown(event, 'the same folder')} here, all at the same time: the first "
             f"succeeds, the others {end}.",
             remedy=_remedy(program, event),
             # A guard may belong around the caller.

@@ -116,7 +116,7 @@ class LoadBeforeSaveFinished(Rule):
             told.add(load.location)
             yield self.found(
                 at=load.location,
-                message=f"All ranks read {shown(load.path, 'this file')} here, and nobody waits until "
+                message=f"All ranks read {shown(load, 'this file')} here, and nobody waits until "
                 f"{who(save).removesuffix(' only')} has written it: the others find no file, half of one, or an old "
                 "one.",
                 remedy=f"Put `{waits_for_all(program)}` between the two, where all ranks come by.",

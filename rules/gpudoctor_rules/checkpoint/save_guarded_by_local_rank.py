@@ -98,7 +98,7 @@ class SaveGuardedByLocalRank(Rule):
             told.add(save.location)
             yield self.found(
                 at=save.location,
-                message=f"Local rank 0 of each node writes {shown(save.path)}: on several nodes with one disk they all "
+                message=f"Local rank 0 of each node writes {shown(save)}: on several nodes with one disk they all "
                 "write it at the same time.",
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program)}:`.",
                 because=[("the local rank is tested here", _place(guards[0]))],

@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import Backward, Collective, InitGroup, Load, Save
+from gpudoctor.lint.values.files import missing
 from gpudoctor.lint.values.repair import Repair, Under
 from gpudoctor.lint.values.spelling import asked_first, is_first
 from gpudoctor.rule import Rule
@@ -96,17 +97,25 @@ class SaveOnEveryRank(Rule):
             if not one_path(save.path):
                 continue
             told.add(save.location)
+            opened = _opened(program, save)
+            absent = missing(save.when, save.path)
+            where = ", where it is not there yet," if absent else ","
+            # Who only opens it has emptied it.
+            around = "the `open` and all that is written" if opened is not None else "it"
             yield self.found(
                 at=save.location,
-                message=f"Every rank writes {shown(save.path)} here, all at the same time: the file may end up "
+                message=f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
                 "corrupted.",
-                remedy=f"Let one rank write: put `if {asked_first(program)}:` around it.",
-                because=[("called from here", call) for call in save.way.calls[-2:]],
+                remedy=f"Let one rank write: put `if {asked_first(program)}:` around {around}.",
+                because=[
+                    ("opened here", opened.location if opened is not None else None),
+                    *(("called from here", call) for call in save.way.calls[-2:]),
+                ],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
-                confidence=Confidence.LIKELY if save.local_guards or save.whole else Confidence.DEFINITE,
+                confidence=Confidence.LIKELY if save.local_guards or save.whole or absent else Confidence.DEFINITE,
                 # Pictures and settings can be made again, and are often there from the run before.
                 severity=Severity.WARNING if save.whole else None,
-                repair=None if save.whole else _guard(program, save),
+                repair=None if save.whole or opened is not None else _guard(program, save),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -127,6 +136,12 @@ def _by_itself(program: Program, save: Save) -> bool:
     """The program writes it, not the framework. A trainer lets one rank write, and calls the program's part on one."""
     # The model's own method does not ask who calls it.
     return save.call == "save_pretrained" or (save.call == "torch.save" and program.managed_by == {"accelerate"})
+
+
+def _opened(program: Program, save: Save) -> Save | None:
+    """Where the file was opened that is written here."""
+    before = (each for each in program.events(Save) if each.call == "open" and each.order < save.order)
+    return next((each for each in before if each.path is save.path), None)
 
 
 def _guard(program: Program, save: Save) -> Repair | None:
