@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
-from gpudoctor.lint.values.event import ChangeFolder, Load, Save
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.values.event import ChangeFolder, Load, Save
 
 _TOLD_APART = Dependence.RANK | Dependence.LOCAL | Dependence.UNREAD
 

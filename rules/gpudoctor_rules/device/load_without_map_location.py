@@ -45,7 +45,8 @@ to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 
 One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer,
 as with data; each rank loads a file of its own; `map_location` is given in whichever form; a model of a library gets
-another head after that, so that the weights were published for the CPU, too.
+another head after that, or becomes a part of another model that is saved as a whole: then the weights were published,
+for the CPU, too.
 
 ## Sources
 
@@ -62,8 +63,8 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import NONE, Const, Value
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Load, LoadState, PartExchanged, Save
-from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.values.event import Forward, Load, LoadState, PartExchanged, Save, Wrap
+from gpudoctor.lint.values.module import Module, StateDict, core_of
 from gpudoctor.lint.values.optim import Scheduler
 from gpudoctor.lint.values.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
@@ -102,21 +103,33 @@ class LoadWithoutMapLocation(Rule):
             saved = _saved(program, load)
             if not named and (_from_cpu(program, saved) or (saved is None and _published(program, use))):
                 continue
-            onto = f"onto `{named}`" if named else "onto the GPU that it was saved from, `cuda:0` as a rule"
             told.add(load.location)
-            yield self.found(
-                at=load.location,
-                message=f"Every rank loads this checkpoint {onto}: that "
-                "GPU holds a copy for each rank and runs out of memory.",
-                remedy='Load to the CPU: `torch.load(..., map_location="cpu")`. `load_state_dict` copies it to the '
-                "device of the model.",
-                because=[
-                    ("what was loaded becomes state here", use.location),
-                    ("it is saved here", saved.location if saved is not None else None),
-                ],
-                confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
-                repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
-            )
+            yield self._finding(load, use, saved, _onto(program, use, named, saved))
+
+    def _finding(self, load: Load, use: LoadState, saved: Save | None, onto: str) -> Finding:
+        return self.found(
+            at=load.location,
+            message=f"Every rank loads this checkpoint {onto}: that GPU holds a copy for each rank and runs out of "
+            "memory.",
+            remedy='Load to the CPU: `torch.load(..., map_location="cpu")`. `load_state_dict` copies it to the '
+            "device of the model.",
+            because=[
+                ("what was loaded becomes state here", use.location),
+                ("it is saved here", saved.location if saved is not None else None),
+            ],
+            confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
+            repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
+        )
+
+
+def _onto(program: Program, use: LoadState, named: str, saved: Save | None) -> str:
+    """Which GPU it comes to."""
+    if named:
+        return f"onto `{named}`"
+    # Another program wrote it, or nobody did who has a GPU.
+    if saved is None and not _writes_its_kind(program, use):
+        return "onto the GPU that it was saved from, if it was saved from one"
+    return "onto the GPU that it was saved from, `cuda:0` as a rule"
 
 
 def _gpu_of_all(load: Load) -> str:
@@ -152,10 +165,49 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
 
 
 def _published(program: Program, use: LoadState) -> bool:
-    """Weights for a model of a library that gets another head then: they come from elsewhere, and such files are made
-    to be loaded without a GPU."""
-    models = {core_of(each.target) for each in program.events(LoadState) if each.loaded == use.loaded}
-    return any(each.parent in models and each.order > use.order for each in program.events(PartExchanged))
+    """Weights for a model of a library that gets another head then, or becomes a part of another model, or is taken
+    apart: they come from elsewhere, and such files are made to be loaded without a GPU."""
+    models = {core_of(each.target) for each in _uses(program, use)}
+    if any(each.parent in models and each.order > use.order for each in program.events(PartExchanged)):
+        return True
+    return all(map(_of_a_library, models)) and not _writes_its_kind(program, use) and models.isdisjoint(_alone(program))
+
+
+def _uses(program: Program, use: LoadState) -> Iterator[LoadState]:
+    """All that becomes state of what was loaded there."""
+    return (each for each in program.events(LoadState) if each.loaded == use.loaded)
+
+
+def _of_a_library(model: Value) -> bool:
+    """Its weights may be had from those who made the library. Layers of PyTorch are what a program builds of."""
+    made_by = model.made_by if isinstance(model, Module) and model.cls is None else "unknown"
+    return made_by != "unknown" and not made_by.startswith("torch.nn.")
+
+
+def _alone(program: Program) -> set[Value]:
+    """The models that are wrapped or called as they are, and not as a part of another one."""
+    parts = frozenset[Value]().union(*program.parts.values())
+    called = {core_of(each.inner) for each in program.events(Wrap)} | {
+        core_of(each.module) for each in program.events(Forward)
+    }
+    return called - parts
+
+
+def _writes_its_kind(program: Program, use: LoadState) -> bool:
+    """The program saves checkpoints like this one: the same model or optimizer, or an entry of the same name."""
+    entries = {each.entry for each in _uses(program, use) if each.entry}
+    owners = {core_of(each.target) for each in _uses(program, use) if not each.entry}
+    return any(
+        # What is in it is not known.
+        not save.states
+        or any(entry in entries or (not entries and _owner(state) in owners) for entry, state in save.states)
+        for save in program.events(Save)
+        if save.checkpoint and not save.on_cpu
+    )
+
+
+def _owner(state: Value) -> Value:
+    return core_of(state.owner if isinstance(state, StateDict) else state)
 
 
 def _saved(program: Program, load: Load) -> Save | None:
