@@ -30,10 +30,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.source": {"gpudoctor.drafts", "gpudoctor.lint.room", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # What a rule is told goes on to the report: which answers made it silent.
     "gpudoctor.lint.answers": {"gpudoctor.lint.values", "gpudoctor.coverage"},
+    # What is said about code does nothing: rules that ask which names stand in it are told of the code alone.
+    "gpudoctor.lint.comments": set(),
     "gpudoctor.lint.program": {
         "gpudoctor.lint.answers",
         "gpudoctor.lint.values",
         "gpudoctor.lint.flow",
+        "gpudoctor.lint.comments",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },

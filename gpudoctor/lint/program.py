@@ -11,6 +11,7 @@ from typing import TypeVar
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.lint.answers import Answers, Gone, Standing
+from gpudoctor.lint.comments import without_comments
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
@@ -181,6 +182,11 @@ class Program:
         # A device mesh made later takes the group that there is.
         groups = [group for group in self.events(InitGroup) if group.by.endswith("init_process_group")]
         return bool(groups) and all(_has_one_member(group) for group in groups)
+
+    def names(self, *words: str, in_any_case: bool = False) -> bool:
+        """One of these words stands in its code, perhaps on a way that was not followed. What comments and
+        documentation say does nothing."""
+        return any(_stands_in(text, words, in_any_case) for text in self.texts)
 
     @cached_property
     def launched_in_several(self) -> bool:
@@ -395,6 +401,18 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 def _words_of(name: str) -> frozenset[str]:
     """`mmcv.initDist_of` is made of mmcv, init, dist and of."""
     return frozenset(word.lower() for word in _WORD.findall(name))
+
+
+def _stands_in(text: str, words: Iterable[str], in_any_case: bool) -> bool:
+    # Few texts have the word at all, and to look through them takes time.
+    if not _has(text, words, in_any_case):
+        return False
+    return _has(without_comments(text), words, in_any_case)
+
+
+def _has(text: str, words: Iterable[str], in_any_case: bool) -> bool:
+    text = text.lower() if in_any_case else text
+    return any(word in text for word in words)
 
 
 def _holds_too_many(event: Event) -> bool:

@@ -71,7 +71,10 @@ def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     """The path of a file that was opened to be written anew, and how the program wrote it there."""
     only = handles.only if handles is not None else None
     match only.key if isinstance(only, Unknown) else ():
-        case (str(what), _, ValueSet() as path, mode, str(spelled)) if what == OPEN_FILE and str(mode)[:1] in ("w", "x"):
+        case (str(what), _, ValueSet() as path, mode, str(spelled)) if what == OPEN_FILE and str(mode)[:1] in (
+            "w",
+            "x",
+        ):
             return path, spelled
     return None
 

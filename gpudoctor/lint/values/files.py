@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.flow.condition import Condition, Literal
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.values.base import Unknown, Values
+from gpudoctor.lint.values.base import Unknown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.values.base import Values
 
 EXISTENCE = ("os.path.exists", "os.path.isfile", "os.path.isdir")
 """Who asks whether a file is there: with its path, the key of the answer."""

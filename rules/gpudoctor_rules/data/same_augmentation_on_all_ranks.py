@@ -115,7 +115,7 @@ class SameAugmentationOnAllRanks(Rule):
             return
         augments = next(program.events(Augments), None)
         seed = _common_seed(program)
-        if augments is None or seed is None or any("generator=" in text for text in program.texts):
+        if augments is None or seed is None or program.names("generator="):
             return
         for loader, training in trained_with(program).items():
             samplers = samplers_of(loader, training.when) or []

@@ -142,7 +142,7 @@ def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
     seed = _last_seed(program, split)
     if seed is not None:
         return ("its seed is another one", seed.location) if _differs(seed.seed) else None
-    spoken_of = any(word in text for text in program.texts for word in SETS_ONE)
+    spoken_of = program.names(*SETS_ONE)
     return None if spoken_of else ("no seed is set", None)
 
 

@@ -124,7 +124,7 @@ class TrainingDataNotShuffled(Rule):
             sampler = _kept_order(loader, training.when)
             if sampler is None or not _is_in_order(loader, training.when) or _recurs(program, training):
                 continue
-            if any(word in text for text in program.texts for word in MIXES):
+            if program.names(*MIXES):
                 continue
             yield self._of(_as_written(program, loader), sampler, epochs, training, program.has(SetEpoch))
 

@@ -114,7 +114,7 @@ class ProcessGroupMissing(Rule):
 
 def _makes_group(program: Program) -> bool:
     """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
-    spoken_of = program.world.several_processes and any(word in text for text in program.texts for word in CALLED)
+    spoken_of = program.world.several_processes and program.names(*CALLED)
     # In a single process the text proves nothing: it is the branch for several that names the call.
     return spoken_of or program.may_begin_group or program.has(InitGroup)
 

@@ -104,7 +104,7 @@ def _destroy(program: Program, made: InitGroup) -> Repair:
 
 def _speaks_of_it(program: Program) -> bool:
     """The group is destroyed, or the word stands somewhere: in `atexit`, or on a way that was not followed."""
-    return program.has(DestroyGroup) or any("destroy_process_group" in text for text in program.texts)
+    return program.has(DestroyGroup) or program.names("destroy_process_group")
 
 
 def _warns(program: Program, group: InitGroup) -> bool:

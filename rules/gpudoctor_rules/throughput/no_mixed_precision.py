@@ -47,8 +47,8 @@ a little.
 
 ## Silent when
 
-Any file of the program mentions a lower precision (`autocast`, `bfloat16`, `half`, `amp`, `tf32` ...); the model is
-cast to some type; a framework runs the training, whose settings decide; the model is not known to be on a GPU.
+The code of the program names a lower precision anywhere (`autocast`, `bfloat16`, `half`, `amp`, `tf32` ...); the model
+is cast to some type; a framework runs the training, whose settings decide; the model is not known to be on a GPU.
 
 ## Sources
 
@@ -100,7 +100,7 @@ class NoMixedPrecision(Rule):
 
 
 def _is_spoken_of(program: Program) -> bool:
-    return any(word in text for text in map(str.lower, program.texts) for word in WORDS)
+    return program.names(*WORDS, in_any_case=True)
 
 
 def _trained_on_gpu(program: Program) -> Iterator[Forward]:

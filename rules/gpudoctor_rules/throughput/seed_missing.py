@@ -117,7 +117,7 @@ class SeedMissing(Rule):
     def _none(self, program: Program) -> Iterator[Finding]:
         start: Event | None = next(program.events(InitGroup, Wrap), None)
         # A helper that was not followed may set one.
-        if start is None or any(word in text for text in program.texts for word in SETTING_ONE):
+        if start is None or program.names(*SETTING_ONE):
             return
         message = "No seed is set anywhere in this training: no two runs of it are alike."
         remedy = "Call `torch.manual_seed(seed + rank)` at the start of each process."
@@ -127,7 +127,7 @@ class SeedMissing(Rule):
         drawn = _drawn(program)
         seed = next((each for each in reversed(seeds) if each.call.startswith("torch.")), None)
         # With generators of their own ranks may draw what they like.
-        if drawn is None or seed is None or any("generator=" in text for text in program.texts):
+        if drawn is None or seed is None or program.names("generator="):
             return
         if any(_may_differ(each) for each in seeds):
             return
@@ -175,7 +175,7 @@ def _the_same_inputs(recording: Recording) -> bool:
 def _drawn(program: Program) -> Location | None:
     """Where an input of a call that is learnt from was drawn at random, in a program without any loader."""
     # Noise that is alike beside batches that are not, as in a GAN, is no lost work.
-    if program.has(MakeLoader, Iterate) or any("DataLoader" in text for text in program.texts):
+    if program.has(MakeLoader, Iterate) or program.names("DataLoader"):
         return None
     learnt = {identity for backward in program.events(Backward) for identity in backward.forwards}
     for call in program.events(Forward):
