@@ -161,6 +161,15 @@ class Made(Value):
         return f"{type(self).__name__}({self.label} at line {self.place.line})"
 
 
+def in_code(value: object, otherwise: str) -> str:
+    """How code calls a value, for an example of what to write: what has no name is called as most programs do."""
+    label: str = getattr(value, "label", "")
+    # `step(SGD(...))`: the label of what has no name is that of its constructor.
+    made_by: str = getattr(value, "made_by", "") or ""
+    nameless = not label.strip() or label.rpartition(".")[2] == made_by.rpartition(".")[2]
+    return otherwise if nameless or label == f"the {otherwise}" else label
+
+
 def name_of(value: object, otherwise: str = "the model") -> str:
     """How the program calls a value, for a message: in backticks where that is code. It may have no name."""
     label = getattr(value, "label", "").strip() or otherwise

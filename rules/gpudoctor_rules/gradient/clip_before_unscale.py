@@ -70,7 +70,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import FALSE
+from gpudoctor.lint.values.base import FALSE, in_code
 from gpudoctor.lint.values.event import Backward, ClipGradients, ScalerCall
 from gpudoctor.lint.values.optim import Optimizer, Scaler
 from gpudoctor.lint.values.repair import Before, Holds, Repair
@@ -109,7 +109,7 @@ class ClipBeforeUnscale(Rule):
             clip.location,
             f"`{clip.call}` cuts gradients that `{scaler.label}` has multiplied by its scale (65536 at first): "
             "what is left of them is that many times smaller than the bound.",
-            remedy=f"Call `{scaler.label}.unscale_({optimizer.label})` before it.",
+            remedy=f"Call `{scaler.label}.unscale_({in_code(optimizer, 'optimizer')})` before it.",
             because=[("the scaler is made here", scaler.place), ("and divides by its scale only here", step.location)],
             # `GradScaler(enabled=args.amp)` scales nothing where that is off.
             needs=scaler.enabled if scaler.enabled is not None and scaler.enabled.only is not None else (),

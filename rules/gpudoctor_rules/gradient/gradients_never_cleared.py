@@ -59,7 +59,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.base import in_code, name_of
 from gpudoctor.lint.values.event import Backward, ClearGradients, Lost, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.repair import After, Holds, Repair
@@ -98,7 +98,7 @@ class GradientsNeverCleared(Rule):
                 step.location,
                 f"The gradients of {name} are never cleared in this "
                 "loop: each step uses the sum over all batches so far.",
-                remedy=f"Call `{optimizer.label}.zero_grad()` after the step.",
+                remedy=f"Call `{in_code(optimizer, 'optimizer')}.zero_grad()` after the step.",
                 because=[
                     ("this adds to the gradients of earlier iterations", backward.location),
                     (f"{name} is made here", optimizer.place),

@@ -73,7 +73,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import FALSE
+from gpudoctor.lint.values.base import FALSE, in_code
 from gpudoctor.lint.values.event import Backward, OptimizerStep, ScalerCall
 from gpudoctor.lint.values.optim import Optimizer, Scaler
 from gpudoctor.rule import Rule
@@ -163,7 +163,8 @@ class ScalerMisused(Rule):
                 step.location,
                 f"This step takes gradients that `{scaler.label}` has multiplied by its scale (65536 at first): it is "
                 "that many times too large.",
-                remedy=f"Write `{scaler.label}.step({step.optimizer.label})`, and `{scaler.label}.update()` after it.",
+                remedy=f"Write `{scaler.label}.step({in_code(step.optimizer, 'optimizer')})`, and "
+                f"`{scaler.label}.update()` after it.",
                 because=[("the scaled loss goes backward here", backward.location)],
             )
         return None

@@ -58,7 +58,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import name_of
+from gpudoctor.lint.values.base import in_code, name_of
 from gpudoctor.lint.values.event import (
     Backward,
     ClearGradients,
@@ -160,7 +160,7 @@ class StepMissing(Rule):
                 backward.location,
                 f"{name_of(optimizer, 'the optimizer')} never steps: "
                 "the gradients that are computed here change nothing.",
-                remedy=f"Call `{optimizer.label}.step()` after `backward()`.",
+                remedy=f"Call `{in_code(optimizer, 'optimizer')}.step()` after `backward()`.",
                 because=[(f"{name_of(optimizer, 'the optimizer')} is made here", optimizer.place)],
             )
             return

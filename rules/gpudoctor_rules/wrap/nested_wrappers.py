@@ -7,6 +7,8 @@
 use all GPUs of the machine, and ends in `module must have its parameters and buffers on device cuda:0 (device_ids[0])
 but found one of them on device: cuda:3`, or runs out of memory.
 
+The engine of `deepspeed.initialize` averages the gradients itself, too.
+
 ## Bad
 
     import os
@@ -53,17 +55,18 @@ ethnhe/FFB6D#4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Wrap
+from gpudoctor.lint.values.event import UseManaged, Wrap
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.values.event import Event
     from gpudoctor.run.recording import Recording
 
 # FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
@@ -92,14 +95,22 @@ class NestedWrappers(Rule):
             if wrong is None or event.location in told or wrong.place == event.location:
                 continue
             told.add(event.location)
-            outer = _name_of_kind(event.kind)
+            made = [each for each in program.events(UseManaged, Wrap) if each.location == wrong.place]
+            by = _framework(made, wrong)
+            there, inner = (
+                (f"{by} has wrapped this model already", f"by {by}")
+                if by
+                else (f"{name_of(wrong)} is a `{wrong.kind.value}` already", f"in `{wrong.kind.value}`")
+            )
             yield self.found(
                 event.location,
-                f"{name_of(wrong)} is a `{wrong.kind.value}` already, and {outer} wraps it once more: "
-                + _harm(event.kind, wrong.kind),
+                f"{there}, and {_name_of_kind(event.kind)} wraps it once more: {_harm(event.kind, wrong.kind)}",
                 remedy="Wrap the bare model once: drop one of the two wrappers, or wrap "
                 "only where `isinstance` says that it is not done yet.",
-                because=[(f"wrapped in `{wrong.kind.value}` here", wrong.place)],
+                because=[(f"wrapped {inner} here", wrong.place)],
+                # Of the models that come here, another one may be bare.
+                needs=[literal for each in made[:1] for literal in each.when],
+                confidence=Confidence.DEFINITE if _all_wrong(program, event) else Confidence.LIKELY,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -127,6 +138,19 @@ def _wrongly_inside(event: Wrap) -> Wrapper | None:
     return next((wrapper for wrapper in event.inner.chain if wrapper.kind in kinds), None)
 
 
+def _all_wrong(program: Program, event: Wrap) -> bool:
+    here = [each for each in program.events(Wrap) if each.location == event.location]
+    return event.certain or all(_wrongly_inside(each) is not None for each in here)
+
+
+def _framework(made: Sequence[Event], wrapper: Wrapper) -> str:
+    """Who wrapped it, where that is the affair of a framework and no class can be named."""
+    if wrapper.kind is not WrapperKind.PREPARED:
+        return ""
+    calls = (event.call for event in made if isinstance(event, UseManaged))
+    return next((f"`{call}`" for call in calls), "the framework")
+
+
 def _name_of_kind(kind: object) -> str:
     # What `prepare` makes depends on how the program is launched, so no class can be named.
     if isinstance(kind, WrapperKind) and kind is not WrapperKind.PREPARED:
@@ -135,6 +159,11 @@ def _name_of_kind(kind: object) -> str:
 
 
 def _harm(outer: object, inner: WrapperKind) -> str:
+    if inner is WrapperKind.PREPARED:
+        return (
+            "gradients are averaged twice, and what the first wrapper offers, such as `backward()` and `step()` of "
+            "DeepSpeed's engine, is not reached through the second."
+        )
     if inner is WrapperKind.DDP and outer in (WrapperKind.DDP, WrapperKind.PREPARED):
         return "it is wrapped twice, so gradients are averaged twice and keys are saved as `module.module.…`."
     if inner is WrapperKind.DATA_PARALLEL and outer is not WrapperKind.DATA_PARALLEL:
