@@ -50,7 +50,7 @@ CARDS: tuple[RuleCard, ...] = (
     RuleCard(
         code="GPU105", name="nested-wrappers", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.nested_wrappers", summary="A model that is wrapped already is wrapped once more.",
-        shows_in_run=True, needs=("Wrap",), size=5999,
+        shows_in_run=True, needs=("Wrap",), size=7537,
     ),
     RuleCard(
         code="GPU106", name="wrap-before-process-group", severity=Severity.ERROR, family="wrap",
@@ -202,7 +202,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU209", name="load-without-map-location", severity=Severity.WARNING, family="device",
         module="gpudoctor_rules.device.load_without_map_location",
         summary="Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one.",
-        fix_safety=Safety.SAFE, needs=("Load",), size=7516,
+        fix_safety=Safety.SAFE, needs=("Load",), size=9865,
     ),
     RuleCard(
         code="GPU210", name="visible-devices-set-too-late", severity=Severity.ERROR, family="device",
@@ -298,7 +298,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.split_differs_per_rank",
         summary="Each rank splits the data set in a way of its own, so some train on what others evaluate.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Split",), size=6939,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Split",), size=6899,
     ),
     RuleCard(
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
@@ -344,7 +344,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.data.same_augmentation_on_all_ranks",
         summary="All ranks set one seed, and draw the same random numbers for their augmentation.", shows_in_run=True,
         needs=("Augments", "Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SeedSet", "UseManaged", "Wrap"),
-        size=7635,
+        size=7611,
     ),
     RuleCard(
         code="GPU316", name="uneven-batches", severity=Severity.ERROR, family="data",
@@ -380,25 +380,25 @@ CARDS: tuple[RuleCard, ...] = (
         summary="The model is trained on the same batches in the same order, epoch after epoch.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "UseManaged", "Wrap"),
-        size=12301,
+        size=12261,
     ),
     RuleCard(
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
-        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6588, stops=True,
+        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6548, stops=True,
     ),
     RuleCard(
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",
         module="gpudoctor_rules.launch.process_group_not_destroyed",
         summary="The process group is made and never destroyed.", fix_safety=Safety.SAFE, since_torch="2.4",
-        needs=("Backward", "DestroyGroup", "DeviceUsed", "InitGroup", "Move", "OptimizerStep"), size=4684,
+        needs=("Backward", "DestroyGroup", "DeviceUsed", "InitGroup", "Move", "OptimizerStep"), size=4660,
     ),
     RuleCard(
         code="GPU403", name="rendezvous-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.rendezvous_missing",
         summary="Processes that the program spawns are not told where and as whom they meet.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("Spawn",), size=7587, stops=True,
+        shows_in_run=True, needs=("Spawn",), size=7563, stops=True,
     ),
     RuleCard(
         code="GPU404", name="spawn-arguments", severity=Severity.ERROR, family="launch",
@@ -568,13 +568,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU601", name="save-on-every-rank", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_on_every_rank",
         summary="Every rank writes the same file at the same time.", fix_safety=Safety.UNSAFE, shows_in_run=True,
-        needs=("Save",), size=7194,
+        needs=("Save",), size=8009,
     ),
     RuleCard(
         code="GPU602", name="save-guarded-by-local-rank", severity=Severity.INFO, family="checkpoint",
         module="gpudoctor_rules.checkpoint.save_guarded_by_local_rank",
         summary="One rank of each node writes the same file, where one rank of the job should.", shows_in_run=True,
-        needs=("Save",), size=5891,
+        needs=("Save",), size=5886,
     ),
     RuleCard(
         code="GPU603", name="wrapper-prefix-in-checkpoint", severity=Severity.WARNING, family="checkpoint",
@@ -586,7 +586,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU604", name="load-before-save-finished", severity=Severity.ERROR, family="checkpoint",
         module="gpudoctor_rules.checkpoint.load_before_save_finished",
         summary="One rank writes a file, and the others read it without waiting until it is there.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load",), size=7060, stops=True,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Load",), size=7055, stops=True,
     ),
     RuleCard(
         code="GPU605", name="sharded-state-on-some-ranks", severity=Severity.ERROR, family="checkpoint",
@@ -610,13 +610,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU608", name="filesystem-race", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.filesystem_race",
         summary="All ranks make, or remove, the same folder at the same time, and only the first of them can.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=6617, stops=True,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ChangeFolder",), size=6612, stops=True,
     ),
     RuleCard(
         code="GPU609", name="best-chosen-from-local-metric", severity=Severity.WARNING, family="checkpoint",
         module="gpudoctor_rules.checkpoint.best_chosen_from_local_metric",
         summary="Which checkpoint is the best is decided by the result of this rank's own shard of the validation set.",
-        shows_in_run=True, needs=("Save",), size=7785,
+        shows_in_run=True, needs=("Save",), size=7780,
     ),
     RuleCard(
         code="GPU701", name="sync-on-every-microbatch", severity=Severity.PERF, family="gradient",
@@ -635,13 +635,13 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU703", name="clip-before-unscale", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.clip_before_unscale",
         summary="Gradients are clipped while they are still multiplied by the gradient scaler's factor.",
-        fix_safety=Safety.SAFE, needs=("ClipGradients",), size=6718,
+        fix_safety=Safety.SAFE, needs=("ClipGradients",), size=6743,
     ),
     RuleCard(
         code="GPU704", name="scaler-misused", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.scaler_misused",
         summary="The calls of a gradient scaler are incomplete, come twice, or are gone around.", needs=("ScalerCall",),
-        size=9354,
+        size=9399,
     ),
     RuleCard(
         code="GPU705", name="clip-misplaced", severity=Severity.WARNING, family="gradient",
@@ -671,7 +671,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU709", name="gradients-never-cleared", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.gradients_never_cleared",
         summary="A training loop steps without ever clearing the gradients.", fix_safety=Safety.UNSAFE,
-        shows_in_run=True, needs=("OptimizerStep",), size=6223,
+        shows_in_run=True, needs=("OptimizerStep",), size=6248,
     ),
     RuleCard(
         code="GPU710", name="loss-keeps-graph", severity=Severity.WARNING, family="gradient",
@@ -683,7 +683,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU711", name="step-missing", severity=Severity.ERROR, family="gradient",
         module="gpudoctor_rules.gradient.step_missing",
         summary="A training loop lacks the backward or the step, or has them in an order that makes the step do nothing.",
-        shows_in_run=True, needs=("MakeOptimizer", "OptimizerStep"), size=11471,
+        shows_in_run=True, needs=("MakeOptimizer", "OptimizerStep"), size=11496,
     ),
     RuleCard(
         code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
@@ -712,7 +712,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
         module="gpudoctor_rules.throughput.no_mixed_precision",
         summary="A model trains in FP32 throughout, and the tensor cores of the GPU stay unused.",
-        needs=("Backward", "Forward", "Move"), size=4354,
+        needs=("Backward", "Forward", "Move"), size=4322,
     ),
     RuleCard(
         code="GPU804", name="timing-without-synchronize", severity=Severity.WARNING, family="throughput",
@@ -732,7 +732,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",
         module="gpudoctor_rules.throughput.seed_missing",
         summary="No seed reaches the ranks that train, or all draw their batches with the same one.", shows_in_run=True,
-        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "SeedSet", "Wrap"), size=8277,
+        needs=("Backward", "Forward", "InitGroup", "Iterate", "MakeLoader", "SeedSet", "Wrap"), size=8189,
     ),
     RuleCard(
         code="GPU807", name="idle-ranks-during-evaluation", severity=Severity.PERF, family="throughput",

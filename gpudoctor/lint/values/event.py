@@ -11,6 +11,9 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Value, Values
+from gpudoctor.lint.values.files import ChangeFolder as ChangeFolder
+from gpudoctor.lint.values.files import Download as Download
+from gpudoctor.lint.values.files import ReadFile as ReadFile
 from gpudoctor.lint.values.inside import BatchCut as BatchCut
 from gpudoctor.lint.values.inside import ConstantMixed as ConstantMixed
 from gpudoctor.lint.values.inside import Crossed as Crossed
@@ -541,33 +544,6 @@ class LoadState(Event):
     """The result of the `Load` that it is, or is an entry of."""
     entry: str | None = None
     """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadFile(Event):
-    """A file is read: `call` says by what."""
-
-    call: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeFolder(Event):
-    """A folder is made, or removed with all that is in it (`removes`). `tolerated` where it is no error that another
-    process has done so before."""
-
-    call: str
-    path: Values | None
-    spelled: str = ""
-    tolerated: bool = False
-    removes: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Download(Event):
-    """Files are fetched to `path`, without a lock, where they are not there yet. `call` is the data set or function."""
-
-    call: str
-    path: Values | None
 
 
 # --- limits of what was understood -----------------------------------------------------------------------------
