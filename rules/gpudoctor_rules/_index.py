@@ -404,7 +404,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU404", name="spawn-arguments", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.spawn_arguments",
         summary="The function that is spawned cannot be called with what `mp.spawn` hands it.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Spawn",), size=7860, stops=True,
+        shows_in_run=True, needs=("Spawn",), size=7958, stops=True,
     ),
     RuleCard(
         code="GPU405", name="spawn-without-main-guard", severity=Severity.ERROR, family="launch",

@@ -11,6 +11,7 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND, one
 from gpudoctor.lint.models.api import NOT_ANSWERED, Call
+from gpudoctor.lint.models.arguments import kind_of
 from gpudoctor.lint.models.index import MODELS
 from gpudoctor.lint.models.lacking import note_opened
 from gpudoctor.lint.models.replicas import note_read
@@ -149,7 +150,8 @@ def setting(m: Interpreter, owner: Namespace, name: str, node: ast.AST) -> Value
     declared = m.fact(owner, f"declared {name}")
     if declared is not None:
         return declared
-    found = Unknown(("setting", name), "chosen at the start", m.text(node, 40), config=True)
+    kind = kind_of(m, owner, name)
+    found = Unknown(("setting", name), "chosen at the start", m.text(node, 40), config=True, kind=kind)
     return one(m.setting(found, m.place(node)))
 
 

@@ -200,7 +200,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         if isinstance(one, Const) and one.value is None and isinstance(other, solid):
             return None if _is_option(other) else False
         # `log_writer = SummaryWriter(...)` of a library: an object, whatever it can do.
-        if isinstance(one, Const) and one.value is None and isinstance(other, Unknown) and _is_made(other):
+        if isinstance(one, Const) and one.value is None and isinstance(other, Unknown) and _is_something(other):
             return False
     if left == right and not isinstance(left, Tensor):
         return True
@@ -216,6 +216,10 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         if isinstance(one, Device) and isinstance(other, Const) and isinstance(other.value, str):
             return None if other.value.partition(":")[0] == one.type else False
     return None
+
+
+def _is_something(value: Unknown) -> bool:
+    return bool(value.kind) or _is_made(value)
 
 
 def _is_made(value: Unknown) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.models.api import MODELS, Call, one
+from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.device import Device
@@ -91,10 +91,32 @@ def _add_argument(call: Call) -> Values:
     if declared is not None:
         call.do.set_fact(call.receiver, f"declared {name}", declared)
     _add_name(call, name)
+    kind = _kind(call, default)
+    before = call.do.fact(call.receiver, f"kind of {name}")
+    # Declared twice, for two commands, it is of either type.
+    call.do.set_fact(call.receiver, f"kind of {name}", one(Const(kind if before in (None, one(Const(kind))) else "")))
     # `default=argparse.SUPPRESS`: there only where it is given.
     if call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
         call.do.set_fact(call.receiver, OPENED, one(TRUE))
     return one(NONE)
+
+
+def _kind(call: Call, default: Values | None) -> str:
+    """The type that an option surely has, given or left out; empty where that is not known."""
+    only = default.only if default is not None else None
+    value = only.value if isinstance(only, Const) else None
+    if _default_by_action(call) is not None:
+        return "bool" if isinstance(value, bool) else ""
+    # `nargs="+"` makes a list, `action="append"`, too.
+    named = call.one(-1, "type", Library)
+    kind = named.name.removeprefix("builtins.") if named is not None else ""
+    if call.open_ended or not {"nargs", "action", "const"}.isdisjoint(call.keywords) or kind not in _TAKEN_AS:
+        return ""
+    # What is text by default is converted as what is given.
+    return kind if type(value) in (*_TAKEN_AS[kind], str) else ""
+
+
+_TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (str,)}
 
 
 def _add_name(call: Call, name: str) -> None:
@@ -123,10 +145,12 @@ def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Val
 
 @MODELS.method(Parser, "set_defaults")
 def _set_defaults(call: Call) -> Values:
+    assert call.receiver is not None
     for name, values in call.keywords.items():
+        call.do.set_fact(call.receiver, f"kind of {name}", one(Const("")))
         call.emit(ArgumentDeclared, name=name, flags=(), default=values)
         _add_name(call, name)
-    if call.open_ended and call.receiver is not None:
+    if call.open_ended:
         call.do.set_fact(call.receiver, OPENED, one(TRUE))
     return one(NONE)
 
@@ -197,10 +221,18 @@ def _namespace(call: Call) -> Namespace:
         call.do.set_fact(made, OPENED, one(TRUE))
     for each in names.only.items if names is not None and isinstance(names.only, TupleOf) else ():
         name = str(each.only.value) if isinstance(each.only, Const) else ""
-        declared = call.do.fact(call.receiver, f"declared {name}")
-        if declared is not None:
-            call.do.set_fact(made, f"declared {name}", declared)
+        for fact in (f"declared {name}", f"kind of {name}"):
+            known = call.do.fact(call.receiver, fact)
+            if known is not None:
+                call.do.set_fact(made, fact, known)
     return made
+
+
+def kind_of(do: Interpreter, owner: Namespace, name: str) -> str:
+    """The type of an option, where nobody out of sight may have put something else in its place."""
+    known = do.fact(owner, f"kind of {name}")
+    only = known.only if known is not None else None
+    return str(only.value) if isinstance(only, Const) and do.fact(owner, OPENED) is None else ""
 
 
 @MODELS.callable("argparse.Namespace", "types.SimpleNamespace")

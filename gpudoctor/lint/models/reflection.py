@@ -48,6 +48,9 @@ def _is_a(value: Value | None, kind: Value) -> bool | None:
     name = kind.name if isinstance(kind, Library) else ""
     if isinstance(value, Const):
         return type(value.value).__name__ == name.rpartition(".")[2] if name.startswith("builtins.") else None
+    if isinstance(value, Unknown) and value.kind and name.startswith("builtins."):
+        # A `bool` is an `int`, too.
+        return name == f"builtins.{value.kind}" or (value.kind == "bool" and name == "builtins.int")
     if isinstance(value, Wrapper):
         return _wrapper_is_a(value, name)
     cls = getattr(value, "cls", None)

@@ -70,6 +70,8 @@ class Unknown(Value):
     """The dotted name of the library callable that made it, where one did."""
     times: Value | None = field(default=None, compare=False)
     """The number of processes or devices that it was multiplied by: `args.batch_size * world_size`."""
+    kind: str = field(default="", compare=False)
+    """The type of which it surely is, as `int`; empty where that is not known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", interned(self.key))

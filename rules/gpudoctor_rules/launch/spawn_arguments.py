@@ -62,7 +62,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import Const, Value, Values
+from gpudoctor.lint.values.base import Const, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import Spawn
 from gpudoctor.lint.values.function import Namespace
@@ -130,6 +130,8 @@ def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
 def _is_single(value: Value) -> bool:
     """It cannot be unpacked."""
     # Text can be unpacked, letter by letter; the wrong count then shows it.
+    if isinstance(value, Unknown):
+        return value.kind in ("int", "float", "bool")
     return isinstance(value, (Namespace, Rank, Size)) or (isinstance(value, Const) and not isinstance(value.value, str))
 
 

@@ -23,6 +23,39 @@ SETTINGS = {
         size = 2 if args.big else 1
         reveal(size)  #: 2 if args.big | 1 if not (args.big)
         """,
+    "options of a known type": """
+        import argparse, company
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpus", type=int, default=2)
+        parser.add_argument("--lr", type=float, default="0.1")
+        parser.add_argument("--dry", action="store_true")
+        args = parser.parse_args()
+        reveal((args.gpus is None, args.lr is None, args.dry is None))  #: (False, False, False)
+        reveal((isinstance(args.gpus, int), isinstance(args.gpus, (list, tuple))))  #: (True, False)
+        if company.asked():
+            args.gpus = None
+            company.fill(args)
+            reveal(args.lr is None)  #: args.lr is None
+        """,
+    "options that may be something else": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--seed", type=int)
+        parser.add_argument("--gpus", type=int, nargs="+", default=2)
+        parser.add_argument("--rate", type=int, default=None)
+        parser.add_argument("--any", default=2)
+        parser.add_argument("--flag", action="store_true", default=None)
+        args = parser.parse_args()
+        parser.add_argument("--late", type=int, default=2)
+        parser.set_defaults(late=None)
+        args = parser.parse_args()
+        reveal(args.late is None)  #: args.late is None
+        reveal(args.seed is None)  #: args.seed is None
+        reveal(args.gpus is None)  #: args.gpus is None
+        reveal(args.rate is None)  #: args.rate is None
+        reveal(args.any is None)  #: args.any is None
+        reveal(args.flag is None)  #: args.flag is None
+        """,
     "settings that a branch changes": """
         import argparse, yaml
         parser = argparse.ArgumentParser()
