@@ -164,7 +164,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU203", name="move-discarded", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.move_discarded",
         summary="A tensor is moved by a statement that drops the result, so the tensor stays where it was.",
-        fix_safety=Safety.SAFE, needs=("Discard",), size=5326, stops=True,
+        fix_safety=Safety.SAFE, needs=("Discard",), size=5838, stops=True,
     ),
     RuleCard(
         code="GPU204", name="all-ranks-on-one-gpu", severity=Severity.ERROR, family="device",
@@ -386,7 +386,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
-        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6548, stops=True,
+        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6780, stops=True,
     ),
     RuleCard(
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",

@@ -169,6 +169,21 @@ def _world_size(call: Call) -> Values:
     return one(Size(SizeKind.WORLD, place=call.place) if call.do.several_processes else Const(1))
 
 
+@MODELS.callable(
+    "mmcv.runner.get_dist_info", "mmcv.runner.dist_utils.get_dist_info", "mmengine.dist.get_dist_info",
+    "mmengine.dist.utils.get_dist_info",
+)  # fmt: skip
+def _rank_and_size(call: Call) -> Values:
+    """Both numbers of the process group, which it asks for first: 0 and 1 where there is none."""
+    # Its own libraries make the group out of sight.
+    if not (call.do.several_processes and group_exists(call.do)):
+        names = ("the rank", "the world size")
+        answers = [Unknown((call.name, name), name, dependence=Dependence.UNREAD) for name in names]
+        return one(TupleOf(tuple(map(one, answers))))
+    rank = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place)
+    return one(TupleOf((one(rank), one(Size(SizeKind.WORLD, place=call.place)))))
+
+
 @MODELS.callable("torch.distributed.get_backend")
 def _backend(call: Call) -> Values:
     return one(Unknown(("backend",), "the backend", call.label, config=True))

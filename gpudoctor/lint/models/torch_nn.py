@@ -338,6 +338,10 @@ def _set_device(do: Interpreter, module: Value, devices: Values) -> None:
             do.set_fact(part, "device", devices)
             do.set_fact(part, "moved at", one(Const(None)))
             waiting += map(core_of, children_of(do, part))
+            held = do.fact(part, "child modules")
+            # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
+            if held is not None and not held.all(lambda known: isinstance(known, TupleOf)):
+                waiting += do.parts.get(part, ())
 
 
 @MODELS.method(Module, "half", "float", "double", "bfloat16", "type", "apply", "share_memory", "eval", "train")

@@ -97,17 +97,26 @@ class MoveDiscarded(Rule):
             if _may_move_in_place(tensor) or (target is not None and target == tensor.device):
                 continue
             told.add(event.location)
-            stays = _where(tensor) if event.call in MOVES else "keeps its type"
+            stays = _stays(program, event, tensor)
+            # A parameter's name takes parameters alone; what it holds is exchanged.
+            parameter = tensor.origin is TensorOrigin.PARAMETER
+            kept = f"{tensor.label}.data" if parameter else tensor.label
             yield self.found(
                 at=event.location,
                 message=f"`{tensor.label}` {stays}: `.{event.call}(...)` returns a copy, and nobody keeps it. Only "
                 "modules change in place.",
-                remedy=f"Keep the result: `{tensor.label} = {tensor.label}.{event.call}(...)`.",
-                repair=Repair("Keep the result", (Assign(event.location, (Source(event.location, "receiver"),)),)),
+                remedy=f"Keep the result: `{kept} = {kept}.{event.call}(...)`.",
+                repair=None
+                if parameter
+                else Repair("Keep the result", (Assign(event.location, (Source(event.location, "receiver"),)),)),
             )
 
 
-def _where(tensor: Tensor) -> str:
+def _stays(program: Program, event: Discard, tensor: Tensor) -> str:
+    moved = any(isinstance(each, Move) and each.subject == tensor for each in program.at(event.location))
+    # `x.to(torch.half)` names no device.
+    if event.call in CASTS or (event.call == "to" and not moved):
+        return "keeps its type"
     return f"stays on {called(tensor.device)}" if isinstance(tensor.device, Device) else "stays where it was"
 
 

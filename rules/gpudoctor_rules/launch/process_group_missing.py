@@ -59,6 +59,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
 from gpudoctor.lint.values.module import WrapperKind
@@ -133,7 +134,12 @@ def _without_group(event: Event) -> bool:
 
 
 def _certain(program: Program, event: Event) -> bool:
-    """In a single process, a place behind an open test may be meant for several: it is left alone."""
+    """In a single process, a place behind an open test may be meant for several: it is left alone.
+
+    In any, a test of what unread code has answered may ask for the group: `if get_dist_info()[1] > 1:`.
+    """
+    if event.when.depends & Dependence.UNREAD:
+        return False
     return program.world.several_processes or not event.when
 
 
