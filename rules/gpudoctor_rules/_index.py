@@ -140,7 +140,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU120", name="optimizer-of-other-parameters", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.optimizer_of_other_parameters",
         summary="The optimizer holds other parameters than those that are trained.", shows_in_run=True,
-        needs=("OptimizerStep",), size=11920,
+        needs=("OptimizerStep",), size=12071,
     ),
     RuleCard(
         code="GPU121", name="wrapped-in-loop", severity=Severity.ERROR, family="wrap",

@@ -256,8 +256,11 @@ def _hidden_layers(do: Interpreter, container: Value) -> int:
     more = do.fact(container, "more")
     values = flat(do, [container, *(more or ())])
     layers = [value for value in values if isinstance(value, Module) and has_parameters(do, value)]
-    # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose.
-    if any(is_frozen(do, layer) or any(layer in parts for parts in do.parts.values()) for layer in layers):
+    # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose; of a choice of
+    # models, the parts of the chosen one are taken: `nn.Sequential(*backbones[name].children())`.
+    if any(is_frozen(do, layer) or do.fact(layer, "looked into") is not None for layer in layers):
+        return 0
+    if any(layer in parts for layer in layers for parts in do.parts.values()):
         return 0
     return len(layers) if more is None else len(layers) + 1
 

@@ -164,7 +164,12 @@ class OptimizerOfOtherParameters(Rule):
         self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer
     ) -> Finding | None:
         """Two networks, two optimizers, and both were given the parameters of one."""
-        optimizers = [event for event in program.events(MakeOptimizer) if event.optimizer != held]
+        # One for each value of a setting is still one at a time.
+        optimizers = [
+            event
+            for event in program.events(MakeOptimizer)
+            if event.optimizer != held and not event.when.excludes(made.when)
+        ]
         other = next((e for e in optimizers if _modules(e.optimizer) == held.modules), None)
         before = [e for e in program.events(Backward) if e.order < step.order]
         if other is None or not before or not _all_known(program, held):
