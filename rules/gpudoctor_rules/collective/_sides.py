@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import takewhile
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence, Literal
@@ -108,13 +108,9 @@ def _same_test(one: Literal, other: Literal) -> bool:
     return one.atom == other.atom or (bool(named) and named == other.atom.ranks.removeprefix("local "))
 
 
-class Alone(NamedTuple, Generic[E]):
-    """Events without a partner that one change mends: at `place`, the call under the test, or the event itself where it
-    stands there. `shared` where the code that is called is right for its other callers."""
-
-    place: Location
-    events: list[E]
-    shared: bool
+Alone = tuple[Location, list[E], bool]
+"""Events without a partner that one change mends: the call under the test, or the event itself where it stands there; the
+events; whether the code that is called is right for its other callers."""
 
 
 def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[Alone[E]]:
@@ -131,7 +127,7 @@ def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[Al
     for event in alone:
         calls = calls_behind(event, event.rank_guards)
         groups.setdefault(calls[0] if calls else event.location, []).append(event)
-    return [Alone(place, found, any(each.location in fine for each in found)) for place, found in groups.items()]
+    return [(place, found, any(each.location in fine for each in found)) for place, found in groups.items()]
 
 
 def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
