@@ -109,8 +109,8 @@ def _same_test(one: Literal, other: Literal) -> bool:
 
 
 Alone = tuple[Location, list[E], bool]
-"""Events without a partner that one change mends: the call under the test, or the event itself where it stands there; the
-events; whether the code that is called is right for its other callers."""
+"""Events without a partner that one change mends: the call under the test, or the event itself where it stands there;
+the events; whether the code that is called is right for its other callers."""
 
 
 def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[Alone[E]]:
