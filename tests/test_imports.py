@@ -30,6 +30,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.source": {"gpudoctor.drafts", "gpudoctor.lint.room", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # What a rule is told goes on to the report: which answers made it silent.
     "gpudoctor.lint.answers": {"gpudoctor.lint.values", "gpudoctor.coverage"},
+    # What a file is, and which of its definitions matter, is asked before and while a program is followed.
+    "gpudoctor.lint.discovery": {
+        "gpudoctor.lint",
+        "gpudoctor.lint.source",
+        "gpudoctor.config",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
     # What is said about code does nothing: rules that ask which names stand in it are told of the code alone.
     "gpudoctor.lint.comments": set(),
     "gpudoctor.lint.program": {
@@ -46,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.flow",
         "gpudoctor.lint.room",
         "gpudoctor.lint.source",
+        "gpudoctor.lint.discovery",
         "gpudoctor.lint.program",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
@@ -69,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor",
         "gpudoctor.lint",
         "gpudoctor.lint.answers",
+        "gpudoctor.lint.discovery",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.interp",
         "gpudoctor.lint.room",
@@ -132,7 +142,7 @@ LATE = {
     "gpudoctor.lint.telling",
     "gpudoctor.lint.wording",
     # Programs are mostly named: no folder is searched.
-    "gpudoctor.lint.source.gitignore",
+    "gpudoctor.lint.discovery.gitignore",
     # Most programs train in all of their files that do.
     "gpudoctor.lint.interp.untaken",
     # Most projects have no notebooks.

@@ -14,8 +14,8 @@ from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.lint.collector import SeldomCollecting
+from gpudoctor.lint.discovery.select import STDIN
 from gpudoctor.lint.fixing import Change, Fixed, fix
-from gpudoctor.lint.listing import STDIN
 from gpudoctor.lint.source.encoding import encoding_of
 from gpudoctor.lint.source.rewriting import NotWritten, write_bytes
 

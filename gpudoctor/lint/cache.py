@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
-from gpudoctor.lint.entries import Start
+from gpudoctor.lint.discovery.classify import Glance, Start
 from gpudoctor.lint.examined import Examined
-from gpudoctor.lint.glance import Glance
 from gpudoctor.lint.own_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.layout import is_package

@@ -11,10 +11,10 @@ from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.covered import told_once
-from gpudoctor.lint.entries import Start
+from gpudoctor.lint.discovery.classify import Start
+from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
+from gpudoctor.lint.discovery.select import STDIN, Listed, is_excluded, list_files
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
-from gpudoctor.lint.importers import MOST_PROGRAMS, Importers
-from gpudoctor.lint.listing import STDIN, Listed, is_excluded, list_files
 from gpudoctor.lint.placing import Places
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
@@ -27,8 +27,8 @@ from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import BUILT_IN
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.discovery.classify import Glance
     from gpudoctor.lint.examined import Examined
-    from gpudoctor.lint.glance import Glance
 
 Watch = Callable[[int, int], None]
 """Is told how many entries are done, and of how many."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.collector import SeldomCollecting, collect_if_many
 from gpudoctor.lint.covered import coverage_of
+from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
 from gpudoctor.lint.room import with_room
-from gpudoctor.lint.source.dismiss import telling_names
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.looks import noting
 from gpudoctor.lint.source.project import Project, Sources
@@ -61,7 +61,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         return Examined(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.
     if all(card.module.startswith(f"{BUILT_IN}.") for card in request.rules):
-        project.followed = telling_names
+        project.followed = relevant_definitions
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []
     quickly = Budget(_QUICK_SECONDS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related
-from gpudoctor.lint.listing import is_excluded
+from gpudoctor.lint.discovery.select import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.suppression import Suppressions
 from gpudoctor.record import replace

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity, by_place
 from gpudoctor.lint.check import lint
+from gpudoctor.lint.discovery.select import STDIN
 from gpudoctor.lint.fix.edits import clash
-from gpudoctor.lint.listing import STDIN
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, shown_path
 from gpudoctor.lint.source.rewriting import edited
 from gpudoctor.lint.task import Outcome

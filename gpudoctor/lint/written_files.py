@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.glance import Glance, glance
+from gpudoctor.lint.discovery.classify import Glance, glance
+from gpudoctor.lint.discovery.walk import concerns_training
 from gpudoctor.lint.source.cells import Written
-from gpudoctor.lint.source.discover import concerns_training
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
 from gpudoctor.record import dataclass, replace
 

@@ -10,8 +10,9 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
-from gpudoctor.lint import check, importers
-from gpudoctor.lint.importers import Importers
+from gpudoctor.lint import check
+from gpudoctor.lint.discovery import importers
+from gpudoctor.lint.discovery.importers import Importers
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import replace

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.cache import Cache
-from gpudoctor.lint.entries import Start
+from gpudoctor.lint.discovery.classify import Start
+from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.interp.worlds import programs_of
-from gpudoctor.lint.listing import list_files
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.lint.task import Request

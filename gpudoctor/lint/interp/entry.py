@@ -20,53 +20,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.source.project import ModuleFile
 
 
-def is_entry(tree: ast.Module) -> bool:
-    """The file does something when it is started: a main guard, a loop, a call at its top level."""
-    if any(_acts(statement) for statement in tree.body):
-        return True
-    # A script of assignments only, such as a tutorial's, has nothing that another file could import.
-    defines = any(isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for each in tree.body)
-    return not defines and any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) for each in tree.body)
-
-
-def _acts(statement: ast.stmt) -> bool:
-    # Without recursion: a chain of `elif` is as deep as it is long.
-    todo = [statement]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, (ast.For, ast.While)):
-            return True
-        # A docstring at the top is an expression too.
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and not _is_setup(each.value):
-            return True
-        # `if torch.cuda.is_available(): device = …` at the top of a helper only sets names.
-        if isinstance(each, ast.If):
-            if _is_main_guard(each.test):
-                return True
-            todo += (*each.body, *each.orelse)
-        elif isinstance(each, (ast.Try, ast.With)):
-            todo += each.body
-    return False
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
-
-
-def _is_setup(call: ast.Call) -> bool:
-    """`warnings.filterwarnings(…)`, `sys.path.append(…)`: preparation, not work."""
-    return _root(call.func) in (
-        "warnings",
-        "sys",
-        "logging",
-        "os",
-        "matplotlib",
-        "plt",
-        "random",
-        "np",
-    )
-
-
 def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
     """Read a file without an entry: each function and method that nobody called, with unknown arguments."""
     m.frames.append(module_frame(scope, file))

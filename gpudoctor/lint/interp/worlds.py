@@ -8,10 +8,12 @@ import re
 from collections.abc import Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.discovery.classify import is_entry, only_registers
+from gpudoctor.lint.discovery.commands import commands_in
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.entry import is_entry, run_as_library, run_commands
+from gpudoctor.lint.interp.entry import run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
@@ -19,7 +21,6 @@ from gpudoctor.lint.interp.witness import Witness
 from gpudoctor.lint.program import Chosen, Program, Stop, World
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Project
-from gpudoctor.lint.source.registering import only_registers
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import (
     ArgumentDeclared,
@@ -165,7 +166,7 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
     scope: Hashable = ("module", entry.name, entry.source.shown)
     m.packages[scope] = entry
     m.main_scope = scope
-    commands = () if is_entry(entry.source.tree) else m.project.started_in(entry)
+    commands = () if is_entry(entry.source.tree) else commands_in(entry, m.project)
     # What a package does when it is imported, such as setting up a logger, makes no program of it.
     whole = bool(commands) or (is_entry(entry.source.tree) and not _is_only_imported(entry))
     if not whole:

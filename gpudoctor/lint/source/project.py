@@ -25,7 +25,6 @@ from gpudoctor.lint.source.libraries import (
 )
 from gpudoctor.lint.source.limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.looks import CONTENT, is_file, is_folder, note, real_path
-from gpudoctor.lint.source.scripts import started_in
 from gpudoctor.record import dataclass
 
 
@@ -102,7 +101,7 @@ class Project:
     def __init__(self, start: str, sources: Sources | None = None) -> None:
         path = real_path(start)
         self._entry_folder = path if is_folder(path) else os.path.dirname(path)
-        root, self._marked = project_root(self._entry_folder)
+        root, self.is_marked = project_root(self._entry_folder)
         self.root = root
         self.unreadable: list[Unreadable] = []
         self.limits: list[str] = []
@@ -164,10 +163,6 @@ class Project:
         found = [self._under(folder, [name]) for folder in package.folders]
         return self._best(found)
 
-    def started_in(self, module: ModuleFile) -> tuple[str, ...]:
-        """The functions of a module that commands of the project start."""
-        return started_in(os.path.realpath(module.source.path), self._root) if self._marked else ()
-
     def module_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
         """The names of the modules inside a package, sorted; those that begin with a line below are its own affair."""
         if isinstance(package, ModuleFile):
@@ -205,7 +200,7 @@ class Project:
         # An installed package comes before a folder without `__init__.py`, wherever that stands.
         if isinstance(found, Package) and top in SHADOWED_BY_PACKAGES:
             return None
-        if found is None and self._marked and top not in SHADOWED_BY_PACKAGES:
+        if found is None and self.is_marked and top not in SHADOWED_BY_PACKAGES:
             return self._installed_in_place(parts)
         return found
 

@@ -14,7 +14,7 @@ RARELY_NEEDED = {"difflib", "importlib.metadata", "inspect", "json", "multiproce
 PROGRAM = """
 import dataclasses, pathlib, sys
 before = set(sys.modules)
-from gpudoctor.lint.source.discover import collect
+from gpudoctor.lint.discovery.walk import collect
 from gpudoctor.lint.source.project import Project
 from gpudoctor.lint.source.suppression import Suppressions
 path = collect([sys.argv[1]])[0][0]

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from gpudoctor.lint.source.registering import only_registers
+from gpudoctor.lint.discovery.classify import only_registers
 
 
 @pytest.mark.parametrize(

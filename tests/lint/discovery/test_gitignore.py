@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.source.discover import collect
+from gpudoctor.lint.discovery.walk import collect
 
 WITHOUT_USER = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
 
@@ -88,7 +88,7 @@ def test_only_inside_of_a_repository() -> None:
 def test_pathspec_is_loaded_only_where_a_line_comes_near(tmp_path: Path) -> None:
     lay("a.py", "sub/b.py", above="__pycache__/\n*.py[cod]\n*.so\n/out\ndata/*\n!keep\n")
     program = (
-        "import sys\nfrom gpudoctor.lint.source.discover import collect\n"
+        "import sys\nfrom gpudoctor.lint.discovery.walk import collect\n"
         "print(len(collect(['.'])[0]), 'pathspec' in sys.modules)"
     )
     for said in ("2 False", "2 True"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.source.discover import collect, concerns_training
+from gpudoctor.lint.discovery.walk import collect, concerns_training
 
 
 @pytest.fixture(autouse=True)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.source.limits import MAX_SETUP_BYTES
 from gpudoctor.lint.source.looks import question
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.project import ModuleFile, Project
 
 _TARGET = r"""["']?[\w.-]+["']?\s*=\s*["']?([\w.]+):(\w+)"""
 _SECTION = r"(?ms)^\[(?:project\.scripts|tool\.poetry\.scripts)\]\s*$(.*?)(?=^\[|\Z)"
 _CONSOLE = r"(?ms)console_scripts['\"]?\s*[=:](.*?)(?=^\[|\]|\Z)"
 _FILES = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _CONSOLE))
+
+
+def commands_in(module: ModuleFile, project: Project) -> tuple[str, ...]:
+    """The functions of a module that commands of its project start."""
+    return started_in(os.path.realpath(module.source.path), project.root) if project.is_marked else ()
 
 
 def started_in(path: str, root: str) -> tuple[str, ...]:

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
-from gpudoctor.lint.entries import Start, start_of, starts_something
-from gpudoctor.lint.glance import Glance, glance, glance_at_all
+from gpudoctor.lint.discovery.classify import Glance, Start, glance, glance_at_all, start_of, starts_something
+from gpudoctor.lint.discovery.commands import started_in
+from gpudoctor.lint.discovery.walk import collect, concerns_training
 from gpudoctor.lint.processes import in_processes, processes_for
-from gpudoctor.lint.source.discover import collect, concerns_training
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.looks import digest_of, real_path
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
-from gpudoctor.lint.source.scripts import started_in
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.source.discover import concerns_training, files_below
+from gpudoctor.lint.discovery.walk import concerns_training, files_below
 from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.project import Project
 

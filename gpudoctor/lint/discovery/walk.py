@@ -90,7 +90,7 @@ class _Exclusion:
 
 def _walk(folder: str, excluded: _Exclusion, problems: list[str], *, respect_gitignore: bool) -> Iterator[str]:
     # Imported late: nothing is searched for where programs are named.
-    from gpudoctor.lint.source.gitignore import NOTHING, ignoring_around
+    from gpudoctor.lint.discovery.gitignore import NOTHING, ignoring_around
 
     pending = [(folder, ignoring_around(folder) if respect_gitignore else NOTHING)]
     project, _ = project_root(os.path.realpath(folder))

@@ -9,10 +9,11 @@ import pytest
 from linting import Seen, lint
 from marks import cases
 
-from gpudoctor.lint import examine, glance
-from gpudoctor.lint.entries import Start, start_of
+from gpudoctor.lint import examine
+from gpudoctor.lint.discovery import classify
+from gpudoctor.lint.discovery.classify import Start, start_of
+from gpudoctor.lint.discovery.prefilter import FRAMEWORKS, is_irrelevant, relevant_definitions
 from gpudoctor.lint.models.frameworks import PREFIXES, TAKE_CHARGE
-from gpudoctor.lint.source.dismiss import FRAMEWORKS, says_nothing, telling_names
 from gpudoctor.lint.source.file import SourceFile, parse_text
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def parsed(text: str) -> SourceFile:
 
 
 def test_layers_alone_say_nothing():
-    assert says_nothing(parsed(LAYERS))
+    assert is_irrelevant(parsed(LAYERS))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_layers_alone_say_nothing():
 )
 def test_what_comes_close_is_executed(old: str, new: str):
     assert old in LAYERS
-    assert not says_nothing(parsed(LAYERS.replace(old, new)))
+    assert not is_irrelevant(parsed(LAYERS.replace(old, new)))
 
 
 def test_only_what_comes_close_and_its_users_are_executed():
@@ -91,11 +92,13 @@ class Clock:
     def stop(self):
         return loss(self)
 """
-    assert telling_names(parsed(text)) == {"hand_over", "step"}
+    assert relevant_definitions(parsed(text)) == {"hand_over", "step"}
 
 
 def test_what_happens_at_the_top_concerns_all():
-    assert telling_names(parsed("import torch\nmodel = torch.nn.DataParallel(net)\ndef f():\n    pass\n")) is None
+    assert (
+        relevant_definitions(parsed("import torch\nmodel = torch.nn.DataParallel(net)\ndef f():\n    pass\n")) is None
+    )
 
 
 def test_frameworks_tell_in_each_function():
@@ -109,7 +112,7 @@ def collect(x, main):
 def mean(x):
     return x.mean()
 """
-    assert telling_names(parsed(text)) == {"collect"}
+    assert relevant_definitions(parsed(text)) == {"collect"}
 
 
 OF_LAYERS = {"fairseq", "fastai", "mmdet", "speechbrain"}
@@ -128,8 +131,8 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
     bad = [path for case in cases(fixtures) if case.bad and case.code != "GPU001" for path in case.files]
     library = {path: text for path in bad if (text := _as_library(path)) is not None}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
-    monkeypatch.setattr(examine, "telling_names", lambda file: None)
-    monkeypatch.setattr(glance, "says_nothing", lambda file: False)
+    monkeypatch.setattr(examine, "relevant_definitions", lambda file: None)
+    monkeypatch.setattr(classify, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
     assert not {path: findings for path, findings in missed.items() if findings}
     assert sum(map(len, found.values())) > 120

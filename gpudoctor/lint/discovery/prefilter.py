@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.source.flaws import flawed_classes
+from gpudoctor.lint.discovery.module_classes import flawed_classes
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
@@ -85,27 +85,27 @@ _CLOCK = r"\btime\.(?:time|time_ns|perf_counter|perf_counter_ns|monotonic|monoto
 _GPU = r"cuda|\.to\(|device|gpu|prepare"
 
 
-def says_nothing(file: SourceFile) -> bool:
+def is_irrelevant(file: SourceFile) -> bool:
     """Nothing in this file comes close to what rules are about. Only for files without an entry."""
-    return telling_names(file) == frozenset()
+    return relevant_definitions(file) == frozenset()
 
 
 _told: dict[tuple[str, int], frozenset[str] | None] = {}
 _MOST_TOLD = 20_000
 
 
-def telling_names(file: SourceFile) -> frozenset[str] | None:
+def relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     """The functions and classes of a file without an entry that come close; None where all of it has to be executed."""
     # Asked when the file is listed, and again when it is executed, which may be long after its tree is gone.
     key = file.shown, hash(file.text)
     if key not in _told:
         if len(_told) >= _MOST_TOLD:
             _told.clear()
-        _told[key] = _telling_names(file)
+        _told[key] = _relevant_definitions(file)
     return _told[key]
 
 
-def _telling_names(file: SourceFile) -> frozenset[str] | None:
+def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     text = file.text
     # A comment of ours may be of use, or of none.
     if "gpudoctor:" in text:
