@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 import yaml
-from sarif_schema import LOG
+
+from tests.support.sarif_schema import LOG
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fixing import Copy, copy_of, has_golden
-from linting import Seen, lint
-from marks import Case, cases
 
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.registry import find_rules
+from tests.support.fixing import Copy, copy_of, has_golden
+from tests.support.fixture_marks import Case, cases
+from tests.support.linting import Seen, lint
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 BAD = [case for case in cases(FIXTURES) if case.bad]

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pytest
-from sources import ROOT, Source, sources
+
+from tests.support.sources import ROOT, Source, sources
 
 # A part of the product, and the parts that it may import. A part is the longest prefix that has a row here.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -134,6 +135,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
+# Circles of today, to be cut: no other may come. A room stands for all of its files.
+CIRCLES_TO_CUT: dict[str, frozenset[str]] = {
+    # The evaluator calls itself; how much of the room that takes is still to be found out.
+    "gpudoctor.lint.interp": frozenset(),
+    "the lint command": frozenset({"gpudoctor.cli.fixing", "gpudoctor.cli.ignores", "gpudoctor.cli.lint"}),
+    "instruments": frozenset({"gpudoctor.run.instruments.exchanges", "gpudoctor.run.instruments.reads"}),
+}
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
@@ -222,12 +230,27 @@ def test_late_imports_only_defer_what_is_slow() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_cycles() -> None:
-    edges: dict[str, set[str]] = {name: set() for name in sources()}
+def test_no_cycles_when_loaded() -> None:
+    cycle = _cycle(_edges(each for each in _internal() if not each[1].in_function and not each[1].for_types))
+    assert cycle is None, f"import cycle: {' -> '.join(cycle)}"
+
+
+def test_no_circles() -> None:
+    """Imports for types and inside functions count: what needs another to be understood is in a circle with it."""
+    edges = _edges(each for each in _internal() if _circle_to_cut(each[0].name) is None)
+    cycle = _cycle(edges)
+    assert cycle is None, f"circle of imports: {' -> '.join(cycle)}"
+
+
+def test_circles_that_are_still_to_be_cut_do_not_grow_together() -> None:
+    """Seen from outside, each is one part, and such parts make no circle with what is around them."""
+    parts: dict[str, set[str]] = {}
     for source, each in _internal():
-        if not each.in_function and not each.for_types and each.target != source.name:
-            edges[source.name].add(each.target)
-    assert _cycle(edges) is None, f"import cycle: {' -> '.join(_cycle(edges) or ())}"
+        here, there = (_circle_to_cut(name) or name for name in (source.name, each.target))
+        if here != there:
+            parts.setdefault(here, set()).add(there)
+    cycle = _cycle(parts)
+    assert cycle is None, f"circle of imports: {' -> '.join(cycle)}"
 
 
 @pytest.mark.parametrize("module", ["gpudoctor.cli", "gpudoctor.lint.check"])
@@ -311,6 +334,21 @@ def _targets(source: Source, node: ast.ImportFrom) -> Iterator[str]:
         base = ".".join((*above, base)) if base else ".".join(above)
     for alias in node.names:
         yield f"{base}.{alias.name}" if f"{base}.{alias.name}" in sources() else base
+
+
+def _edges(imports: Iterable[tuple[Source, Import]]) -> dict[str, set[str]]:
+    edges: dict[str, set[str]] = {}
+    for source, each in imports:
+        if each.target != source.name:
+            edges.setdefault(source.name, set()).add(each.target)
+    return edges
+
+
+def _circle_to_cut(name: str) -> str | None:
+    """The circle of today that a module may belong to."""
+    return next(
+        (circle for circle, members in CIRCLES_TO_CUT.items() if name in members or name.startswith(f"{circle}.")), None
+    )
 
 
 def _cycle(edges: dict[str, set[str]]) -> tuple[str, ...] | None:

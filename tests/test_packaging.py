@@ -10,8 +10,9 @@ import zipfile
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from installs import clean_venv, copy_checkout, install, interpreter, outside, run_outside
-from sources import PACKAGES
+
+from tests.support.installs import clean_venv, copy_checkout, install, interpreter, outside, run_outside
+from tests.support.sources import PACKAGES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from linting import lint
-from marks import STUB
-from pages import FAMILIES, SECTIONS, Page, pages
 
 from gpudoctor.rule import Rule
+from tests.support.fixture_marks import STUB
+from tests.support.linting import lint
+from tests.support.rule_pages import FAMILIES, SECTIONS, Page, pages
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,11 @@ import ast
 from pathlib import Path
 
 import pytest
-from tools.editing import Code
-from tools.mistakes import OPERATORS
-from tools.plant_mistakes import main, planted_in, split, table
-from tools.reached import never_reached
+
+from tests.tools.editing import Code
+from tests.tools.mistakes import OPERATORS
+from tests.tools.plant_mistakes import main, planted_in, split, table
+from tests.tools.reached import never_reached
 
 PROGRAM = Path(__file__).resolve().parent.parent / "fixtures" / "programs" / "one_script" / "train.py"
 NO_PLACE = {

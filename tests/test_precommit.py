@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from installs import copy_checkout, outside
+
+from tests.support.installs import copy_checkout, outside
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,7 @@ from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.errors import ConfigError, InternalError, UsageError
 from gpudoctor.registry import Registry, Selection, cards_in, find_rules, load, page_of
 from gpudoctor.rule import RuleCard
-
-sys.path.insert(0, str(Path(__file__).parent / "tools"))
-
-import make_index
+from tests.tools import make_index
 
 RULE = '''"""{summary}
 

@@ -10,11 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from linting import Seen, lint, places
-from marks import STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
-from wording import wrong_words
 
 from gpudoctor.registry import find_rules
+from tests.support.fixture_marks import STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
+from tests.support.linting import Seen, lint, places
+from tests.support.wording import wrong_words
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 CASES = cases(FIXTURES)

@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from installs import copy_checkout
+
+from tests.support.installs import copy_checkout
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,41 +1,61 @@
-"""The shape of the code: small files, small functions, documented classes, few broad handlers, and the linters."""
+"""The shape of the code: small functions, documented classes, names of one meaning, few broad handlers, no lint."""
 
 from __future__ import annotations
 
 import ast
-import io
-import statistics
 import subprocess
 import sys
-import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
-from marks import STUB
-from sources import PACKAGES, ROOT, Source, sources
+
+from tests.support.fixture_marks import STUB
+from tests.support.sources import ROOT, Source, sources
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Process edges: the command line, a worker, and the border to the user's script.
 BROAD_HANDLERS = 4
+# What still means two things, to be renamed: these lists only ever become shorter.
+FILES_OF_TWO_MEANINGS = frozenset(
+    """
+    _together agent arguments base baseline build calls classes collective_arguments commands comments containers
+    data_parallel document environment examine files findings fixing frame imports items limits loggers models
+    names options place plain plan processes randomness rank reading steps summary surroundings syntax training
+    visible wording
+    """.split()
+)
+CLASSES_OF_TWO_MEANINGS = frozenset(
+    """
+    Answers Bound Change Check Collective Comparison Context Ending Exit Finding Frame Given Glance Gpu Group
+    Imported Interpreter Limits Machine Managed Optimizer Option Parser Pass Plan Problem Remark Report Sampler
+    Size Split Step Sum Variable Watch World Wrap Written
+    """.split()
+)
 
 
-def test_files_are_small() -> None:
-    sizes = sorted((source.text.count("\n"), source.shown) for source in sources().values())
+def test_no_file_is_endless() -> None:
+    """A file is as long as its one purpose; beyond this, somebody has to look whether it still has one."""
     # The index of the rules is generated: nobody reads it, and it grows with each rule.
-    long = [f"{shown}: {lines} lines" for lines, shown in sizes if lines > 600 and not shown.endswith("_index.py")]
-    assert not long
-    lines = [size for size, _ in sizes]
-    assert statistics.median(lines) <= 120
-    assert lines[int(0.9 * (len(lines) - 1))] <= 350, sizes[-len(sizes) // 10 :]
+    sizes = {s.shown: s.text.count("\n") for s in sources().values() if not s.shown.endswith("_index.py")}
+    assert not {shown: lines for shown, lines in sizes.items() if lines > 800}
 
 
 def test_functions_are_small() -> None:
     lengths = [(_length(node), f"{source.shown}:{node.lineno} {node.name}") for source, node in _nodes(FUNCTIONS)]
     long = [f"{place}: {lines} lines" for lines, place in lengths if lines > 90]
     assert not long
-    large = [place for lines, place in lengths if lines > 50]
-    assert len(large) <= 0.04 * len(lengths), large
-    assert statistics.median(lines for lines, _ in lengths) <= 14
+
+
+def test_a_file_name_means_one_thing() -> None:
+    twice = _twice((source.path.stem, source.shown) for source in sources().values() if not source.is_package)
+    assert not {name: files for name, files in twice.items() if name not in FILES_OF_TWO_MEANINGS}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    classes = [
+        (node.name, source.shown) for source in sources().values() for node in source.tree.body if _is_public(node)
+    ]
+    assert not {name: files for name, files in _twice(classes).items() if name not in CLASSES_OF_TWO_MEANINGS}
 
 
 def test_public_classes_are_documented() -> None:
@@ -60,14 +80,6 @@ def test_broad_handlers_stand_at_edges_only() -> None:
     assert len(broad) <= BROAD_HANDLERS, broad
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_comments_are_few_and_there(package: str) -> None:
-    texts = [source.text for source in sources().values() if source.name.split(".")[0] == package]
-    lines = sum(text.count("\n") for text in texts)
-    comments = sum(_comments(text) for text in texts)
-    assert 3 <= 100 * comments / lines <= 7
-
-
 def test_nothing_is_left_unfinished() -> None:
     words = ("TODO", "FIXME", "XXX", STUB)
     left = [
@@ -87,6 +99,18 @@ def test_linters_are_content(command: tuple[str, ...]) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+def _twice(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The names that stand in more files than one, with these."""
+    found: dict[str, list[str]] = {}
+    for name, file in names:
+        found.setdefault(name, []).append(file)
+    return {name: files for name, files in found.items() if len(files) > 1}
+
+
+def _is_public(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+
+
 def _nodes(kinds: tuple[type, ...]) -> Iterator[tuple[Source, ast.AST]]:
     for source in sources().values():
         for node in ast.walk(source.tree):
@@ -102,8 +126,3 @@ def _is_broad(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or (
         isinstance(handler.type, ast.Name) and handler.type.id in {"Exception", "BaseException"}
     )
-
-
-def _comments(text: str) -> int:
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return sum(token.type == tokenize.COMMENT for token in tokens)

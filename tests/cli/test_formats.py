@@ -12,7 +12,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from sarif_schema import LOG
+
+from tests.support.sarif_schema import LOG
 
 pytestmark = pytest.mark.usefixtures("on_paper")
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from notebooks import notebook
 
 from gpudoctor import cli
+from tests.support.notebooks import notebook
 
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads it")
 

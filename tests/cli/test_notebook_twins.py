@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notebooks import notebook
 
 from gpudoctor import cli
+from tests.support.notebooks import notebook
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
 SAMPLE = 40

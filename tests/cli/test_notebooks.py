@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from notebooks import WRITERS, cell, notebook
-from sarif_schema import LOG
 
 from gpudoctor import cli
+from tests.support.notebooks import WRITERS, cell, notebook
+from tests.support.sarif_schema import LOG
 
 Lint = Callable[..., tuple[int, str, str]]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import paper as on_paper
 import pytest
 
 from gpudoctor.lint.interp import interpreter
 from gpudoctor.lint.models.api import MODELS
+from tests.support import paper as on_paper
 
 if TYPE_CHECKING:
     from pathlib import Path

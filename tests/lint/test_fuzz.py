@@ -25,11 +25,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mutations import mutated
-
 from gpudoctor.lint import check
 from gpudoctor.lint.task import Request
 from gpudoctor.registry import find_rules
+from tests.support.mutations import mutated
 
 if TYPE_CHECKING:
     import pytest

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from linting import lint, working_in
-from notebooks import notebook
 
 from gpudoctor import cli
 from gpudoctor.lint.source import limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
+from tests.support.linting import lint, working_in
+from tests.support.notebooks import notebook
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from linting import lint
+
+from tests.support.linting import lint
 
 SAVES = """
 import os, torch

@@ -16,7 +16,7 @@ from gpudoctor.probe.examine import examine
 from gpudoctor.probe.results import Fact, Machine
 from gpudoctor.probe.wishes import Wishes
 from gpudoctor.ranks.processes import ON_LINUX
-from tests.probe import faults
+from tests.support import probe_faults as faults
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,9 @@ from gpudoctor.probe import inventory
 from gpudoctor.probe.examine import examine
 from gpudoctor.probe.results import Verdict
 from gpudoctor.probe.wishes import Wishes
-from tests.probe import fake_gpus
-from tests.probe.fake_gpus import Sick
-from tests.probe.recordings import machine
+from tests.support import fake_gpus
+from tests.support.fake_gpus import Sick
+from tests.support.recordings import machine
 
 if TYPE_CHECKING:
     from pathlib import Path

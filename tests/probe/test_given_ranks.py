@@ -14,7 +14,7 @@ import pytest
 
 from gpudoctor.probe.place import advice
 from gpudoctor.ranks.environment import free_port
-from tests.probe.faults import Fault, variables
+from tests.support.probe_faults import Fault, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def _with_a_fault(repository: Path, fault: Fault) -> dict[str, Any]:
     """What two pods report of which one has this fault in the middle."""
     given = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
     faulty = variables(fault, stage="collectives")
-    command = [sys.executable, "-m", "tests.probe.given_rank", "device-arithmetic", *STAGES]
+    command = [sys.executable, "-m", "tests.support.given_rank", "device-arithmetic", *STAGES]
     return _report(repository, [command] * 2, [{**given, **faulty, "RANK": rank} for rank in "01"])
 
 
@@ -92,7 +92,7 @@ def test_workers_of_ray_train(repository: Path, tmp_path: Path, real_ranks: None
         "from ray.train import ScalingConfig\n"
         "from ray.train.torch import TorchTrainer\n"
         "def work():\n"
-        f"    command = [sys.executable, '-m', 'tests.probe.given_rank', *{STAGES!r}]\n"
+        f"    command = [sys.executable, '-m', 'tests.support.given_rank', *{STAGES!r}]\n"
         f"    ended = subprocess.run(command, cwd={str(repository)!r}, capture_output=True, text=True)\n"
         "    assert ended.returncode == 0, ended.stderr\n"
         f"    ended.stdout and open({str(report)!r}, 'w').write(ended.stdout)\n"
@@ -144,7 +144,7 @@ def test_nodes_whose_names_lead_to_themselves(repository: Path, two_networks: tu
 def _over_a_cable(repository: Path, networks: tuple[str, str], *, given_interface: bool) -> dict[str, Any]:
     """What two launchers report that see each other through a cable only."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
-    launcher += [f"--master-addr={FIRST}", "--master-port=29876", "-m", "tests.probe.given_rank", *STAGES]
+    launcher += [f"--master-addr={FIRST}", "--master-port=29876", "-m", "tests.support.given_rank", *STAGES]
     commands, environments = [], []
     for node, network in enumerate(networks):
         commands.append(["ip", "netns", "exec", network, *launcher[:3], f"--node-rank={node}", *launcher[3:]])
@@ -155,7 +155,7 @@ def _over_a_cable(repository: Path, networks: tuple[str, str], *, given_interfac
 
 def _together(repository: Path, *environments: Mapping[str, str]) -> dict[str, Any]:
     """What the ranks report that are given by these variables, started side by side."""
-    command = [sys.executable, "-m", "tests.probe.given_rank", *STAGES]
+    command = [sys.executable, "-m", "tests.support.given_rank", *STAGES]
     return _report(repository, [command] * len(environments), environments)
 
 

@@ -11,7 +11,7 @@ from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.document import machine_from
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.results import Report, Verdict
-from tests.probe.recordings import FOLDER, Recording, recordings, text_of
+from tests.support.recordings import FOLDER, Recording, recordings, text_of
 
 # Beside recordings of facts, the folder holds reports that came of such: those have no plan.
 _READ = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}

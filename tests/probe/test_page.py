@@ -12,7 +12,13 @@ import pytest
 from gpudoctor.probe.compare import compare
 from gpudoctor.probe.results import Check, Fact, Machine, Report, Utilisation, Variable, Verdict
 from gpudoctor.record import replace
-from tests.html_reader import HOSTILE, Reader, assert_complete_in_itself, assert_names_lead_somewhere, sizes_of_text
+from tests.support.html_reader import (
+    HOSTILE,
+    Reader,
+    assert_complete_in_itself,
+    assert_names_lead_somewhere,
+    sizes_of_text,
+)
 from tests.tools.make_recordings import FOLDER, healthy, made_up, no_gpu, one_gpu, slow_gpu
 
 pytest.importorskip("jinja2")

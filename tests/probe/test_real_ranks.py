@@ -13,7 +13,7 @@ from probe.conftest import examined, named
 from gpudoctor.probe import rounds
 from gpudoctor.probe.results import Verdict
 from gpudoctor.ranks.processes import children, descendants
-from tests.probe.faults import Fault
+from tests.support.probe_faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpudoctor.ranks.environment import free_port
-from tests.probe.faults import Fault, variables
+from tests.support.probe_faults import Fault, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_two_nodes_report_together(repository: Path) -> None:
 
 def test_a_rank_that_dies_on_another_node_is_named(repository: Path) -> None:
     faulty = variables(Fault.KILLED, stage="collectives")
-    first, second = _nodes(repository, "tests.probe.given_rank", "collectives", "shards", **faulty)
+    first, second = _nodes(repository, "tests.support.given_rank", "collectives", "shards", **faulty)
     checks = _checks(first.stdout or second.stdout)
     assert checks["collectives"]["verdict"] == "fail"
     assert "rank 1 on " in checks["collectives"]["reason"]
@@ -46,7 +46,7 @@ def test_a_rank_that_dies_on_another_node_is_named(repository: Path) -> None:
 
 def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
     faulty = {**variables(Fault.HANGS, stage="collectives"), "GPUDOCTOR_TEST_TIMEOUT": "8"}
-    first, second = _nodes(repository, "tests.probe.given_rank", "collectives", **faulty)
+    first, second = _nodes(repository, "tests.support.given_rank", "collectives", **faulty)
     check = _checks(first.stdout or second.stdout)["collectives"]
     assert check["verdict"] == "fail"
     assert "rank 1 on " in check["reason"]
@@ -54,7 +54,7 @@ def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
 
 
 def test_a_worker_that_cannot_start_is_named(repository: Path) -> None:
-    first, second = _nodes(repository, "tests.probe.given_rank", "collectives", GPUDOCTOR_TEST_FAULT="no such fault")
+    first, second = _nodes(repository, "tests.support.given_rank", "collectives", GPUDOCTOR_TEST_FAULT="no such fault")
     start = _checks(first.stdout or second.stdout)["ranks-start"]
     assert start["verdict"] == "fail"
     assert "ended before it could take part: KeyError" in start["reason"]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from linting import lint
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.record import replace as changed
@@ -21,6 +20,7 @@ from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
 from gpudoctor.run.faults import Faults
 from gpudoctor.run.observe import judged
+from tests.support.linting import lint
 
 from . import claims
 from .harness import GOLDEN, ROOT, Proof, Verdict, parse

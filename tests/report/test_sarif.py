@@ -8,11 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from sarif_schema import LOG
 
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
 from gpudoctor.report.sarif import FINGERPRINT, Described, Execution, render
+from tests.support.sarif_schema import LOG
 
 RULES = {
     code: Described(code, name, severity, "data", "It is wrong.", "Title\n\nIt is wrong.", "It is **wrong**.\n")

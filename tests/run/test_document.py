@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from made_runs import EVERY, alone, healthy, hung, sick
 
 from gpudoctor.cli.watched import document
 from gpudoctor.cli.watched import report as reported
 from gpudoctor.report.text import Style
+from tests.support.made_runs import EVERY, alone, healthy, hung, sick
 from tests.tools import make_schema
 
 if TYPE_CHECKING:

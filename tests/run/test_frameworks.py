@@ -10,12 +10,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import plain, watch
+
+from tests.support.watching import plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from watching import Watched
+    from tests.support.watching import Watched
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 LIGHTNING = """

@@ -7,15 +7,15 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import TRAINING, watch
 
 from gpudoctor.ranks.processes import ON_LINUX
 from gpudoctor.run.silent import SIGNAL, stack_of
+from tests.support.watching import TRAINING, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from watching import Watched
+    from tests.support.watching import Watched
 
 torch = pytest.importorskip("torch")
 LONG = TRAINING.replace("range(2)", "range(99)")

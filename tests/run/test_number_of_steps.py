@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from watching import TRAINING, plain, watch
+
+from tests.support.watching import TRAINING, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path

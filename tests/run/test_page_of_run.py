@@ -7,15 +7,21 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from made_runs import EVERY, PLACE, SCRIPT, alone, crashed, healthy, hung, sick, watched
 from test_trace import checked
-from watching import TRAINING, plain, watch
 
 from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.run.outcome import Suspicion, Watched
 from gpudoctor.run.recording import Recording
-from tests.html_reader import HOSTILE, Reader, assert_complete_in_itself, assert_names_lead_somewhere, sizes_of_text
+from tests.support.html_reader import (
+    HOSTILE,
+    Reader,
+    assert_complete_in_itself,
+    assert_names_lead_somewhere,
+    sizes_of_text,
+)
+from tests.support.made_runs import EVERY, PLACE, SCRIPT, alone, crashed, healthy, hung, sick, watched
+from tests.support.watching import TRAINING, plain, watch
 from tests.tools import make_schema
 
 pytest.importorskip("jinja2")

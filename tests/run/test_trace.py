@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from made_runs import EVERY, crashed, healthy, sick
 
 from gpudoctor.run import trace
 from gpudoctor.run.recording import Recording
 from gpudoctor.run.trace import trace_of
+from tests.support.made_runs import EVERY, crashed, healthy, sick
 
 NAMES = {"process_name", "process_sort_index", "thread_name"}
 

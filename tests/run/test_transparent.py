@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from watching import TRAINING, of_the_program, plain, watch
+
+from tests.support.watching import TRAINING, of_the_program, plain, watch
 
 SHOWS_ITSELF = """
 import os, sys

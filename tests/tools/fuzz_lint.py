@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "lint"))
+sys.path.insert(0, str(ROOT))
 
-from grammar import calling, grown, inflated, known_names  # noqa: E402
-from mutations import mutated  # noqa: E402
+from tests.support.grammar import calling, grown, inflated, known_names  # noqa: E402
+from tests.support.mutations import mutated  # noqa: E402
 
 SECONDS, MEGABYTES = 15.0, 500
 _ROOM = 4 * 1024**3

@@ -16,9 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from linting import lint  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from gpudoctor.diagnostic import Severity  # noqa: E402
 from gpudoctor.record import dataclass, replace  # noqa: E402
@@ -27,7 +25,8 @@ from gpudoctor.run.faults import Faults  # noqa: E402
 from gpudoctor.run.observe import judged  # noqa: E402
 from tests.proofs.harness import AT_ONCE, Proof, Prover, Verdict  # noqa: E402
 from tests.proofs.test_proofs import PROOFS, code_of, fixture_of  # noqa: E402
-from tests.run.watching import watch  # noqa: E402
+from tests.support.linting import lint  # noqa: E402
+from tests.support.watching import watch  # noqa: E402
 
 README = ROOT / "README.md"
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tools.editing import RANK_TEST, Code, Planted, keyword, last_name, without_keyword
+from tests.tools.editing import RANK_TEST, Code, Planted, keyword, last_name, without_keyword
 
 WRAPPERS = ("DistributedDataParallel", "DDP")
 COLLECTIVES = ("barrier", "all_reduce", "broadcast", "all_gather", "reduce")

@@ -21,16 +21,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-TESTS = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TESTS))
-
-from linting import Seen, lint  # noqa: E402
-from tools.editing import Code, Planted  # noqa: E402
-from tools.mistakes import OPERATORS, Operator  # noqa: E402
-from tools.reached import never_reached  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 from gpudoctor.lint.interp.worlds import programs_of  # noqa: E402
 from gpudoctor.lint.source.project import Project, Sources  # noqa: E402
+from tests.support.linting import Seen, lint  # noqa: E402
+from tests.tools.editing import Code, Planted  # noqa: E402
+from tests.tools.mistakes import OPERATORS, Operator  # noqa: E402
+from tests.tools.reached import never_reached  # noqa: E402
 
 SERIOUS = ("error", "warning", "perf")
 MOST_FILES = 8

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
-from tools.untaken import cut_untaken
+from tests.tools.untaken import cut_untaken
 
 IMPLICIT = re.compile(
     r"^__|^forward$|^backward$|^step$|^main$|_step$|_epoch|^on_|^configure_|dataloader$|^setup|^collate"

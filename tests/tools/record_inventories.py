@@ -12,10 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "probe" / "inventory"), str(ROOT)]
-
-from fake_driver import compile_driver, read_all  # noqa: E402
-from machines import EIGHT_H100, FOUR_4090, H100, MIG_SLICE, OLD_DRIVER, ONE_GPU  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from gpudoctor.probe.inventory.facts import (  # noqa: E402
     Interface,
@@ -34,6 +31,8 @@ from gpudoctor.probe.inventory.plain import to_plain  # noqa: E402
 from gpudoctor.probe.inventory.visible import visibility  # noqa: E402
 from gpudoctor.probe.inventory.weak.judge import weak_points  # noqa: E402
 from gpudoctor.record import replace  # noqa: E402
+from tests.support.fake_driver import compile_driver, read_all  # noqa: E402
+from tests.support.inventories import EIGHT_H100, FOUR_4090, H100, MIG_SLICE, OLD_DRIVER, ONE_GPU  # noqa: E402
 
 FOLDER = ROOT / "fixtures" / "recordings" / "inventories"
 SYNTHETIC = "made up: the GPUs by the fake driver of the tests, the rest by tests/tools/record_inventories.py"

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ("tests/run/test_transparent.py", "tests/run/test_watching.py", "tests/run/test_hangs.py")
+TESTS = ("tests/run/test_transparent.py", "tests/run/test_report_of_run.py", "tests/run/test_hangs.py")
 NEEDS = ("pytest", "pytest-xdist", "hypothesis", "nvidia-ml-py", "psutil", "rich", "numpy")
 
 

@@ -14,12 +14,11 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent.parent
-ROOT = TESTS.parent
-sys.path.insert(0, str(TESTS))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
-from linting import lint, places  # noqa: E402
-from marks import Case, answers, cases, expected_in  # noqa: E402
+from tests.support.fixture_marks import Case, answers, cases, expected_in  # noqa: E402
+from tests.support.linting import lint, places  # noqa: E402
 
 LONGEST = 60
 

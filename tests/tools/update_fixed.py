@@ -9,14 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent.parent
-ROOT = TESTS.parent
-sys.path.insert(0, str(TESTS))
-
-from fixing import copy_of  # noqa: E402
-from marks import Case, cases  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 from gpudoctor.registry import find_rules  # noqa: E402
+from tests.support.fixing import copy_of  # noqa: E402
+from tests.support.fixture_marks import Case, cases  # noqa: E402
 
 
 def main(codes: list[str]) -> int:

@@ -6,8 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 import pytest
-from linting import Seen, lint
-from marks import cases
 
 from gpudoctor.lint import examine
 from gpudoctor.lint.discovery import classify
@@ -15,6 +13,8 @@ from gpudoctor.lint.discovery.classify import Start, start_of
 from gpudoctor.lint.discovery.prefilter import FRAMEWORKS, is_irrelevant, relevant_definitions
 from gpudoctor.lint.models.frameworks import PREFIXES, TAKE_CHARGE
 from gpudoctor.lint.source.file import SourceFile, parse_text
+from tests.support.fixture_marks import cases
+from tests.support.linting import Seen, lint
 
 if TYPE_CHECKING:
     from pathlib import Path

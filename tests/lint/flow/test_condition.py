@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
 
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, either, gaps
+from tests.support.truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
 
 PLAIN = conditions()
 WITH_PARTS = [

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
-from truth_tables import ROWS, A, B, all_of, holds, in_row
-
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys, interned
 from gpudoctor.lint.flow.store import Layer, Store
 from gpudoctor.lint.flow.valueset import ValueSet
+from tests.support.truth_tables import ROWS, A, B, all_of, holds, in_row
 
 MISSING: ValueSet[str] = ValueSet.of("unbound")
 X, Y, Z = (ValueSet.of(name) for name in "xyz")

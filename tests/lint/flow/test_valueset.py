@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from truth_tables import ROWS, A, B, all_of, conditions, holds, in_row, sets
-
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from tests.support.truth_tables import ROWS, A, B, all_of, conditions, holds, in_row, sets
 
 SETS = sets()
 CONDITIONS = conditions((A, B))

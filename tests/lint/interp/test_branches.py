@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from paper import Revealed
+
+from tests.support.paper import Revealed
 
 BRANCHES = {
     "a decided test": """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from paper import Revealed
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import only_some_ranks, who
 from gpudoctor.lint.values.event import Save
+from tests.support.paper import Revealed
 
 IMPORTS = "import argparse, os, torch, torch.distributed as dist\n"
 

@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from notebooks import WRITERS, cell, notebook
 
 from gpudoctor.diagnostic import Cell, Edit, Location
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
@@ -15,6 +14,7 @@ from gpudoctor.lint.source.magics import plain
 from gpudoctor.lint.source.notebook import code_cells
 from gpudoctor.lint.source.rewriting import edited
 from gpudoctor.record import replace
+from tests.support.notebooks import WRITERS, cell, notebook
 
 SHOWN = "nb.ipynb"
 

@@ -10,12 +10,12 @@ import json
 import random
 
 import pytest
-from notebooks import WRITERS, cell, notebook
 
 from gpudoctor.diagnostic import Edit, Location
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.rewriting import edited
 from gpudoctor.record import replace
+from tests.support.notebooks import WRITERS, cell, notebook
 
 LINES = (
     "x = 1", "", "    ", "y = '''", "'''", '"""', "!ls -la \\", "%time f(x)", "%%time", "%%bash", "x?", "?x", "(", ")",

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_driver import compile_driver, compiler, read_all
-from machines import MACHINES, OLD_MACHINES
 
 from gpudoctor.probe.inventory import Limits, take_inventory
 from gpudoctor.probe.inventory.facts import Inventory
+from tests.support.fake_driver import compile_driver, compiler, read_all
+from tests.support.inventories import MACHINES, OLD_MACHINES
 
 if TYPE_CHECKING:
     from pathlib import Path

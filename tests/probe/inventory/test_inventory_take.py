@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from machines import EIGHT_H100
 
 from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import Limits, Sampler, contract, errand, stock, take_inventory, take_stock, weak_points
@@ -23,6 +22,7 @@ from gpudoctor.probe.inventory.plain import from_plain, to_plain
 from gpudoctor.probe.inventory.summary import summary
 from gpudoctor.probe.inventory.take import put_together
 from gpudoctor.probe.inventory.weak.judge import weak_points as judged
+from tests.support.inventories import EIGHT_H100
 
 Fleet = Mapping[str, Inventory]
 

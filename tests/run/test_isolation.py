@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from watching import TRAINING, plain, watch
 
 from gpudoctor.ranks.processes import ON_LINUX
+from tests.support.watching import TRAINING, plain, watch
 
 pytestmark = pytest.mark.skipif(not ON_LINUX, reason="runs are watched on Linux")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from linting import lint
 
 from gpudoctor.lint.values.event import AttributeMissed
 from gpudoctor.lint.values.module import WrapperKind
+from tests.support.linting import lint
 
 if TYPE_CHECKING:
     from pathlib import Path

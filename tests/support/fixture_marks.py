@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from linting import Seen
+    from tests.support.linting import Seen
 
 STUB = "SCAFFOLD"
 """A file with this word in it still is what tests/tools/new_rule.py made."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from paper import Revealed
 
 from gpudoctor.lint.interp.limits import LONG_FUNCTION
+from tests.support.paper import Revealed
 
 LONG = "".join(f"    y{n} = {n}\n" for n in range(LONG_FUNCTION + 5))
 """Statements of a function that is long."""

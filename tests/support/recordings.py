@@ -1,7 +1,7 @@
 """Recordings of probes: machines that nobody has at hand, made up, healthy and sick; and those of real machines.
 
-    python -m tests.probe.recordings          # writes the healthy ones that are made up into fixtures/recordings
-    python -m tests.probe.recordings NAME     # records this machine, as fixtures/recordings/NAME.json
+    python -m tests.support.recordings          # writes the healthy ones that are made up into fixtures/recordings
+    python -m tests.support.recordings NAME     # records this machine, as fixtures/recordings/NAME.json
 
 A recording holds what the ranks have handed over, and the verdicts that must come of it. What is made up is marked so.
 """

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"gpudoctor": ROOT / "gpudoctor", "gpudoctor_rules": ROOT / "rules" / "gpudoctor_rules"}
 
 

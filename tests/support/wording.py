@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from linting import Seen
-    from marks import Case
+    from tests.support.fixture_marks import Case
+    from tests.support.linting import Seen
 
 LIBRARIES = frozenset({"torch", "os", "copy", "contextlib", "accelerate", "lightning"})
 """What is called by its own name, whether a file imports it yet or not."""

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import TRAINING, of_the_program, plain, watch
+
+from tests.support.watching import TRAINING, of_the_program, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from paper import Revealed
-
 from gpudoctor.lint.values.event import Collective, Discard, Escape, Forward, LeaveLoop, Move, Wrap
 from gpudoctor.lint.values.module import core_of
+from tests.support.paper import Revealed
 
 
 def test_objects_given_to_unread_code_escape(paper):

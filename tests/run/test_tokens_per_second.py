@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from made_runs import healthy
-from watching import watch
 
 from gpudoctor.cli.watched import report
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from gpudoctor.run.document import report_of
+from tests.support.made_runs import healthy
+from tests.support.watching import watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

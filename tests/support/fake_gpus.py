@@ -1,6 +1,6 @@
 """A rank on a GPU that there is not: what the probe does on GPUs is executed, and the CPU computes for them.
 
-`python -m tests.probe.fake_gpus FOLDER` takes the place of `python -m gpudoctor.probe.rank FOLDER`. Tensors that are
+`python -m tests.support.fake_gpus FOLDER` takes the place of `python -m gpudoctor.probe.rank FOLDER`. Tensors that are
 sent to `cuda:1` stay where they are, NCCL is gloo, and what torch only has for GPUs has a stand-in of a few lines here.
 That shows that the probe's own code for GPUs runs and judges rightly, and nothing of CUDA, NCCL or torch on a GPU.
 """
@@ -14,7 +14,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-WORKER = "tests.probe.fake_gpus"
+WORKER = "tests.support.fake_gpus"
 STAGE, UUIDS = "GPUDOCTOR_TEST_STAGE", "GPUDOCTOR_TEST_UUIDS"
 MEMORY = 1 << 26
 """Bytes that are free: enough for the smallest transformer."""
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _fall_sick(sick: Sick, stage: str) -> None:
-    from tests.probe.faults import _when_it_marks
+    from tests.support.probe_faults import _when_it_marks
 
     if sick is Sick.NEVER_STARTS:
         import torch

@@ -1,7 +1,7 @@
 """A rank with a fault: the enum of all that is injected, each with what it does to torch before the rank starts.
 
-`python -m tests.probe.faults FOLDER` takes the place of `python -m gpudoctor.probe.rank FOLDER`. The fault, the rank
-that has it and the stage stand in the environment.
+`python -m tests.support.probe_faults FOLDER` takes the place of `python -m gpudoctor.probe.rank FOLDER`. The fault, the
+rank that has it and the stage stand in the environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from gpudoctor.probe import rank as ranks
 from gpudoctor.probe.context import Context
 
-WORKER = "tests.probe.faults"
+WORKER = "tests.support.probe_faults"
 
 
 class Fault(enum.Enum):
@@ -113,7 +113,7 @@ def _end_the_first_rank() -> None:
         with contextlib.suppress(OSError):
             command = path.with_name("cmdline").read_bytes()
             here = b"\0RANK=0\0", f"\0MASTER_PORT={os.environ['MASTER_PORT']}\0".encode()
-            if all(each in path.read_bytes() for each in here) and b"tests.probe.given_rank" in command:
+            if all(each in path.read_bytes() for each in here) and b"tests.support.given_rank" in command:
                 os.kill(int(path.parent.name), signal.SIGTERM)
     time.sleep(600)
 

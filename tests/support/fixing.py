@@ -7,14 +7,13 @@ import io
 import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
-from linting import working_in
-
 from gpudoctor import cli
+from tests.support.linting import working_in
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from marks import Case
+    from tests.support.fixture_marks import Case
 
 GOLDEN = ".fixed.py"
 

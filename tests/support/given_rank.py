@@ -12,7 +12,7 @@ from gpudoctor.probe.examine import examine_given
 from gpudoctor.probe.launch import WORKER
 from gpudoctor.probe.place import place_given
 from gpudoctor.probe.wishes import Wishes
-from tests.probe import faults
+from tests.support import probe_faults as faults
 
 if __name__ == "__main__":
     # As the command does.

@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import plain, watch
+
+from tests.support.watching import plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
