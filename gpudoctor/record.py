@@ -11,15 +11,16 @@ dear, and so many are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["dataclass", "field", "fields", "replace"]
+__all__ = ["compared", "dataclass", "field", "fields", "replace"]
 
 T = TypeVar("T")
 _MISSING: Any = object()
 _FIELDS = "__record_fields__"
+_COMPARED = "__record_compared__"
 
 
 class _Field:
@@ -89,6 +90,7 @@ def _members(
         members["__lt__"] = _less(key)
     defined = vars(cls)
     kept = {name: value for name, value in members.items() if defined.get(name) is None}
+    kept[_COMPARED] = staticmethod(key)
     return {**kept, _FIELDS: every, "__match_args__": tuple(each.name for each in every.values() if not each.kw_only)}
 
 
@@ -169,6 +171,12 @@ def _reduce(self: object) -> tuple[Any, ...]:
 
 def _remade(cls: type[T], values: dict[str, object]) -> T:
     return cls(**values)
+
+
+def compared(subject: object) -> Hashable:
+    """The values of the fields by which objects of a class are compared."""
+    key: Callable[[object], Hashable] = getattr(subject, _COMPARED)
+    return key(subject)
 
 
 def _fields(subject: object) -> tuple[_Field, ...]:

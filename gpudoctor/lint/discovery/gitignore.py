@@ -149,6 +149,7 @@ class _Patterns:
 
 
 _specs: dict[str, GitIgnoreSpec] = {}
+_MOST_SPECS = 4_096
 
 
 def _means(pattern: str, path: str, is_folder: bool) -> bool:
@@ -164,6 +165,8 @@ def _spec(pattern: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     if pattern not in _specs:
+        if len(_specs) >= _MOST_SPECS:
+            _specs.clear()
         try:
             _specs[pattern] = GitIgnoreSpec.from_lines([pattern])
         # Some lines mean nothing to git either.

@@ -15,7 +15,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
@@ -146,7 +146,7 @@ def _any(pattern: str, names: set[str]) -> bool:
     return any(re.search(pattern, name) for name in names)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _is_telling(name: str) -> bool:
     """Asked of the same names again and again."""
     if name.startswith(_DROPPED):

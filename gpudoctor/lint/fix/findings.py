@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety
 from gpudoctor.lint.fix.make import FileOf, Fixes
+from gpudoctor.lint.fix.trying import EnoughTried
 from gpudoctor.lint.fix.writing import Sight
 from gpudoctor.lint.values.repair import Repair
 from gpudoctor.record import replace
@@ -46,6 +47,10 @@ def with_fixes(
 def _with_fix(finding: Finding, fixes: Fixes, sight: Sight, safety: Mapping[str, Safety], *, sure: bool) -> Finding:
     if not isinstance(finding.repair, Repair) or finding.code not in safety:
         return finding
-    fix = fixes.fix(finding.repair, sight, safety[finding.code])
+    try:
+        fix = fixes.fix(finding.repair, sight, safety[finding.code])
+    except EnoughTried:
+        # The next round of `--fix` comes to it.
+        fix, sure = None, False
     unwritten = (finding.repair.safety or safety[finding.code]) if fix is None and not sure else None
     return replace(finding, fix=fix, unwritten=unwritten)

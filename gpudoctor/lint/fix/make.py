@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
-from gpudoctor.lint.fix.edits import apply, clash
+from gpudoctor.lint.fix.edits import clash
 from gpudoctor.lint.fix.steps import anchor, changes_of, place_of
 from gpudoctor.lint.fix.syntax import NoFix, Syntax
+from gpudoctor.lint.fix.trying import Trials
 from gpudoctor.lint.fix.writing import Sight, Writer
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.values.repair import Counter, Either, Part, Repair
@@ -27,6 +27,7 @@ class Fixes:
     def __init__(self, file_of: FileOf) -> None:
         self._file_of = file_of
         self._syntax: dict[str, Syntax] = {}
+        self._trials = Trials()
 
     def places(self, repair: Repair) -> Iterable[Location]:
         """The statements around which the names must be known before the repair can be written."""
@@ -76,10 +77,8 @@ class Fixes:
             cells = self.syntax(path).source.cells
             if cells is not None and not all(cells.keeps(edit.location) for edit in own):
                 raise NoFix("a line of a notebook's cell that is no Python, or more than one cell")
-            try:
-                ast.parse(apply(self.syntax(path).text, own))
-            except (SyntaxError, ValueError) as error:
-                raise NoFix("it would not parse") from error
+            if not self._trials.parses(self.syntax(path), own):
+                raise NoFix("it would not parse")
 
 
 def _edit(syntax: Syntax, change: Change) -> Edit:

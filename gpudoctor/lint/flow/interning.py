@@ -1,4 +1,4 @@
-"""One object for equal keys.
+"""One object for equal keys, and what is forgotten with them when another program begins.
 
 Unknown values name what they were computed from, and those name what they were computed from: comparing such keys
 part by part would take time that doubles with each step. Interned, equal keys are the same object.
@@ -6,8 +6,11 @@ part by part would take time that doubles with each step. Interned, equal keys a
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import count
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _KEYS: dict[Hashable, Hashable] = {}
 _NUMBERS: dict[Hashable, int] = {}
@@ -16,6 +19,13 @@ _STRIDE = 1 << 24
 """More than one execution numbers. Beginning at a multiple of it, sets of numbers have the order that they have in a
 process of their own."""
 _FRESH = count()
+_AGE = 0
+"""How often all was forgotten."""
+
+
+def age() -> int:
+    """A number that changes where all keys are forgotten: what was interned under another one has to be again."""
+    return _AGE
 
 
 def interned(key: Hashable) -> Hashable:
@@ -47,10 +57,22 @@ def is_interned(key: Hashable) -> bool:
     return key in _KEYS
 
 
+_FORGET: list[Callable[[], None]] = []
+
+
+def for_one_program(remembering: F) -> F:
+    """Let a function with a cache of its own, of what programs hold, forget it when another program begins."""
+    _FORGET.append(remembering.cache_clear)  # type: ignore[attr-defined]
+    return remembering
+
+
 def forget_keys() -> None:
     """Begin anew. What was interned before still is equal to itself, and to nothing that comes later."""
-    global _FRESH
+    global _FRESH, _AGE
+    _AGE += 1
     _KEYS.clear()
     _NUMBERS.clear()
     _RANKED.clear()
+    for forget in _FORGET:
+        forget()
     _FRESH = count((next(_FRESH) // _STRIDE + 1) * _STRIDE)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
@@ -40,6 +41,7 @@ def _constant(m: Interpreter, node: ast.Constant) -> Values:
     return _constant_set(node.value)
 
 
+@for_one_program
 @lru_cache(maxsize=1024, typed=True)
 def _constant_set(value: Any) -> Values:
     return one(Const(value))

@@ -10,7 +10,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.models.api import MODELS, OPEN_FILE, Call, flat, one
 from gpudoctor.lint.models.tensors import agreed, combined, is_reduced, note_printed, report
-from gpudoctor.lint.values.base import FALSE, NONE, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.values.base import FALSE, NONE, Composed, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.values.device import Device
@@ -98,6 +98,9 @@ def _range(call: Call) -> Values:
             # Environment variables are text: `range(os.environ["WORLD_SIZE"])` is a TypeError.
             if isinstance(value, (Rank, Size)) and value.as_text:
                 call.emit(RankTextUsed, rank=value, use="given to `range`")
+    # A range of ranges is a TypeError, and `x = range(x, x)` doubles with each line.
+    if any(isinstance(value, Composed) for values in call.args for value in values):
+        return unknown(call, "a range of what is no number")
     if len(call.args) == 1:
         return one(Range(one(Const(0)), call.args[0]))
     if len(call.args) >= 2:

@@ -6,6 +6,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.models.wrapper_names import every_module_has
 from gpudoctor.lint.values.event import ModuleClassFlaw
 from gpudoctor.lint.values.function import Class
@@ -34,6 +35,7 @@ def note_missed(call: Call, module: Module) -> None:
         )  # fmt: skip
 
 
+@for_one_program
 @lru_cache(maxsize=1024)
 def _local(cls: ast.ClassDef, name: str) -> ast.Assign | None:
     """Where the constructor makes something under this name, for which no object of the class has an attribute."""

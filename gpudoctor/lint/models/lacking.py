@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from functools import lru_cache
 
+from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.models.api import Interpreter, one
 from gpudoctor.lint.models.arguments import OPENED, Parser
 from gpudoctor.lint.values.base import TRUE, Const, Value
@@ -70,6 +71,7 @@ def _never_sets(do: Interpreter, cls: Value, name: str) -> bool:
     return all(_never_sets(do, base, name) for base in cls.bases)
 
 
+@for_one_program
 @lru_cache(maxsize=1024)
 def _written_in(cls: ast.ClassDef) -> frozenset[str]:
     """The names that are bound in a class or set in its methods, and what sets attributes under any name."""

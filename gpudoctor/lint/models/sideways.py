@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.models.api import one
 from gpudoctor.lint.values.base import Const, Unknown, Value
 from gpudoctor.lint.values.function import Class
@@ -25,6 +26,7 @@ def forget_what_forward_sets(do: Interpreter, module: Value) -> None:
             do.set_own_attribute(module, name, one(Unknown(("set by forward", module, name), "set by `forward`", name)))
 
 
+@for_one_program
 @lru_cache(maxsize=1024)
 def _set_by_forward(node: ast.ClassDef) -> frozenset[str]:
     """The attributes that `forward`, or a method that it calls, assigns."""

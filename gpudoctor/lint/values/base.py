@@ -6,9 +6,9 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence, Literal
-from gpudoctor.lint.flow.interning import interned
+from gpudoctor.lint.flow.interning import age, interned
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import compared, dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -143,6 +143,46 @@ def _few(parts: list[Value]) -> tuple[Value, ...]:
     for part in rest:
         depends |= part.depends
     return (*parts[: MAX_PARTS - 1], Unknown(("rest of a text", rest), "the rest of a long text", "...", depends))
+
+
+class Composed(Value):
+    """A value that is made of several others, by which alone it is known.
+
+    `x = (x, x)`, line after line, or `return f(x), f(x)` in functions that call one another: what is the same twice
+    has twice as many parts with each step. Compared part by part, it would take as long. Here, each of the parts is
+    compared once, with the first one that was like it; values of which that is the same one are equal.
+    """
+
+    __slots__ = ("_age", "_hash", "_key")
+    _age: int
+    _hash: int
+    _key: Hashable
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and _first_like(self) is _first_like(other)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = found = hash(compared(self))
+            return found
+
+
+def _first_like(value: Composed) -> Hashable:
+    """The parts of a value, or those of the first one that was equal to it."""
+    now = age()
+    try:
+        if value._age == now:
+            return value._key
+    except AttributeError:
+        pass
+    # Set together: the timer of a budget may end what is done here at any place.
+    value._key = found = interned((type(value), compared(value)))
+    value._age = now
+    return found
 
 
 class Made(Value):

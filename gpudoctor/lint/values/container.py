@@ -6,12 +6,12 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Made, Value, Values
+from gpudoctor.lint.values.base import Composed, Made, Values
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class TupleOf(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleOf(Composed):
     """A tuple whose items are known one by one."""
 
     items: tuple[Values, ...]
@@ -36,8 +36,8 @@ class DictOf(Made):
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Range(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Range(Composed):
     """`range(start, stop)`: whether it runs at most once is what rules ask."""
 
     start: Values
@@ -51,8 +51,8 @@ class Range(Value):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Slice(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice(Composed):
     """`start:stop:step` between brackets; None for a part that is left out."""
 
     start: Values | None
@@ -67,8 +67,8 @@ class Slice(Value):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Enumerated(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumerated(Composed):
     """`enumerate(x)`, `zip(x, y)`, `tqdm(x)`: something that iterates others. `kind` is one of these names."""
 
     kind: str

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.values.base import Made, Value, Values
+from gpudoctor.lint.values.base import Composed, Made, Value, Values
 from gpudoctor.record import dataclass
 
 
@@ -60,8 +60,8 @@ class Function(Made):
     """Dotted names of library decorators on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound(Composed):
     """A function with its receiver already given: a method of an object, or of a library object by name."""
 
     receiver: Value
@@ -83,8 +83,8 @@ class Method(Value):
         return f"Method({self.receiver!r}.{self.name})"
 
 
-@dataclass(frozen=True, slots=True)
-class Partial(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial(Composed):
     """A callable with arguments already given."""
 
     function: Value
@@ -140,8 +140,8 @@ class Generator(Made):
     keywords: tuple[tuple[str, Values], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Super(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Super(Composed):
     """`super()`: the receiver, and the class after which the search for a method begins."""
 
     receiver: Value

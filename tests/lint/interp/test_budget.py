@@ -32,6 +32,14 @@ DOUBLING = {
     + "def f20(*a): return a\nf0(1, 2, 3, 4)\n",
     "comprehensions": "x = [1 " + " ".join(f"for x{n} in (1, 2, 3, 4, 5, 6)" for n in range(15)) + "]\n",
     "calls": "".join(f"def f{n}(x): return f{n + 1}(x) + f{n + 1}(x)\n" for n in range(40)) + "f0(1)\n",
+    "results of functions": "".join(f"def f{n}(x=0, *y): return (f{n + 1}(x), f{n + 1}(y))\n" for n in range(400))
+    + "def f400(x=0, *y): return f'{x}{y}'\nx = f0(x)\n",
+    "ranges": "x = 3\n" + "x = range(x, x)\n" * 60 + "y = x + 1\nif x == y: print(y)\nfor a in x: print(a)\n",
+    "partial calls": "import functools, os\nx = os.getcwd\n"
+    + "x = functools.partial(x, x)\n" * 24
+    + "y = os.getcwd\n"
+    + "y = functools.partial(y, y)\n" * 24
+    + "if x == y: print({x: 1, y: 2})\n",
     "modules": "from torch import nn\nx = nn.Linear(1, 1)\n" + "x = nn.Sequential(x, x)\n" * 60 + "x.cuda()\n",
     "choices": "import foo\n"
     + "".join(f"x{n} = 1\nif foo.f{n}: x{n} = 2\n" for n in range(30))

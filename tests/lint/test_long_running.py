@@ -1,0 +1,60 @@
+"""What stays in a process that lints one program after the other, as an editor's server does for days."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint import check, collector
+from gpudoctor.lint.task import Request
+from gpudoctor.registry import find_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+PROGRAM = """\
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.Linear(2, 2)
+        self.first = nn.Linear(2, 2)
+
+    def forward(self, x):
+        self.seen = x
+        return self.first(self.layer(x)) + self.seen
+
+def main():
+    model = {name}()
+    for step in range(3):
+        model(torch.zeros(2)).sum().backward()
+    model.missing
+
+main()
+"""
+
+
+def lint(folder: Path, name: str) -> None:
+    (folder / "train.py").write_text(PROGRAM.format(name=name))
+    rules = find_rules().cards
+    outcome = check.lint(Request(("train.py",), rules=rules, known=rules))
+    assert not outcome.failures
+
+
+def still_there(name: str) -> int:
+    return sum(isinstance(each, ast.ClassDef) and each.name == name for each in gc.get_objects())
+
+
+def test_programs_of_before_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(collector, "_MANY", 2_000)
+    for number in range(30):
+        lint(tmp_path, f"Net{number}")
+    # Of the last few something may be left until there is enough of it.
+    assert not [number for number in range(15) if still_there(f"Net{number}")]
