@@ -11,7 +11,7 @@ from gpudoctor.lint.covered import coverage_of
 from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS
+from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_FIXES_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
 from gpudoctor.lint.room import with_room
@@ -64,7 +64,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         project.followed = relevant_definitions
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []
-    quickly = Budget(_QUICK_SECONDS)
+    quickly, left = Budget(_QUICK_SECONDS), Budget(MAX_ALL_SECONDS)
     with failures.of(f"executing {shown} on paper"):
         programs = programs_of(entry, project, request.launch)
     quick = quickly.left > 0 and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
@@ -74,7 +74,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         found = [_in_words(findings, project) for findings in found]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
     with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
-        found = _fixed(found, programs, entry, project, request, quick=quick)
+        found = _fixed(found, programs, entry, project, request, left, quick=quick)
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
     gaps = entry.source.cells.gaps if entry.source.cells is not None else ()
@@ -113,6 +113,7 @@ def _fixed(
     entry: ModuleFile,
     project: Project,
     request: Request,
+    left: Budget,
     *,
     quick: bool,
 ) -> list[list[Finding]]:
@@ -122,7 +123,7 @@ def _fixed(
     from gpudoctor.lint.fix.findings import with_fixes
 
     def execute(places: frozenset[Location]) -> list[Program]:
-        return programs_of(entry, project, request.launch, places)
+        return programs_of(entry, project, request.launch, places, max(left.left, MIN_FIXES_SECONDS))
 
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]

@@ -26,6 +26,10 @@ MAX_SECONDS = 8.0
 """Processor time that one execution may take, whatever its statements: a hook must come back."""
 MAX_ENTRY_SECONDS = 10.0
 """The same for all executions of an entry: in the second world it mostly takes as long as in the first one."""
+MAX_ALL_SECONDS = 12.0
+"""The same for executions, rules and the execution that is repeated for fixes, which begins last."""
+MIN_FIXES_SECONDS = 2.0
+"""Of which the last one has at least this."""
 MAX_MEMORY = 384 * 1024**2
 """Bytes by which the process may grow meanwhile."""
 MAX_RULES_SECONDS = 2.0

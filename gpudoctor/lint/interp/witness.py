@@ -30,15 +30,26 @@ class Witness:
         self.places = places
         self.before: dict[Location, list[Names]] = {}
         self.after: dict[Location, list[Names]] = {}
+        self._chains: dict[ast.AST, dict[str, ast.expr]] = {}
 
     def note(self, m: Interpreter, statement: ast.stmt, book: dict[Location, list[Names]]) -> None:
         """Write down what is in sight of the statement now, where it is one of those that were asked for."""
         place = m.place(statement)
         if place in self.places and len(book.setdefault(place, [])) < _MOST_VISITS:
-            book[place].append(_in_sight(m))
+            book[place].append(_in_sight(m, self._written_around(m)))
+
+    def _written_around(self, m: Interpreter) -> dict[str, ast.expr]:
+        """The attributes and entries that the function reads or writes, by their text: looked up once for all places."""
+        around = m.frame.function.node if m.frame.function is not None else m.frame.file.source.tree
+        if around not in self._chains:
+            chains: dict[str, ast.expr] = {}
+            for node in _chains(m, around):
+                chains.setdefault(_written(m, node), node)
+            self._chains[around] = {text: node for text, node in chains.items() if text}
+        return self._chains[around]
 
 
-def _in_sight(m: Interpreter) -> Names:
+def _in_sight(m: Interpreter, chains: dict[str, ast.expr]) -> Names:
     found: Names = {}
     # Outermost first, so that what is nearer wins.
     for scope in reversed(m.frame.scopes):
@@ -50,9 +61,8 @@ def _in_sight(m: Interpreter) -> Names:
     # Looking must leave nothing behind: a property is code, too.
     with m.store.layer(), m.muting():
         path, dead = m.path, m.dead
-        for node in _chains(m):
-            text = _written(m, node)
-            if text and text not in found:
+        for text, node in chains.items():
+            if text not in found:
                 found[text] = m.evaluate(node).given(m.path)
                 m.path, m.dead = path, dead
     return found
@@ -73,9 +83,8 @@ def _bound(values: Values) -> Values:
     return ValueSet([each for each in values.bindings if each.value is not NEVER_ASSIGNED])
 
 
-def _chains(m: Interpreter) -> Iterator[ast.expr]:
-    """The attributes and entries of names that the function reads or writes: `args.gpu`, `parts["loader"]`."""
-    around: ast.AST = m.frame.function.node if m.frame.function is not None else m.frame.file.source.tree
+def _chains(m: Interpreter, around: ast.AST) -> Iterator[ast.expr]:
+    """The attributes and entries of names that code reads or writes: `args.gpu`, `parts["loader"]`."""
     for node in ast.walk(around):
         if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_plain(node):
             yield node if isinstance(node.ctx, ast.Load) else _read(m, node)

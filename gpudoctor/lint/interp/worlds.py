@@ -45,19 +45,24 @@ _DATA_PARALLEL = re.compile(r"(?<!Distributed)(?<!Sharded)DataParallel")
 
 
 def programs_of(
-    entry: ModuleFile, project: Project, launch: str = "auto", places: frozenset[Location] = NOWHERE
+    entry: ModuleFile,
+    project: Project,
+    launch: str = "auto",
+    places: frozenset[Location] = NOWHERE,
+    seconds: float = MAX_ENTRY_SECONDS,
 ) -> list[Program]:
     """The entry executed in each world that it is written for, noting what names hold at some places."""
     # What an execution before this one has named is asked for at these places.
     if not places:
         forget_keys()
-    programs = _in_each_world(entry, project, launch, places)
+    programs = _in_each_world(entry, project, launch, places, Budget(seconds))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
 
 
-def _in_each_world(entry: ModuleFile, project: Project, launch: str, places: frozenset[Location]) -> list[Program]:
-    left = Budget(MAX_ENTRY_SECONDS)
+def _in_each_world(
+    entry: ModuleFile, project: Project, launch: str, places: frozenset[Location], left: Budget
+) -> list[Program]:
     if launch != "auto":
         program, _, _ = _execute(entry, project, left, World(launch), {}, places)
         return [program] if program is not None else []
