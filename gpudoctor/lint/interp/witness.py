@@ -39,7 +39,7 @@ class Witness:
             book[place].append(_in_sight(m, self._written_around(m)))
 
     def _written_around(self, m: Interpreter) -> dict[str, ast.expr]:
-        """The attributes and entries that the function reads or writes, by their text: looked up once for all places."""
+        """The attributes and entries that the function uses, by their text: looked up once for all places."""
         around = m.frame.function.node if m.frame.function is not None else m.frame.file.source.tree
         if around not in self._chains:
             chains: dict[str, ast.expr] = {}
