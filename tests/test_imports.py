@@ -39,13 +39,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
     },
-    # What is said about code does nothing: rules that ask which names stand in it are told of the code alone.
-    "gpudoctor.lint.comments": set(),
     "gpudoctor.lint.program": {
         "gpudoctor.lint.answers",
         "gpudoctor.lint.values",
         "gpudoctor.lint.flow",
-        "gpudoctor.lint.comments",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },

@@ -6,12 +6,11 @@ import enum
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.lint.answers import Answers, Gone, Standing
-from gpudoctor.lint.comments import without_comments
 from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
@@ -45,6 +44,18 @@ from gpudoctor.record import dataclass, field, fields
 E = TypeVar("E", bound=Event)
 
 
+class Written(Protocol):
+    """A file, as far as rules see it."""
+
+    @property
+    def text(self) -> str:
+        """What stands in it."""
+
+    @property
+    def code(self) -> str:
+        """The text without what does nothing."""
+
+
 class World(enum.Enum):
     """How the program is launched."""
 
@@ -71,8 +82,8 @@ class Program:
     has_entry: bool = True
     files: frozenset[str] = frozenset()
     """The files of the project that were read for it, as they are shown."""
-    texts: tuple[str, ...] = ()
-    """The text of these files."""
+    sources: tuple[Written, ...] = ()
+    """These files themselves, of which `names` asks what stands in them."""
     parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
     """The modules that each module has taken in, on any path."""
     worlds: frozenset[World] = frozenset()
@@ -186,7 +197,7 @@ class Program:
     def names(self, *words: str, in_any_case: bool = False) -> bool:
         """One of these words stands in its code, perhaps on a way that was not followed. What comments and
         documentation say does nothing."""
-        return any(_stands_in(text, words, in_any_case) for text in self.texts)
+        return any(_stands_in(source, words, in_any_case) for source in self.sources)
 
     @cached_property
     def launched_in_several(self) -> bool:
@@ -403,11 +414,9 @@ def _words_of(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 
-def _stands_in(text: str, words: Iterable[str], in_any_case: bool) -> bool:
-    # Few texts have the word at all, and to look through them takes time.
-    if not _has(text, words, in_any_case):
-        return False
-    return _has(without_comments(text), words, in_any_case)
+def _stands_in(source: Written, words: Iterable[str], in_any_case: bool) -> bool:
+    # Few texts have the word at all, and to tell code from comments takes time.
+    return _has(source.text, words, in_any_case) and _has(source.code, words, in_any_case)
 
 
 def _has(text: str, words: Iterable[str], in_any_case: bool) -> bool:

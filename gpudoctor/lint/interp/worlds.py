@@ -132,7 +132,7 @@ def _mentions_data_parallel(program: Program) -> bool:
     """Code has the name; `DistributedDataParallel` and `FullyShardedDataParallel` end with it too."""
     return any(
         "#" not in text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        for text in program.texts
+        for text in (source.text for source in program.sources)
         for found in _DATA_PARALLEL.finditer(text)
     )
 
@@ -245,7 +245,7 @@ def _program(m: Interpreter, entry: ModuleFile, world: World, whole: bool) -> Pr
         log=log,
         has_entry=whole,
         files=frozenset(file.source.shown for file in files),
-        texts=tuple(file.source.text for file in files),
+        sources=tuple(file.source for file in files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,
         untaken=missed,

@@ -15,6 +15,7 @@ from functools import cached_property
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.room import fresh_stack
 from gpudoctor.lint.source.cells import Cells
+from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.limits import most_bytes, too_much
 from gpudoctor.lint.source.looks import digest_of
@@ -70,6 +71,11 @@ class SourceFile:
     def lines(self) -> list[str]:
         """The lines as the parser counts them; `str.splitlines` would also cut at form feeds."""
         return self.text.split("\n")
+
+    @cached_property
+    def code(self) -> str:
+        """The text without what does nothing: comments and documentation."""
+        return without_comments(self.text, self.tree)
 
     @cached_property
     def _plain(self) -> bool:

@@ -201,7 +201,7 @@ def _knows_it_from_elsewhere(program: Program) -> bool:
     """Another source of the local rank is read, or written about: perhaps on a way that was not followed."""
     read = {event.name for event in program.events(EnvironmentRead)}
     # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with.
-    return any(name in read or any(name in text for text in program.texts) for name in ELSEWHERE)
+    return any(name in read or any(name in source.text for source in program.sources) for name in ELSEWHERE)
 
 
 def _from_elsewhere(event: ArgumentDeclared) -> bool:
