@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 BUILT_IN = "gpudoctor_rules"
 ENTRY_POINTS = "gpudoctor.rules"
 
-_BUILT_IN_CODE = re.compile(r"GPU\d{3}")
-_ANY_CODE = re.compile(r"[A-Z]{2,10}\d{3,4}")
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_BUILT_IN_CODE = r"GPU\d{3}"
+_ANY_CODE = r"[A-Z]{2,10}\d{3,4}"
+_NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 # More than any beginning of a code is long, so a rule that is named wins over its family.
 _EXACT = 1000
 
@@ -230,9 +230,9 @@ def _rule_class(module: ModuleType, pack: str) -> type[Rule]:
 def _flaw(rule: type[Rule], module: ModuleType, pack: str) -> str:
     code, name = getattr(rule, "code", ""), getattr(rule, "name", "")
     pattern = _BUILT_IN_CODE if pack == BUILT_IN else _ANY_CODE
-    if not pattern.fullmatch(code):
+    if not re.fullmatch(pattern, code):
         return f"`code` is {code!r}, it must look like {'GPU301' if pack == BUILT_IN else 'ABC301'}"
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         return f"`name` is {name!r}, it must be words in small letters with dashes between them"
     if name.replace("-", "_") != module.__name__.rpartition(".")[2]:
         return f"`name` is {name!r}, so the file must be called {name.replace('-', '_')}.py"

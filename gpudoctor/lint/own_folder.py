@@ -17,7 +17,7 @@ _REACHED_THROUGH = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 # A link is not followed, and opening a pipe does not wait for who is at its other end.
 _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_OURS = re.compile(r"[0-9a-f]{32}(\.[0-9]+)?")
+_OURS = r"[0-9a-f]{32}(\.[0-9]+)?"
 """A digest; with a number behind it where it was never finished."""
 _LONG = 3600.0
 """Seconds; nobody takes so long to finish a file."""
@@ -81,7 +81,7 @@ class OwnFolder:
     def _files(self, folder: int | None) -> Iterator[tuple[float, int, str]]:
         with os.scandir(self._path if folder is None else folder) as entries:
             for entry in entries:
-                if not _OURS.fullmatch(entry.name):
+                if not re.fullmatch(_OURS, entry.name):
                     continue
                 # Another process may have removed it since.
                 with suppress(OSError):

@@ -406,12 +406,12 @@ class Chosen(Stop):
 
 
 _GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 
 
 def _words_of(name: str) -> frozenset[str]:
     """`mmcv.initDist_of` is made of mmcv, init, dist and of."""
-    return frozenset(word.lower() for word in _WORD.findall(name))
+    return frozenset(word.lower() for word in re.findall(_WORD, name))
 
 
 def _stands_in(source: Written, words: Iterable[str], in_any_case: bool) -> bool:

@@ -10,7 +10,7 @@ from gpudoctor.record import dataclass
 from gpudoctor.visible import defused, visible
 
 # A word, where code between backticks counts as one although it has spaces.
-_WORD = re.compile(r"(?:[^\s`]|`[^`\n]*`|`)+")
+_WORD = r"(?:[^\s`]|`[^`\n]*`|`)+"
 _CONTINUED = 8
 """How far the rest of a folded line of code is indented beyond its beginning."""
 
@@ -107,7 +107,7 @@ def _wrapped(paragraph: str, width: int, prefix: str, indent: str) -> Iterator[s
 
 
 def _words(paragraph: str, room: int) -> Iterator[str]:
-    for word in _WORD.findall(paragraph):
+    for word in re.findall(_WORD, paragraph):
         if cells(word) > room:
             yield from word.split()
         else:

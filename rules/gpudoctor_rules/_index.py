@@ -444,7 +444,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU411", name="local-rank-argument", severity=Severity.WARNING, family="launch",
         module="gpudoctor_rules.launch.local_rank_argument",
         summary="The local rank comes from a command line option that `torchrun` does not pass.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ArgumentDeclared",), size=9334, stops=True,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ArgumentDeclared",), size=9345, stops=True,
     ),
     RuleCard(
         code="GPU412", name="slow-rank-0-before-collective", severity=Severity.INFO, family="launch",

@@ -50,8 +50,8 @@ _WORDS = (
     "import distributed",
     "from distributed",
 )
-_MOVE = re.compile(r"\.(?:to|cuda|cpu|xpu|type|half|float|double|bfloat16|int|long|bool)\(")
-_LAYERS = re.compile(r"\bnn\b|Module")
+_MOVE = r"\.(?:to|cuda|cpu|xpu|type|half|float|double|bfloat16|int|long|bool)\("
+_LAYERS = r"\bnn\b|Module"
 _MOVES = frozenset("to cuda cpu xpu type half float double bfloat16 int long bool".split())
 
 # Names as they are used, through whichever import: `torch.distributed.barrier(` for a call, `.backward(` for a method.
@@ -79,7 +79,6 @@ _INNOCENT = r"""(?x)
 # Of texts only names of variables, backends and modules count.
 _TELLING_TEXT = r"RANK|WORLD_SIZE|PROCID|LOCALID|nccl|gloo|torch\.distributed|horovod|deepspeed"
 _LONGEST_TEXT = 60
-_NAME, _END_OF_NAME = re.compile(r"[\w.]*\(?"), re.compile(r"[\w.]*\Z")
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _CLOCK = r"\btime\.(?:time|time_ns|perf_counter|perf_counter_ns|monotonic|monotonic_ns)\b|default_timer|\bEvent\("
 _GPU = r"cuda|\.to\(|device|gpu|prepare"
@@ -111,7 +110,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     if "gpudoctor:" in text:
         return None
     # Whoever keeps layers has a name for them.
-    found = set(flawed_classes(file.tree, text)) if _LAYERS.search(text) else set()
+    found = set(flawed_classes(file.tree, text)) if re.search(_LAYERS, text) else set()
     spots = {*_words_in(text), *_dropped_moves_in(text)}
     if spots:
         imported = _imported_in(node for node in file.tree.body if not isinstance(node, _DEFINITIONS))
@@ -177,13 +176,19 @@ def _positions(word: str, text: str) -> Iterator[int]:
 
 def _name_at(text: str, at: int) -> str:
     """The dotted name around a place, with the bracket of a call."""
-    before, after = _END_OF_NAME.search(text, max(at - _LONGEST_TEXT, 0), at), _NAME.match(text, at)
-    return (before[0] if before else "") + (after[0] if after else "")
+    before, after = _parts_of_name()
+    begin, rest = before.search(text, max(at - _LONGEST_TEXT, 0), at), after.match(text, at)
+    return (begin[0] if begin else "") + (rest[0] if rest else "")
+
+
+@cache
+def _parts_of_name() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(r"[\w.]*\Z"), re.compile(r"[\w.]*\(?")
 
 
 def _dropped_moves_in(text: str) -> Iterator[int]:
     """Where a line could be a move, or a cast, whose result nobody keeps."""
-    for found in _MOVE.finditer(text):
+    for found in re.finditer(_MOVE, text):
         before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
         if "=" not in before and not before.lstrip().startswith(("return ", "yield ", "assert ", "#")):
             yield found.start()

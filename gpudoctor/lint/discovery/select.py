@@ -39,7 +39,7 @@ _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
 
 
-_ACTS = re.compile(rb"^[A-Za-z_][\w.]*\(", re.MULTILINE)
+_ACTS = rb"(?m)^[A-Za-z_][\w.]*\("
 """A call that stands at the beginning of a line, as what starts a script without a main guard does."""
 
 
@@ -101,7 +101,7 @@ def _sorted_out(
             plain.append(path)
             if raw is not None and len(raw) <= most_bytes(path):
                 cache.note_content(real_path(path), digest_of(raw))
-        elif path in named or os.path.basename(path) == "__main__.py" or b"__main__" in raw or _ACTS.search(raw):
+        elif path in named or os.path.basename(path) == "__main__.py" or b"__main__" in raw or re.search(_ACTS, raw):
             others.append(path)
     # In a folder of files that have nothing to do with training, none is looked at but those that were named.
     return plain, [path for path in others if plain or path in named]

@@ -32,7 +32,7 @@ NOUGHT = Const(0)
 TORCH_VERSION = "torch.__version__"
 OPEN_SINCE = 2, 0
 """The first version of torch that a reader may lack."""
-_VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
+_VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?"
 
 
 def _version_of(value: Value) -> str:
@@ -140,7 +140,7 @@ def _is_length_of_text(key: Hashable) -> bool:
 def _newer_than(op: ast.cmpop, other: Value) -> bool | None:
     """What a comparison of the version of torch says, which is taken to be a new one; None where that is open."""
     text = other.value if isinstance(other, Const) else _version_of(other)
-    match = _VERSION.match(text) if isinstance(text, str) else None
+    match = re.match(_VERSION, text) if isinstance(text, str) else None
     if match is None:
         # `torch.__version__ == "parrots"` asks for another library in its place.
         return isinstance(op, ast.NotEq) if text and isinstance(op, (ast.Eq, ast.NotEq)) else None

@@ -41,7 +41,7 @@ from gpudoctor.record import replace
 
 NOWHERE: frozenset[Location] = frozenset()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_DATA_PARALLEL = re.compile(r"(?<!Distributed)(?<!Sharded)DataParallel")
+_DATA_PARALLEL = r"(?<!Distributed)(?<!Sharded)DataParallel"
 
 
 def programs_of(
@@ -133,7 +133,7 @@ def _mentions_data_parallel(program: Program) -> bool:
     return any(
         "#" not in text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
         for text in (source.text for source in program.sources)
-        for found in _DATA_PARALLEL.finditer(text)
+        for found in re.finditer(_DATA_PARALLEL, text)
     )
 
 

@@ -22,7 +22,7 @@ from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.lint.values.tensor import Tensor
 
 BUILTINS = Library("builtins")
-FIELD = re.compile(r"\{(\w+(?:\.\w+)+)")
+FIELD = r"\{(\w+(?:\.\w+)+)"
 """A field of a format that asks for an attribute."""
 
 
@@ -267,7 +267,7 @@ def _fields(call: Call) -> list[Values]:
     receiver = call.receiver
     text = receiver.value if isinstance(receiver, Const) and isinstance(receiver.value, str) else ""
     shown: dict[str, list[Values]] = {}
-    for name, _, path in (field.partition(".") for field in FIELD.findall(text)):
+    for name, _, path in (field.partition(".") for field in re.findall(FIELD, text)):
         values = call.keywords.get(name)
         for attribute in path.split(".") if values is not None else ():
             here = values.given(call.do.path).bindings if values is not None else ()

@@ -23,8 +23,6 @@ MAX_DIGITS = 300
 """Digits of a number that is read from a text."""
 
 _REFUSED = (TypeError, ValueError, ArithmeticError)
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_WIDTH = re.compile(r"[0-9]+")
 _MOST_DIGITS = 4
 """Of a width or a precision."""
 _CONVERSIONS: dict[str, Callable[[object], object]] = {"int": int, "float": float, "bool": bool}  # type: ignore[dict-item]
@@ -77,7 +75,7 @@ def operated(op: ast.operator, left: Const, right: Const) -> Const | None:
 
 def _is_short_format(text: object) -> bool:
     """All that it could take for a width is not much together."""
-    digits = _WIDTH.findall(text if isinstance(text, str) else repr(text))
+    digits = re.findall(r"[0-9]+", text if isinstance(text, str) else repr(text))
     return all(len(each) <= _MOST_DIGITS for each in digits) and sum(map(int, digits)) <= MAX_TEXT
 
 
@@ -142,7 +140,7 @@ def _stays_short(text: str, given: Sequence[object]) -> bool:
 
 def whole_number(text: str) -> int | None:
     """The number that a text writes in plain digits."""
-    return int(text) if len(text) <= MAX_DIGITS and _WHOLE.fullmatch(text) else None
+    return int(text) if len(text) <= MAX_DIGITS and re.fullmatch(r"[+-]?[0-9]+", text) else None
 
 
 def _made(compute: Callable[[], object]) -> Const | None:
