@@ -50,7 +50,9 @@ def _parser(arguments: Sequence[str]) -> tuple[Parser, str | None]:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="gpudoctor")
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     parser.refuse_unknown_command(chosen)
-    for name, summary in COMMANDS.items():
+    # The others are for those who ask what there is, and each takes as long as all options of one.
+    known = {chosen: COMMANDS[chosen]} if chosen is not None and chosen == arguments[0] else COMMANDS
+    for name, summary in known.items():
         description = command_named(name).__doc__ if name == chosen else None
         below = commands.add_parser(name, help=summary, description=description, allow_abbrev=False)
         if name == chosen:
