@@ -2,8 +2,8 @@
 
 `dataclasses` compiles up to six methods for each class when its module is imported. There are well over a hundred
 such classes here, and defining them took longer than the lint of a script. This module knows the options that are
-used here. It compiles a constructor when the first object is made, which for most kinds of events never happens, and
-lets the classes share what needs no code of its own.
+used here. It compiles a constructor once several objects are made, which for most kinds never happens, and lets the
+classes share what needs no code of its own.
 
 That nobody changes a frozen object is checked by mypy alone: to refuse it at run time makes each object three times as
 dear, and so many are made.
@@ -21,6 +21,8 @@ T = TypeVar("T")
 _MISSING: Any = object()
 _FIELDS = "__record_fields__"
 _COMPARED = "__record_compared__"
+_MADE_SLOWLY = 6
+"""Objects of a class until its constructor is compiled, which takes as long as making sixteen without."""
 
 
 class _Field:
@@ -103,13 +105,39 @@ def _with_slots(cls: type, slots: list[str], own: Iterable[str], members: dict[s
 
 
 def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
+    made = 0
+
     def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
+        nonlocal made
+        made += 1
+        if made < _MADE_SLOWLY and _was_made(self, every, args, keywords):
+            return
         owner = next(base for base in type(self).__mro__ if vars(base).get("__init__") is __init__)
         constructor = _constructor(owner, every)
         owner.__init__ = constructor  # type: ignore[misc]
         constructor(self, *args, **keywords)
 
     return __init__
+
+
+def _was_made(made: Any, every: dict[str, _Field], args: tuple[object, ...], keywords: dict[str, object]) -> bool:
+    """Do what the compiled constructor would; False where it would complain, which is left to it."""
+    positional = [name for name, each in every.items() if not each.kw_only]
+    given = {**dict(zip(positional, args, strict=False)), **keywords}
+    if len(given) < len(args) + len(keywords):
+        return False
+    for name, each in every.items():
+        value = given.pop(name, each.default)
+        if value is _MISSING:
+            if each.default_factory is None:
+                return False
+            value = each.default_factory()
+        setattr(made, name, value)
+    if given:
+        return False
+    if hasattr(made, "__post_init__"):
+        made.__post_init__()
+    return True
 
 
 def _constructor(owner: type, every: dict[str, _Field]) -> Callable[..., None]:
