@@ -15,7 +15,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
 
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_INNER = r"\b(?:def|lambda|class)\b"
+_WORDS_INSIDE = r"\b(?:def|lambda|class)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ def shape_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source: 
     """Look for the words before walking the tree: most functions hold none of them."""
     text = "\n".join(source.lines[node.lineno - 1 : node.end_lineno])
     # The first is the function's own. Counting is much quicker than matching words.
-    inner = text.count("def") + text.count("lambda") + text.count("class") > 1 and len(re.findall(_INNER, text)) > 1
+    words = text.count("def") + text.count("lambda") + text.count("class")
+    inner = words > 1 and len(re.findall(_WORDS_INSIDE, text)) > 1
     return Shape("yield" in text and _yields(node), inner and _captures(node))
 
 
