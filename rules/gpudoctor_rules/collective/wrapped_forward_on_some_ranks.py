@@ -9,7 +9,7 @@ stands still, or its broadcast is taken for another one of the other ranks. The 
 (`Watchdog caught collective operation timeout: WorkNCCL(... OpType=BROADCAST ...)`). Between two epochs the broadcast
 may meet that of the others' next training step by luck; the job then goes on, and stands still after the last epoch.
 With gradients switched on, DDP may wait even for a model without buffers, because it rearranges its buckets together
-with the others after the first backward.
+with the others in the first forward after the first backward.
 
 ## Bad
 
@@ -57,7 +57,8 @@ would no longer be averaged. Under FSDP there is no such way: let every rank mak
 ## Silent when
 
 Every rank makes the call, on either side of the test; the module inside the wrapper is called; the model is known to
-have no buffers, or `broadcast_buffers=False`, and no gradients are recorded; the wrapper is that of apex. Where it
+have no buffers, or `broadcast_buffers=False`, and no gradients are recorded or all ranks have trained it for more than
+a step before; the wrapper is that of apex. Where it
 cannot be known whether the model has buffers, the finding is a warning.
 
 ## Sources
@@ -73,9 +74,9 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.program import Program, training_loop, who
 from gpudoctor.lint.values.base import FALSE
-from gpudoctor.lint.values.event import Forward
+from gpudoctor.lint.values.event import Backward, Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -101,10 +102,10 @@ class WrappedForwardOnSomeRanks(Rule):
             return
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
         for place, reached, shared in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
-            events = [event for event in reached if _severity(event) is not None]
+            events = [event for event in reached if _severity(program, event) is not None]
             if not events:
                 continue
-            event, severity = events[0], _severity(events[0])
+            event, severity = events[0], _severity(program, events[0])
             through = "its wrapper" if place == event.location else "its wrapper behind this call"
             yield self.found(
                 at=place,
@@ -147,7 +148,7 @@ def _wrapper(event: Forward) -> Wrapper:
     return event.module
 
 
-def _severity(event: Forward) -> Severity | None:
+def _severity(program: Program, event: Forward) -> Severity | None:
     """How sure it is that this forward waits for other ranks; None where it does not."""
     wrapper = _wrapper(event)
     if wrapper.has(WrapperKind.FSDP):
@@ -157,9 +158,28 @@ def _severity(event: Forward) -> Severity | None:
     buffers = False if silenced else event.buffers
     if buffers:
         return Severity.ERROR
-    # With gradients, DDP rebuilds its buckets after the first backward, together with the other ranks.
     alone = event.way.evaluating or not all(each.rearranges for each in wrapper.chain)
-    return None if buffers is False and alone else Severity.WARNING
+    return None if buffers is False and (alone or _has_rearranged(program, event)) else Severity.WARNING
+
+
+def _has_rearranged(program: Program, event: Forward) -> bool:
+    """With gradients, DDP rearranges its buckets once: in the forward after the first backward, together with the other
+    ranks. All of them have made that one before."""
+    place = _wrapper(event).place
+    mine = [each for each in program.events(Forward) if each.order < event.order and _through_wrapper(each)]
+    mine = [each for each in mine if _wrapper(each).place == place and not each.way.evaluating]
+    backward = next((each for each in program.events(Backward) if _goes_through(each, mine)), None)
+    later = mine if backward is None else [each for each in mine if each.order > backward.order]
+    return backward is not None and any(_in_steps(program, each) for each in later)
+
+
+def _goes_through(backward: Backward, forwards: list[Forward]) -> bool:
+    return any(each.identity in backward.forwards for each in forwards)
+
+
+def _in_steps(program: Program, event: Forward) -> bool:
+    """Every rank makes this call in each step of a training."""
+    return program.by_every_rank(event) and training_loop(program, event) is not None
 
 
 def _go_inside(event: Forward) -> Repair | None:

@@ -48,7 +48,8 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 ## Silent when
 
 `CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU, in whichever file or by a
-`with`; only some ranks get there; the branch is for one process; a framework chooses.
+`with`; only some ranks get there; the branch is for one process; a framework chooses; the processes that a program
+starts make no process group, as those that share the memory of one model.
 
 ## Sources
 
@@ -64,8 +65,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, EnvironmentRead, InitGroup, Move
-from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.values.event import DeviceUsed, EnvironmentRead, InitGroup, Move, Wrap
+from gpudoctor.lint.values.module import Module, WrapperKind, core_of
 from gpudoctor.lint.values.repair import After, Code, Imported, Repair, Replace, Step, Substitute
 from gpudoctor.lint.values.spelling import local_rank, own_gpu
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -89,7 +90,7 @@ class AllRanksOnOneGpu(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
-        if not program.distributed or managed(program) or one_visible(program):
+        if not program.distributed or managed(program) or one_visible(program) or not _in_one_group(program):
             return
         found = first_choice(program)
         if found is None:
@@ -110,6 +111,12 @@ class AllRanksOnOneGpu(Rule):
             severity=Severity.WARNING if through else None,
             repair=_take_own(program, event, device),
         )
+
+
+def _in_one_group(program: Program) -> bool:
+    """Its processes are the ranks of a group. Actors and learners that share the memory of a model live where it is."""
+    wraps = any(event.kind is not WrapperKind.DATA_PARALLEL for event in program.events(Wrap))
+    return wraps or program.has(InitGroup) or bool(program.stops) or program.may_begin_group
 
 
 def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Repair | None:
