@@ -198,7 +198,8 @@ def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST
     """What reading a class attribute through an object gives: a bound method, a property's value, or the value."""
     if not isinstance(found, Function):
         return one(found)
-    if found.kind == "staticmethod":
+    # `__new__` is given its class by hand.
+    if found.kind == "staticmethod" or name == "__new__":
         return one(found)
     if found.kind == "classmethod":
         return one(Bound(class_of(receiver) or receiver, found, name))

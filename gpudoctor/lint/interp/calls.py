@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import containers
-from gpudoctor.lint.interp.attributes import OF_SETTINGS, fields_of, find_in_class, library_call
+from gpudoctor.lint.interp.attributes import OF_SETTINGS, class_of, fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.heard import listening
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
@@ -17,7 +17,7 @@ from gpudoctor.lint.interp.repeats import Watch
 from gpudoctor.lint.models.api import AS_MADE, NOT_ANSWERED
 from gpudoctor.lint.models.classes import new_object
 from gpudoctor.lint.models.index import MODELS
-from gpudoctor.lint.models.lacking import note_opened
+from gpudoctor.lint.models.lacking import PLAIN, note_opened
 from gpudoctor.lint.models.names import gives_settings
 from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
@@ -28,6 +28,7 @@ from gpudoctor.lint.values.function import (
     FieldFactory,
     Function,
     Generator,
+    Instance,
     Library,
     Method,
     Namespace,
@@ -384,6 +385,11 @@ def instantiate(
     left_out = _left_out(m)
     if left_out and any(isinstance(f, Function) for f in initialiser or ()):
         return m.unknown(node, f"{cls.label} is made {left_out}")
+    given = _given_by_new(m, cls, args, keywords, node)
+    if m.dead:
+        return NONE_SET
+    if given is not None:
+        return m.each(given, lambda each: _begun(m, each, args, keywords, node), node)
     made = new_object(cls, m.identity(place), place, label, m)
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
         m.set_fact(made, OF_SETTINGS, one(TRUE))
@@ -402,6 +408,28 @@ def instantiate(
     if look is not None and not m.dead:
         look(m, made)
     return m.fact(made, AS_MADE) or one(made)
+
+
+def _given_by_new(
+    m: Interpreter, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+) -> Values | None:
+    """What `__new__` of a plain class gives: a new object, or the only one that there is; None where it has none, or
+    gives something else."""
+    plain = not cls.is_dataclass and cls.library_bases <= PLAIN
+    maker = find_in_class(m, cls, "__new__") if plain else None
+    if maker is None or any(isinstance(each, Function) and _is_too_deep(m, each, node) for each in maker):
+        return None
+    given = call(m, maker, (one(cls), *args), keywords, node)
+    return given if given.all(lambda each: isinstance(each, Instance)) else None
+
+
+def _begun(m: Interpreter, made: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
+    """Run the constructor of what `__new__` has given: each time, also where it was there before."""
+    cls = class_of(made)
+    initialiser = find_in_class(m, cls, "__init__") if cls is not None else None
+    if initialiser is not None:
+        call(m, initialiser, (one(made), *args), keywords, node)
+    return one(made)
 
 
 def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:

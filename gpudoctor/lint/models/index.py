@@ -14,10 +14,11 @@ __all__ = ["FILES", "MODELS"]
 
 # Files that register something. None registers what another one does, so that their order says nothing.
 FILES = (
-    "arguments", "autograd", "builtin", "commands", "containers", "downloads", "environment", "files", "folders",
-    "forwards", "frameworks", "freezing", "graphs", "huggingface", "launching", "loggers", "lookups", "mpi",
-    "randomness", "recomputing", "reflection", "standard", "storage", "tensors", "timm", "torch_core", "torch_cuda",
-    "torch_data", "torch_distributed", "torch_nn", "torch_optim", "wrapped", "wrapping",
+    "arguments", "autograd", "builtin", "callbacks", "commands", "containers", "downloads", "environment",
+    "files", "folders", "forwards", "frameworks", "freezing", "graphs", "huggingface", "launching", "loggers",
+    "lookups", "mpi", "randomness", "recomputing", "reflection", "standard", "storage", "tensors", "timm",
+    "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn", "torch_optim", "wrapped",
+    "wrapping",
 )  # fmt: skip
 for _name in FILES:
     import_module(f"gpudoctor.lint.models.{_name}")

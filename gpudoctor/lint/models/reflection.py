@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.models.api import MODELS, Call, flat, one
+from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, flat, one
 from gpudoctor.lint.models.builtin import unknown
+from gpudoctor.lint.models.classes import new_object
 from gpudoctor.lint.models.lacking import declares, lacks, note_opened
 from gpudoctor.lint.models.lookups import member_named_by
 from gpudoctor.lint.models.wrapper_names import CALLABLES, wrapper_has
@@ -18,6 +19,17 @@ from gpudoctor.lint.values.optim import Parameters
 from gpudoctor.lint.values.tensor import Tensor
 
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
+
+
+@MODELS.callable("builtins.object.__new__")
+@MODELS.method(Class, "__new__")
+def _new(call: Call) -> Values:
+    """`super().__new__(cls)`."""
+    given = call.arg(0, "cls")
+    cls = given.only if given is not None else None
+    if not isinstance(cls, Class):
+        return NOT_ANSWERED
+    return one(new_object(cls, call.do.identity(call.place), call.place, cls.label, call.do))
 
 
 @MODELS.callable("builtins.isinstance", "builtins.issubclass")
@@ -46,6 +58,8 @@ def _is_one_of(value: Value, kinds: list[Value]) -> Value:
 
 def _is_a(value: Value | None, kind: Value) -> bool | None:
     name = kind.name if isinstance(kind, Library) else ""
+    if value == NONE and isinstance(kind, Class):
+        return False
     if isinstance(value, Const):
         return type(value.value).__name__ == name.rpartition(".")[2] if name.startswith("builtins.") else None
     if isinstance(value, Unknown) and value.kind and name.startswith("builtins."):

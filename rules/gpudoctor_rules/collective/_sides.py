@@ -50,11 +50,20 @@ def _unmatched(events: list[E], met: list[tuple[E, E]], kind: Callable[[E], Hash
 
 def _joins(event: E, other: E, partner: E, kind: Callable[[E], Hashable]) -> bool:
     """It meets the same partner, where the other does not happen, as the step of another optimizer, or in another round
-    of a loop of the partner's own: a rank that waits for what rank 0 sends answers as often as it is asked."""
+    of a loop of the partner's own: a rank that waits for what rank 0 sends answers as often as it is asked. The rounds
+    of the other's loop repeat it, too: how many were followed says nothing."""
     again = event.location == other.location and event.when.excludes(other.when)
     mine = {loop.identity for loop in event.loops}
     rounds = any(loop.times is None and loop.identity not in mine for loop in partner.loops)
-    return (again or rounds) and _meet(event, partner, kind, near=False)
+    return (again or rounds or _repeats(event, other)) and _meet(event, partner, kind, near=False)
+
+
+def _repeats(event: Event, other: Event) -> bool:
+    """The same calls lead there in another round of a loop."""
+    if event.location != other.location or event.way.calls != other.way.calls:
+        return False
+    passes = {loop.identity: loop.pass_ for loop in other.loops}
+    return any(passes.get(loop.identity, loop.pass_) != loop.pass_ for loop in event.loops)
 
 
 def _meet(one: E, other: E, kind: Callable[[E], Hashable], near: bool) -> bool:

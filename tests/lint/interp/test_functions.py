@@ -5,6 +5,51 @@ from __future__ import annotations
 import pytest
 
 FUNCTIONS = {
+    "an object that is made once": """
+        import os
+        class Once:
+            only = None
+            def __new__(cls, *args):
+                if not isinstance(cls.only, cls):
+                    cls.only = super(Once, cls).__new__(cls)
+                    cls.rank = int(os.environ["RANK"])
+                return cls.only
+            def __init__(self, size=3):
+                self.size = size
+        class Late(object):
+            only = None
+            def __new__(cls):
+                if cls.only is None:
+                    cls.only = object.__new__(cls)
+                    cls.only.kind = "late"
+                return cls.only
+        class Under(Once):
+            def __new__(cls, *args):
+                made = super().__new__(cls, *args)
+                made.under = True
+                return made
+        first, second = Once(4), Once(5)
+        reveal(first.size)  #: 5
+        reveal(second.rank)  #: global rank
+        reveal(Late().kind)  #: 'late'
+        reveal((Late() is Late(), Under().under))  #: (True, True)
+        """,
+    "a library that runs what it is given": """
+        import optuna
+        import wandb
+        from memory_profiler import memory_usage
+        found = {}
+        def train(trial=None, *, steps=1):
+            found["steps"] = steps
+        def search(trial):
+            found["trial"] = trial
+        wandb.agent("sweep", function=train)
+        reveal(found["steps"])  #: 1
+        peak = max(memory_usage((train, (), {"steps": 2})))
+        reveal(found["steps"])  #: 2
+        optuna.create_study().optimize(search, n_trials=3)
+        reveal(found["trial"])  #: unknown
+        """,
     "arguments of every kind": """
         def build(a, /, b, *rest, c=3, **more):
             reveal((a, b, c))  #: (1, 2, 3) ; (1, 2, 4)
