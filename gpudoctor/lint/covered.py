@@ -97,14 +97,22 @@ def _idle(path: str, silence: Silence) -> Coverage:
 
 
 def _without_reached(program: Coverage, reached: set[Location], awaited: set[str]) -> Coverage:
-    """A file that starts nothing is read through the program that starts it, or would be, were that followed."""
+    """A file that starts nothing is read through the program that starts it, or would be, were that followed. So is one
+    that trains itself in what another program calls: its own start is a trial of it."""
     if program.world:
-        return program
+        left = tuple(each for each in program.silent_for if not _trained_elsewhere(each, program.path, reached))
+        unchanged = len(left) == len(program.silent_for)
+        return program if unchanged else replace(program, silent_for=left, followed=Followed.PARTLY)
     called = program.path in awaited
     left = tuple(
         each for each in program.silent_for if each.cause is not Cause.NO_ENTRY or not (called or each.at in reached)
     )
     return program if len(left) == len(program.silent_for) else replace(program, silent_for=left)
+
+
+def _trained_elsewhere(silence: Silence, path: str, reached: set[Location]) -> bool:
+    at = silence.at
+    return silence.cause is Cause.NOT_CALLED and at is not None and at.path == path and at in reached
 
 
 def _is_of_training(card: RuleCard, main: Silence) -> bool:
