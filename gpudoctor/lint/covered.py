@@ -34,6 +34,7 @@ _NAMES = {
     "pipeline": "pipeline parallelism",
     "ray": "Ray",
     "rpc": "the RPC framework",
+    "smdistributed": "SageMaker's smdistributed",
     "speechbrain": "SpeechBrain",
     "tensor parallel": "tensor parallelism",
     "tnt": "TorchTNT",

@@ -59,7 +59,7 @@ TAKE_CHARGE = {
     "byteps.torch.init": "byteps",
 }
 # accelerate and lightning run on one GPU as well, so they prove nothing about the launch.
-ALWAYS_SEVERAL = frozenset({"deepspeed", "horovod", "colossalai", "megatron"})
+ALWAYS_SEVERAL = frozenset({"deepspeed", "horovod", "colossalai", "megatron", "smdistributed"})
 PLUGINS = frozenset(
     {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
 )
@@ -85,6 +85,7 @@ PREFIXES = {
     "composer.": "composer",
     "ray.train.": "ray",
     "hvd.": "horovod",
+    "smdistributed.": "smdistributed",
 }
 
 
@@ -118,6 +119,7 @@ def _take_charge(call: Call) -> Values:
         "megatron",
         "fastai",
         "fairseq",
+        "smdistributed",
         "speechbrain",
     )
     if in_charge:

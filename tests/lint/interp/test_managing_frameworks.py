@@ -118,6 +118,15 @@ PROGRAMS = {
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     """
     ),
+    "smdistributed": loop(
+        """
+    import smdistributed.modelparallel.torch as smp
+    smp.init()
+    torch.cuda.set_device(smp.local_rank())
+    model = smp.DistributedModel(model)
+    optimizer = smp.DistributedOptimizer(optimizer)
+    """
+    ),
     "ignite": loop(
         """
     import ignite.distributed as idist
