@@ -217,7 +217,9 @@ def test_training_to_which_no_call_leads(tell: Tell) -> None:
 
 def test_a_file_with_a_start_of_its_own_whose_training_another_program_calls(tell: Tell) -> None:
     trial = f"{TRAINING}\n    import registry\n    if __name__ == '__main__':\n        registry.find('train')(1, 2)\n"
-    assert tell(engine=trial).lines[0].startswith("engine.py: no call that was followed leads to the training at line 8")
+    assert (
+        tell(engine=trial).lines[0].startswith("engine.py: no call that was followed leads to the training at line 8")
+    )
     told = tell(engine=trial, train=CLEAN)
     assert told.lines == ["No mistake found in 2 files."]
     assert told.programs == {"engine.py": "partly", "train.py": "whole"}

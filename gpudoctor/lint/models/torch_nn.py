@@ -325,14 +325,15 @@ def _move(call: Call) -> Values:
     use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
     if devices is not None:
-        _set_device(call.do, core_of(module), devices)
+        put_on(call.do, core_of(module), devices)
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
     elif call.open_ended or not dtype:
-        _set_device(call.do, core_of(module), one(Unknown(("moved", call.identity()), "an unknown device")))
+        put_on(call.do, core_of(module), one(Unknown(("moved", call.identity()), "an unknown device")))
     return one(module)
 
 
-def _set_device(do: Interpreter, module: Value, devices: Values) -> None:
+def put_on(do: Interpreter, module: Value, devices: Values) -> None:
+    """A module is there from here on, with all of its parts."""
     waiting, seen = [module], set[Value]()
     while waiting:
         part = waiting.pop()

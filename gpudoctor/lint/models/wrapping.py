@@ -10,7 +10,7 @@ from gpudoctor.lint.models.devices import made_on, note_text
 from gpudoctor.lint.models.forwards import forward
 from gpudoctor.lint.models.gpu_switches import take_gpu
 from gpudoctor.lint.models.torch_distributed import CPU_MESH, DISTRIBUTED, begin_group, group_exists
-from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module, take_in
+from gpudoctor.lint.models.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
 from gpudoctor.lint.models.wrapped import is_trainable, note_wrapped
 from gpudoctor.lint.models.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Unknown, Value, Values
@@ -113,13 +113,11 @@ def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
 
 def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None) -> None:
     """A model that was not seen is on the GPU whose number DDP is given, or its first forward fails."""
-    items = _items(call, ids) or ()
-    only = items[0].only if len(items) == 1 else None
+    only = _only_item(call, ids)
     if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != UNSEEN or only is None:
         return
-    device = only if isinstance(only, Device) else Device("cuda", only, call.place)
     if call.do.fact(inner, "device") is None:
-        call.do.set_fact(inner, "device", one(device))
+        call.do.set_fact(inner, "device", one(_gpu(call, only)))
 
 
 def _broadcasts(call: Call) -> Value:
@@ -160,7 +158,23 @@ def _ddp(call: Call) -> Values:
 
 @MODELS.callable("torch.nn.DataParallel")
 def _data_parallel(call: Call) -> Values:
-    return _wrap(call, WrapperKind.DATA_PARALLEL)
+    wrappers = _wrap(call, WrapperKind.DATA_PARALLEL)
+    only = _only_item(call, call.arg(1, "device_ids"))
+    # With several GPUs it moves nothing, and with one it brings the model there.
+    if only is not None:
+        for wrapper in wrappers:
+            put_on(call.do, core_of(wrapper), one(_gpu(call, only)))
+    return wrappers
+
+
+def _only_item(call: Call, ids: Values | None) -> Value | None:
+    """The GPU that is named, where it is one."""
+    items = _items(call, ids) or ()
+    return items[0].only if len(items) == 1 else None
+
+
+def _gpu(call: Call, item: Value) -> Device:
+    return item if isinstance(item, Device) else Device("cuda", item, call.place)
 
 
 @MODELS.callable("torch.distributed.fsdp.FullyShardedDataParallel", "fairscale.nn.FullyShardedDataParallel")

@@ -6,7 +6,7 @@ The weights of a module are made in the memory of the CPU and stay there until `
 Called with a tensor on the GPU, the model ends with `RuntimeError: Expected all tensors to be on the same device, but
 found at least two devices, cuda:0 and cpu!`; under `DataParallel` the error is `module must have its parameters and
 buffers on device cuda:0 (device_ids[0]) but found one of them on device: cpu`. Wrapping moves nothing: neither
-`DataParallel` nor `DistributedDataParallel` brings the model to its GPU.
+`DataParallel` nor `DistributedDataParallel` brings the model to its GPU, but for `DataParallel` with a single one.
 
 ## Bad
 
@@ -42,7 +42,8 @@ name is the right device, and memory on the GPU is taken.
 ## Silent when
 
 The model moves itself or was made on the GPU; it comes from code that could not be read; it was handed to such code;
-only some paths leave it on the CPU; a framework prepares it; DDP was given `device_ids` (that is GPU207).
+only some paths leave it on the CPU; a framework prepares it; DDP was given `device_ids` (that is GPU207), or
+`DataParallel` one GPU, to which it brings the model.
 
 ## Sources
 
@@ -102,7 +103,7 @@ class ModelOffDevice(Rule):
                 remedy=f"Move the model before its first use: `{label}.to(device)`, with the device of its inputs.",
                 because=[
                     ("the model is made here, on the CPU, and never moved", getattr(core, "place", None)),
-                    ("wrapping it moves nothing", _wrapped(event.module)),
+                    (_hope(event.module), _wrapped(event.module)),
                     ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
                 ],
                 repair=_move(program, event, core, where),
@@ -137,8 +138,13 @@ def _on_gpu(tensor: Tensor) -> bool:
 def _ending(module: Value) -> str:
     # It checks the model before it spreads the batch, with a text of its own.
     if isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL):
-        return "DataParallel wants it on `device_ids[0]`, and ends with an error."
+        return "where it has several GPUs, DataParallel wants it on `device_ids[0]`, and ends with an error."
     return "the call ends with an error."
+
+
+def _hope(module: Value) -> str:
+    alone = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
+    return "wrapping it moves it only where it is given one GPU" if alone else "wrapping it moves nothing"
 
 
 def _wrapped(module: Value) -> Location | None:
