@@ -127,7 +127,8 @@ def _fixed(
 
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]
-    return with_fixes(found, worlds, execute if request.fixes or quick else None, project.file, safety)
+    again = execute if request.fixes or quick else None
+    return with_fixes(found, worlds, again, project.file, safety, as_marks=not request.fixes)
 
 
 def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:

@@ -67,15 +67,32 @@ def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "other"))
 
 
-def test_a_large_program_is_not_executed_again(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
-    executed: list[object] = []
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What was executed on paper."""
+    seen: list[object] = []
     execute = examine.programs_of
 
     def counted(*arguments: object) -> object:
-        executed.append(arguments)
+        seen.append(arguments)
         return execute(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(examine, "programs_of", counted)
+    return seen
+
+
+def test_a_program_is_executed_again_only_where_a_mark_hangs_on_names(lint: Lint, executed: list[object]) -> None:
+    # A guard that has other words where no name holds the rank.
+    lint("--no-cache", "--select=GPU601", str(RULES / "GPU601" / "bad_end_of_epoch.py"))
+    assert len(executed) == 1
+    # The sampler has a name, or there is no fix.
+    lint("--no-cache", "--select=GPU302", str(RULES / "GPU302" / "bad_while_epochs.py"))
+    assert len(executed) == 3
+
+
+def test_a_large_program_is_not_executed_again(
+    lint: Lint, executed: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(examine, "_QUICKLY_DONE_AGAIN", 0)
     named = RULES / "GPU302" / "bad_while_epochs.py"
     out, err = lint("--no-cache", "--output-format=concise", "--select=GPU302", str(named))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from gpudoctor.lint.fix.syntax import NoFix, Syntax
 from gpudoctor.lint.fix.trying import Trials
 from gpudoctor.lint.fix.writing import Sight, Writer
 from gpudoctor.lint.source.file import SourceFile
-from gpudoctor.lint.values.repair import Counter, Either, Part, Repair
+from gpudoctor.lint.values.repair import Assign, Counter, Either, Holds, Part, Repair, Substitute
 
 if TYPE_CHECKING:
     from gpudoctor.lint.fix.imports import Change
@@ -37,8 +37,15 @@ class Fixes:
             with suppress(NoFix):
                 syntax = self.syntax(place_of(step).path)
                 yield syntax.place(anchor(step, syntax))
-                for loop in _loops(step):
-                    yield syntax.place(syntax.block(loop).body[0])
+                for part in _parts(step):
+                    if isinstance(part, Counter):
+                        yield syntax.place(syntax.block(part.loop).body[0])
+
+    def without_names(self, repair: Repair, safety: Safety) -> Fix | None:
+        """A fix where the repair can be written whatever the names in sight hold; it may look better with them."""
+        if _hangs_on_names(repair):
+            return None
+        return self._fix(repair, Sight(), safety)
 
     def fix(self, repair: Repair, sight: Sight, safety: Safety) -> Fix | None:
         """The edits of a repair, or of the one to try instead; None where it cannot be written well here."""
@@ -86,18 +93,32 @@ def _edit(syntax: Syntax, change: Change) -> Edit:
     return Edit(syntax.location(start, end), text)
 
 
-def _loops(step: object) -> Iterable[Location]:
+def asks_names(repair: Repair) -> bool:
+    """Some way to write it is open only where it is known what the names in sight hold."""
+    asks = any(isinstance(step, Substitute) or _names_in(step) for step in repair.steps)
+    return asks or (repair.otherwise is not None and asks_names(repair.otherwise))
+
+
+def _hangs_on_names(repair: Repair) -> bool:
+    """A name that is chosen decides whether the step can be done at all."""
+    return any(isinstance(step, Substitute) or (isinstance(step, Assign) and _names_in(step)) for step in repair.steps)
+
+
+def _names_in(step: object) -> bool:
+    return any(isinstance(part, (Holds, Counter)) for part in _parts(step))
+
+
+def _parts(step: object) -> Iterator[Part]:
+    """The parts of all code that a step writes."""
     for inner in getattr(step, "arguments", ()):
-        yield from _loops(inner)
-    codes = [value for name in ("to", "header") if (value := getattr(step, name, None)) is not None]
+        yield from _parts(inner)
+    codes = [value for name in ("to", "header", "decorator") if (value := getattr(step, name, None)) is not None]
     for code in (*codes, *getattr(step, "lines", ())):
-        yield from _loops_in(code)
+        yield from _parts_of(code)
 
 
-def _loops_in(code: Iterable[Part]) -> Iterable[Location]:
+def _parts_of(code: Iterable[Part]) -> Iterator[Part]:
     for part in code:
-        if isinstance(part, Counter):
-            yield part.loop
-        elif isinstance(part, Either):
-            for choice in part.choices:
-                yield from _loops_in(choice)
+        yield part
+        for choice in part.choices if isinstance(part, Either) else ():
+            yield from _parts_of(choice)

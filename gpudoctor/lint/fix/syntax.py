@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,9 +34,12 @@ class Syntax:
             self._starts.append(self._starts[-1] + len(line) + 1)
         self.parents: dict[ast.AST, ast.AST] = {}
         self._nodes: dict[tuple[int, int], list[ast.AST]] = {}
-        for node in ast.walk(self.tree):
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
+        self._all: list[ast.AST] = [self.tree]
+        """All nodes, those around others before these: to walk the tree takes longer than all else."""
+        for node in self._all:
+            children = [*ast.iter_child_nodes(node)]
+            self._all += children
+            self.parents.update(dict.fromkeys(children, node))
             if isinstance(node, _WITH_PLACE):
                 at = source.location(node)
                 self._nodes.setdefault((at.line, at.column), []).append(node)
@@ -102,6 +105,16 @@ class Syntax:
         """The function around a node, or the module."""
         return next(self.enclosing(node, *_FUNCTIONS), self.tree)
 
+    @cached_property
+    def first_returns(self) -> dict[ast.AST, int]:
+        """The line of the first `return` of each function that has one."""
+        lines: dict[ast.AST, int] = {}
+        for node in self._all:
+            if isinstance(node, ast.Return):
+                function = self.function_of(node)
+                lines[function] = min(node.lineno, lines.get(function, node.lineno))
+        return lines
+
     def siblings(self, statement: ast.stmt) -> Sequence[ast.stmt]:
         """The block in which a statement stands, in order."""
         parent = self.parents[statement]
@@ -126,15 +139,15 @@ class Syntax:
 
     def quote_near(self, statement: ast.stmt) -> str:
         """The quotes that texts stand in: those of the statement itself, else those of most of the file."""
-        return self._quotes_in(statement) or self._quote
+        return self._quotes_in(ast.walk(statement)) or self._quote
 
     @cached_property
     def _quote(self) -> str:
-        return self._quotes_in(self.tree) or '"'
+        return self._quotes_in(self._all) or '"'
 
-    def _quotes_in(self, around: ast.AST) -> str:
+    def _quotes_in(self, nodes: Iterable[ast.AST]) -> str:
         """The more frequent quotes, or none where there are no texts."""
-        texts = (each for each in ast.walk(around) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+        texts = (each for each in nodes if isinstance(each, ast.Constant) and isinstance(each.value, str))
         found = [self.text[self.span(each)[0]] for each in texts]
         single, double = found.count("'"), found.count('"')
         return "" if single == double else "'" if single > double else '"'
@@ -143,7 +156,7 @@ class Syntax:
     def names(self) -> frozenset[str]:
         """All names that stand anywhere in the file."""
         found: set[str] = set()
-        for node in ast.walk(self.tree):
+        for node in self._all:
             if isinstance(node, ast.Name):
                 found.add(node.id)
             elif isinstance(node, ast.arg):
@@ -232,7 +245,7 @@ class Syntax:
     @cached_property
     def unit(self) -> str:
         """One step of indentation, as most of the file has it."""
-        for node in ast.walk(self.tree):
+        for node in self._all:
             body = getattr(node, "body", None)
             if isinstance(node, ast.stmt) and isinstance(body, list) and body and body[0].lineno > node.lineno:
                 outer, inner = self.source.lines[node.lineno - 1], self.source.lines[body[0].lineno - 1]

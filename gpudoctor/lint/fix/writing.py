@@ -99,8 +99,7 @@ class Writer:
         found = syntax.node(part.at)
         function = syntax.function_of(found)
         # Who returns before never comes there.
-        earlier = (each for each in ast.walk(function) if isinstance(each, ast.Return) and each.lineno < part.at.line)
-        if any(syntax.function_of(each) is function for each in earlier):
+        if syntax.first_returns.get(function, part.at.line) < part.at.line:
             raise NoFix("only on some ways")
         for each in syntax.enclosing(found, ast.AST):
             if each is function:
