@@ -15,6 +15,7 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.options import Asked
+    from gpudoctor.lint.values.way import Event
     from gpudoctor.run.recording import Recording
 
 
@@ -95,13 +96,16 @@ class Rule:
         repair: Repairing | None = None,
         cause: Location | None = None,
         needs: Iterable[Asked] = (),
+        by: Event | None = None,
     ) -> Finding:
         """A finding of this rule at `at`.
 
         `because` lists the places that led there, each with what happened at it, in the order of the story; places
         that are unknown (None) or repeat `at` are left out. `repair` is what to change. Findings of the rule with
         the same `cause` are told as one: what the remedy changes is there, and mends them all. `needs` are
-        tests and values that had to be true for it besides those that lead to `at`.
+        tests and values that had to be true for it besides those that lead to `at`. `by` is the event at `at` that is
+        wrong: where all such events of the program are handed over, each way to it once, a helper that is right for
+        other callers is not blamed, but the call.
         """
         related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
         return Finding(
@@ -117,4 +121,5 @@ class Rule:
             repair=repair,
             cause=cause,
             needs=tuple(needs),
+            by=by,
         )

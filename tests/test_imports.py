@@ -82,6 +82,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.room",
         "gpudoctor.lint.source",
         "gpudoctor.lint.program",
+        # Where a finding stands is asked of the ways to the event behind it.
+        "gpudoctor.lint.values",
         "gpudoctor.registry",
         "gpudoctor.rule",
         "gpudoctor.config",

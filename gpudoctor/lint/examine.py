@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
@@ -168,16 +168,17 @@ def _found(
                 # What it has found it has judged.
                 if answers and not findings:
                     silenced[card.code] = answers[-1]
-                yield from _told(
-                    (replace(each, world=each.world or world, launcher=launcher) for each in findings), program
-                )
+                in_world = [replace(each, world=each.world or world, launcher=launcher) for each in findings]
+                yield from _told(in_world, program)
 
 
-def _told(findings: Iterable[Finding], program: Program) -> Iterator[Finding]:
-    for finding in findings:
-        # Imported late, like the words: most programs make no mistake.
-        from gpudoctor.lint.telling import told
+def _told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
+    if not findings:
+        return
+    # Imported late, like the words: most programs make no mistake.
+    from gpudoctor.lint.telling import at_their_callers, told
 
+    for finding in at_their_callers(findings, program):
         yield told(finding, program)
 
 

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Related, Severity
 from gpudoctor.lint.program import needed
+from gpudoctor.lint.values.acting import entered
+from gpudoctor.lint.values.way import Event
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.program import Program
 
@@ -16,6 +20,33 @@ if TYPE_CHECKING:
 def told(finding: Finding, program: Program) -> Finding:
     """The finding, as it is reported for this program."""
     return _doubted(_where_options_lead(_led_to(finding, program), program), program)
+
+
+def at_their_callers(findings: Iterable[Finding], program: Program) -> Iterator[Finding]:
+    """The findings of one rule, each mistake once: in a helper that does right for other callers, at the call."""
+    findings = list(findings)
+    wrong = {each.by.led_there for each in findings if isinstance(each.by, Event)}
+    told: set[tuple[Location, Location]] = set()
+    for finding in findings:
+        event = finding.by
+        if not isinstance(event, Event):
+            yield finding
+            continue
+        others = (each for each in program.at(event.location) if type(each) is type(event))
+        place = entered(event, (each for each in others if each.led_there not in wrong))
+        if finding.location == event.location != place:
+            happens = Related("and here it happens", event.location)
+            finding = replace(
+                _doubted(finding, program),
+                location=place,
+                related=(*(each for each in finding.related if each.location != place), happens),
+                cause=finding.cause or event.location,
+                # It would change the helper, which is right.
+                repair=None,
+            )
+        if (finding.location, event.location) not in told:
+            told.add((finding.location, event.location))
+            yield replace(finding, by=None)
 
 
 def _doubted(finding: Finding, program: Program) -> Finding:

@@ -26,6 +26,20 @@ def parting(event: Event, other: Event) -> Location:
     return _place_at(event, shared - 1) if shared else event.location
 
 
+def entered(event: Event, right: Iterable[Event]) -> Location:
+    """The call by which the way to the event comes to code that others, who do it right, call as well; the event
+    itself, where it has no code in common with them but its own line."""
+    mine = event.led_there
+    # Of several others the one that shares most.
+    shared = max((_shared_end(mine, other.led_there) for other in right), default=0)
+    return mine[-1 - shared] if 0 < shared < len(mine) else event.location
+
+
+def _shared_end(mine: tuple[Location, ...], other: tuple[Location, ...]) -> int:
+    pairs = zip(reversed(mine), reversed(other), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def calls_behind(event: Event, tests: Iterable[Literal]) -> list[Location]:
     """The open calls that are made only where one of the tests came out so, outermost first.
 
@@ -37,6 +51,11 @@ def calls_behind(event: Event, tests: Iterable[Literal]) -> list[Location]:
     if behind and _by_decorator(event, behind[0], asked):
         behind = behind[1:]
     return [event.way.calls[at - _frames_ahead(event)] for at in behind]
+
+
+def under_the_test(event: Event, tests: Iterable[Literal]) -> Location:
+    """What stands under the first of the tests: the event, or the call that leads to it."""
+    return next(iter(calls_behind(event, tests)), event.location)
 
 
 def _by_decorator(event: Event, at: int, asked: set[Literal]) -> bool:

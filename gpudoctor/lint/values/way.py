@@ -70,6 +70,11 @@ class Event:
         return self.way.location
 
     @property
+    def led_there(self) -> tuple[Location, ...]:
+        """The calls that led there, and its place: how often it is followed makes no difference."""
+        return (*self.way.calls, self.way.location)
+
+    @property
     def loops(self) -> tuple[Loop, ...]:
         return self.way.loops
 

@@ -86,11 +86,11 @@ class FilesystemRace(Rule):
         if not program.launched_in_several or program.managed_by - LAUNCHERS:
             return
         # Whoever comes later finds what was made before, and does no harm.
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         before: list[ChangeFolder] = []
         for event in program.events(ChangeFolder):
-            if _races(program, event) and not _done_before(event, before) and event.location not in told:
-                told.add(event.location)
+            if _races(program, event) and not _done_before(event, before) and event.led_there not in told:
+                told.add(event.led_there)
                 yield self._finding(program, event)
             before.append(event)
 
@@ -119,6 +119,7 @@ class FilesystemRace(Rule):
             because=[("called from here", call) for call in event.way.calls[-2:]],
             confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
             repair=None if event.removes else _tolerate(event),
+            by=event,
         )
 
 

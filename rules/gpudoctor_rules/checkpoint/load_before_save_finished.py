@@ -100,10 +100,10 @@ class LoadBeforeSaveFinished(Rule):
             return
         meetings: list[Event] | None = None
         # Looking for meetings takes time, and few programs read what they wrote.
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for load in program.events(Load):
             # Only where all ranks read: `if rank == 0:` around both is one process with itself.
-            if load.location in told or not program.by_every_rank(load) or not one_path(load.path):
+            if load.led_there in told or not program.by_every_rank(load) or not one_path(load.path):
                 continue
             # A file that this program does not write was there before it began.
             save = _last_save(program, load)
@@ -113,7 +113,7 @@ class LoadBeforeSaveFinished(Rule):
             # Whoever has met the writer after it wrote finds the file.
             if any(save.order < event.order < load.order for event in meetings):
                 continue
-            told.add(load.location)
+            told.add(load.led_there)
             yield self.found(
                 at=load.location,
                 message=f"All ranks read {shown(load, 'this file')} here, and nobody waits until "
@@ -122,6 +122,7 @@ class LoadBeforeSaveFinished(Rule):
                 remedy=f"Put `{waits_for_all(program)}` between the two, where all ranks come by.",
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
+                by=load,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

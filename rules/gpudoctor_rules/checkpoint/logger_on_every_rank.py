@@ -75,12 +75,12 @@ class LoggerOnEveryRank(Rule):
         # Their trainers open loggers on rank 0; what the program opens itself is opened by all.
         if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
             return
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for start in program.events(StartLogger):
             # `shared` holds for grouped runs and for a folder or mode that depends on the rank: meant for all.
-            if start.shared or not program.by_every_rank(start) or start.location in told:
+            if start.shared or not program.by_every_rank(start) or start.led_there in told:
                 continue
-            told.add(start.location)
+            told.add(start.led_there)
             # `init` alone would say nothing; a class says enough without its module.
             name = start.call if start.call.endswith(".init") else start.call.rpartition(".")[2]
             yield self.found(
@@ -90,6 +90,7 @@ class LoggerOnEveryRank(Rule):
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.way.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,
+                by=start,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

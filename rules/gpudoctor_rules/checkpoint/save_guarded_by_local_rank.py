@@ -57,6 +57,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.values.acting import under_the_test
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value
 from gpudoctor.lint.values.event import Save
 from gpudoctor.lint.values.spelling import asked_first
@@ -90,18 +91,21 @@ class SaveGuardedByLocalRank(Rule):
         for save in program.events(Save):
             guards = save.rank_guards
             # Logs and pictures are often meant to be written by each node.
-            if not save.checkpoint or save.collective or save.location in told or not guards:
+            if not save.checkpoint or save.collective or not guards:
                 continue
             # A test on the global rank, wherever it stands, leaves one writer.
             if not all(map(_asks_the_local_rank, guards)) or not one_path(save.path) or _on_the_node(save):
                 continue
-            told.add(save.location)
+            place = under_the_test(save, guards)
+            if place in told:
+                continue
+            told.add(place)
             yield self.found(
-                at=save.location,
+                at=place,
                 message=f"Local rank 0 of each node writes {shown(save)}: on several nodes with one disk they all "
                 "write it at the same time.",
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program)}:`.",
-                because=[("the local rank is tested here", _place(guards[0]))],
+                because=[("the local rank is tested here", _place(guards[0])), ("and here it happens", save.location)],
                 cause=_place(guards[0]),
             )
 

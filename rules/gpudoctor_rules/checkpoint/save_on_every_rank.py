@@ -85,18 +85,18 @@ class SaveOnEveryRank(Rule):
         # Other frameworks guard their own ways of saving, in code that is not read.
         if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
             return
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for save in program.events(Save):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
             written = save.checkpoint or save.whole
-            if not written or save.collective or not program.by_every_rank(save) or save.location in told:
+            if not written or save.collective or not program.by_every_rank(save) or save.led_there in told:
                 continue
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
             # Files named by the rank are written apart on purpose.
             if not one_path(save.path):
                 continue
-            told.add(save.location)
+            told.add(save.led_there)
             opened = _opened(program, save)
             absent = missing(save.when, save.path)
             where = ", where it is not there yet," if absent else ","
@@ -116,6 +116,7 @@ class SaveOnEveryRank(Rule):
                 # Pictures and settings can be made again, and are often there from the run before.
                 severity=Severity.WARNING if save.whole else None,
                 repair=None if save.whole or opened is not None else _guard(program, save),
+                by=save,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

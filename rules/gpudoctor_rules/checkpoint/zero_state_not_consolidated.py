@@ -68,6 +68,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.acting import under_the_test
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import MakeOptimizer, ShardedState
 from gpudoctor.lint.values.repair import Before, Code, Holds, Repair
@@ -94,21 +95,22 @@ class ZeroStateNotConsolidated(Rule):
         told: set[Location] = set()
         for event in program.events(ShardedState):
             # Code that was not read may have brought the parts together.
-            if event.gathers or event.location in told or event.owner in program.escaped:
+            place = under_the_test(event, event.rank_guards)
+            if event.gathers or place in told or event.owner in program.escaped:
                 continue
             # On whichever path, it shows that the author knows of it.
             if _consolidated(program, event):
                 continue
-            told.add(event.location)
+            told.add(place)
             # That it is such an optimizer is decided elsewhere, mostly by a setting.
             made = (each.location for each in program.events(MakeOptimizer) if each.optimizer == event.owner)
             yield self.found(
-                at=event.location,
+                at=place,
                 message=f"{name_of(event.owner, 'the optimizer')} keeps its state in parts on all ranks, which nobody "
                 "has brought together: `state_dict()` ends with `has not been consolidated on this rank`.",
                 remedy="Call `consolidate_state_dict(to=0)` on all ranks first, before the test on the rank.",
-                because=[("the optimizer is made here", next(made, None))],
-                repair=_consolidate(event),
+                because=[("the optimizer is made here", next(made, None)), ("and here it happens", event.location)],
+                repair=_consolidate(event, place),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -122,13 +124,13 @@ class ZeroStateNotConsolidated(Rule):
         return recording.ended_well
 
 
-def _consolidate(event: ShardedState) -> Repair | None:
+def _consolidate(event: ShardedState, at: Location) -> Repair | None:
     if event.owner is None:
         return None
     line: Code = (Holds(event.owner), ".consolidate_state_dict(to=0)")
     # Inside of a test on the rank it would wait for the others without end.
     alone = bool(event.rank_guards)
-    return Repair("Bring the state together first", (Before(event.location, (line,), outside=alone),))
+    return Repair("Bring the state together first", (Before(at, (line,), outside=alone),))
 
 
 def _consolidated(program: Program, event: ShardedState) -> bool:

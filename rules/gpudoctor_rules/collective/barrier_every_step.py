@@ -80,6 +80,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import batch_loop, in_every_round, in_last_round, training_loop, trains
+from gpudoctor.lint.values.acting import entered
 from gpudoctor.lint.values.event import (
     Backward,
     ClockRead,
@@ -114,12 +115,14 @@ class BarrierEveryStep(Rule):
             return
         timed = _before_a_clock(program)
         found: dict[Loop, list[Collective]] = {}
+        waited: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
             if event.call not in BARRIERS or event.group is not None or event.order in timed:
                 continue
             loop = _step_loop(program, event)
             if loop is None or event.rank_guards or not _in_every_step(program, event, loop):
                 continue
+            waited.add(event.led_there)
             here = found.setdefault(loop, [])
             if not _protects_files(program, loop) and all(event.location != each.location for each in here):
                 here.append(event)
@@ -127,7 +130,10 @@ class BarrierEveryStep(Rule):
         for loop, barriers in found.items():
             if barriers and loop.location not in told:
                 told.add(loop.location)
-                yield self._finding(loop, *barriers)
+                # A helper that others call between epochs is not what must change.
+                same = (each for each in program.at(barriers[0].location) if isinstance(each, Collective))
+                place = entered(barriers[0], (each for each in same if each.led_there not in waited))
+                yield self._finding(place, loop, *barriers)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks[:1]:
@@ -147,15 +153,16 @@ class BarrierEveryStep(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
 
-    def _finding(self, loop: Loop, first: Collective, *others: Collective) -> Finding:
+    def _finding(self, place: Location, loop: Loop, first: Collective, *others: Collective) -> Finding:
         again = f", and {len(others)} more {'time' if len(others) == 1 else 'times'}" if others else ""
         return self.found(
-            first.location,
+            place,
             f"All ranks stop at `{first.call}()` in every step of this loop{again}: each step takes as long as on the "
             "slowest rank, and the GPU idles until Python goes on.",
             remedy="Remove it: `backward()` of the wrapped model and collectives match the ranks up by themselves.",
             because=[
                 ("in every iteration of this loop", loop.location),
+                ("and here it happens", first.location),
                 *(("called from here", call) for call in first.way.calls[-2:]),
                 *((f"`{each.call}()` stops them, too", each.location) for each in others),
             ],

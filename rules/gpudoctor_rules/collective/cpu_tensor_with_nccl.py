@@ -75,11 +75,11 @@ class CpuTensorWithNccl(Rule):
         made = _nccl_alone(program)
         if not program.world.several_processes or made is None:
             return
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
-            if not event.on_cpu or event.group is not None or event.location in told:
+            if not event.on_cpu or event.group is not None or event.led_there in told:
                 continue
-            told.add(event.location)
+            told.add(event.led_there)
             # One is enough to end the call.
             tensor = event.on_cpu[0]
             yield self.found(
@@ -93,6 +93,7 @@ class CpuTensorWithNccl(Rule):
                     ("the backend is chosen here", made.location),
                 ],
                 cause=made.location,
+                by=event,
             )
 
 

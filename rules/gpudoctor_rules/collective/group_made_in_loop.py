@@ -93,14 +93,14 @@ class GroupMadeInLoop(Rule):
         # In one process a group costs nothing.
         if not program.world.several_processes:
             return
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
             # Subgroups and device meshes are logged under the same name.
-            if event.call != "new_group" or event.location in told:
+            if event.call != "new_group" or event.led_there in told:
                 continue
             loop = _working_loop(program, event)
             if loop is not None:
-                told.add(event.location)
+                told.add(event.led_there)
                 yield self.found(
                     at=event.location,
                     message="A new process group is made in every iteration of this loop: all ranks meet to connect, "
@@ -108,6 +108,7 @@ class GroupMadeInLoop(Rule):
                     remedy="Make it once, before the loop, and use it again; the group of all ranks is there already.",
                     # The call may stand in a helper, far from the loop.
                     because=[("each iteration of this loop makes one", loop.location)],
+                    by=event,
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -87,14 +87,14 @@ class LoadWithoutMapLocation(Rule):
         if not program.distributed or managed(program):
             return
         restored = _restored(program)
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for load in program.events(Load):
             use = restored.get(load.result) if load.result is not None else None
             # `map_location=None` is what the call does without it.
             named = _gpu_of_all(load)
             given = load.map_location is not None and load.map_location.only != NONE and not named
             # Data that is loaded stays with its batches; only a state is restored on every rank.
-            if use is None or given or load.location in told:
+            if use is None or given or load.led_there in told:
                 continue
             # The rank that wrote a file of its own wrote it from its own GPU.
             if not program.by_every_rank(load) or _of_the_rank(load):
@@ -103,7 +103,7 @@ class LoadWithoutMapLocation(Rule):
             saved = _saved(program, load)
             if not named and (_from_cpu(program, saved) or (saved is None and _published(program, use))):
                 continue
-            told.add(load.location)
+            told.add(load.led_there)
             yield self._finding(load, use, saved, _onto(program, use, named, saved))
 
     def _finding(self, load: Load, use: LoadState, saved: Save | None, onto: str) -> Finding:
@@ -119,6 +119,7 @@ class LoadWithoutMapLocation(Rule):
             ],
             confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
             repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
+            by=load,
         )
 
 

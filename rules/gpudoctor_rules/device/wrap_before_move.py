@@ -92,12 +92,12 @@ class WrapBeforeMove(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         # The error is about this place, however the model is moved behind it.
         for wrap in fails_at_wrap(program):
-            if wrap.location in told:
+            if wrap.led_there in told:
                 continue
-            told.add(wrap.location)
+            told.add(wrap.led_there)
             model = name_of(core_of(wrap.inner))
             yield self.found(
                 at=wrap.location,
@@ -106,6 +106,7 @@ class WrapBeforeMove(Rule):
                 remedy="Move the model to the GPU of its rank before the wrap: `.to(local_rank)`.",
                 because=[("the model is made here, on the CPU", getattr(core_of(wrap.inner), "place", None))],
                 repair=_move(program, wrap),
+                by=wrap,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -66,6 +66,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import who
+from gpudoctor.lint.values.acting import under_the_test
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import Collective, InitGroup, Iterate
 from gpudoctor.rule import Rule
@@ -105,11 +106,11 @@ class SlowRank0BeforeCollective(Rule):
                 continue
             seen.add(event.location)
             yield self.found(
-                event.location,
+                under_the_test(event, event.rank_guards),
                 f"Rank 0 alone goes through {name_of(event.loader, 'its data')} here, and the others wait for it in "
                 f"`{waiting.call}`: after 10 minutes NCCL ends the job.",
                 remedy=REMEDY,
-                because=[("the others wait here", waiting.location)],
+                because=[("it goes through them here", event.location), ("the others wait here", waiting.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

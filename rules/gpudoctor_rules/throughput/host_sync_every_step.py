@@ -66,6 +66,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import in_every_round, training_loop
+from gpudoctor.lint.values.acting import entered
 from gpudoctor.lint.values.device import Device, on_cpu
 from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -89,6 +90,7 @@ class HostSyncEveryStep(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         waits: dict[Location, list[HostSync]] = {}
+        waited: set[tuple[Location, ...]] = set()
         timed = _before_clocks(program)
         for event in program.events(HostSync):
             loop = training_loop(program, event)
@@ -97,18 +99,25 @@ class HostSyncEveryStep(Rule):
                 continue
             beside = loop.over is None and _of_an_evaluation(event)
             if not beside and in_every_round(program, event, loop) and not _trains_on_cpu(program, loop):
+                waited.add(event.led_there)
                 found = waits.setdefault(loop.location, [])
                 # The body is followed twice, so each place comes up twice.
                 if all(event.location.line != other.location.line for other in found):
                     found.append(event)
         # The first wait empties the queue; those right behind it find little left, so they only are mentioned.
         for first, *others in waits.values():
+            # A helper that is right elsewhere, as in an evaluation, is not what must change.
+            here = (each for each in program.at(first.location) if isinstance(each, HostSync))
+            place = entered(first, (each for each in here if each.led_there not in waited))
             yield self.found(
-                first.location,
+                place,
                 f"{_named(first)} waits for the GPU in every step of this loop{_count(len(others))}: the GPU idles "
                 "while the next step is prepared.",
                 remedy=_remedy(first),
-                because=[(f"{_named(other)} waits, too", other.location) for other in others[:MOST_SHOWN]],
+                because=[
+                    ("and here it happens", first.location),
+                    *((f"{_named(other)} waits, too", other.location) for other in others[:MOST_SHOWN]),
+                ],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -98,6 +98,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import who
+from gpudoctor.lint.values.acting import under_the_test
 from gpudoctor.lint.values.event import Backward, Collective
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
@@ -132,11 +133,12 @@ class IdleRanksDuringEvaluation(Rule):
                 continue
             told.add(each.loop.location)
             yield self.found(
-                each.loop.location,
+                under_the_test(each.start, each.start.rank_guards),
                 f"{_who(each.start)} evaluates here, again and again, while the GPUs of the other ranks wait for it.",
                 remedy="Let every rank evaluate its shard (`DistributedSampler(..., shuffle=False)`), and sum the "
                 "results with `dist.all_reduce`.",
                 because=[
+                    ("it goes through its batches here", each.loop.location),
                     *(("the others go on here", _place_of(guard)) for guard in each.start.rank_guards[:1]),
                     (f"and wait at this {_name(waits)}", waits.location),
                 ],

@@ -100,15 +100,15 @@ class CastAfterWrap(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for move in program.events(Move):
-            if move.location in told or not isinstance(core_of(move.subject), Module):
+            if move.led_there in told or not isinstance(core_of(move.subject), Module):
                 continue
             wrap = ddp_around(program, move.subject, move)
             change = _change(program, move, wrap) if wrap is not None else ""
             if wrap is None or not change or trained_after(program, wrap, move) is None:
                 continue
-            told.add(move.location)
+            told.add(move.led_there)
             model = name_of(wrap.wrapper)
             yield self.found(
                 move.location,
@@ -117,6 +117,7 @@ class CastAfterWrap(Rule):
                 remedy="Do it before `DistributedDataParallel`, or to a copy: `copy.deepcopy(...)` of its `.module`.",
                 because=[("wrapped here", wrap.location)],
                 repair=Repair("Do it before the wrap", (MoveUp(move.location, wrap.location),)),
+                by=move,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

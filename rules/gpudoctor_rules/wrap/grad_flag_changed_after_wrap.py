@@ -105,17 +105,17 @@ class GradFlagChangedAfterWrap(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for flag in program.events(GradientFlag):
             wrap = ddp_around(program, flag.module, flag) if flag.on is not None else None
-            if wrap is None or flag.location in told:
+            if wrap is None or flag.led_there in told:
                 continue
             # Freezing for an evaluation or at the end of a program does no harm.
             call = trained_after(program, wrap, flag)
             harm = _harm(program, flag, wrap, call) if call is not None else ""
             if not harm:
                 continue
-            told.add(flag.location)
+            told.add(flag.led_there)
             change = "learn again" if flag.on else "are frozen"
             yield self.found(
                 flag.location,
@@ -123,6 +123,7 @@ class GradFlagChangedAfterWrap(Rule):
                 remedy="Wrap the bare model again right after this, or freeze before the wrap."
                 + ("" if flag.on else " Or give the wrapper `find_unused_parameters=True`."),
                 because=[("wrapped here", wrap.location)],
+                by=flag,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -88,13 +88,13 @@ class NestedWrappers(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for event in program.events(Wrap):
             wrong = _wrongly_inside(event)
             # A wrap inside the loop over epochs meets its own result: that is GPU121.
-            if wrong is None or event.location in told or wrong.place == event.location:
+            if wrong is None or event.led_there in told or wrong.place == event.location:
                 continue
-            told.add(event.location)
+            told.add(event.led_there)
             made = [each for each in program.events(UseManaged, Wrap) if each.location == wrong.place]
             by = _framework(made, wrong)
             there, inner = (
@@ -111,6 +111,7 @@ class NestedWrappers(Rule):
                 # Of the models that come here, another one may be bare.
                 needs=[literal for each in made[:1] for literal in each.when],
                 confidence=Confidence.DEFINITE if _all_wrong(program, event) else Confidence.LIKELY,
+                by=event,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

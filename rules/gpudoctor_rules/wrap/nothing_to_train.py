@@ -77,15 +77,15 @@ class NothingToTrain(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for wrap in program.events(Wrap):
-            if not _fails(wrap) or wrap.location in told:
+            if not _fails(wrap) or wrap.led_there in told:
                 continue
             # A loss has no parameters at all: then nobody had to freeze it.
             frozen = _frozen_at(program, wrap)
             if _handed_on(program, wrap, since=frozen):
                 continue
-            told.add(wrap.location)
+            told.add(wrap.led_there)
             model = name_of(wrap.inner, "the module")
             why = f"No parameter of {model} takes a gradient" if frozen is not None else f"{model} has no parameters"
             yield self.found(
@@ -93,6 +93,7 @@ class NothingToTrain(Rule):
                 f"{why}: `DistributedDataParallel` refuses it, and every rank ends with a `RuntimeError` here.",
                 remedy="Leave it unwrapped: there are no gradients to average, and each rank can call its own copy.",
                 because=[("frozen here", frozen.location if frozen is not None else None)],
+                by=wrap,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -97,10 +97,10 @@ class ParametersAddedAfterWrap(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for added in program.events(PartAdded):
             # A part that has a wrapper of its own is averaged by that one.
-            if added.location in told or not added.parameters or isinstance(added.part, Wrapper):
+            if added.led_there in told or not added.parameters or isinstance(added.part, Wrapper):
                 continue
             # `program.within` knows later parts too, so that a part of a new part counts.
             wrap = ddp_around(program, added.parent, added)
@@ -108,13 +108,14 @@ class ParametersAddedAfterWrap(Rule):
                 continue
             if trained_after(program, wrap, added) is None:
                 continue
-            told.add(added.location)
+            told.add(added.led_there)
             yield self.found(
                 added.location,
                 f"{name_of(wrap.wrapper)} is a `DistributedDataParallel` already when its model gets {_what(added)}: "
                 + _harm(added, wrap),
                 remedy="Finish the model first, and wrap it then.",
                 because=[("wrapped here", wrap.location)],
+                by=added,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -74,6 +74,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import who
+from gpudoctor.lint.values.acting import under_the_test
 from gpudoctor.lint.values.base import Value, name_of
 from gpudoctor.lint.values.event import Event, LoadState, SeedSet, WeightsDrawn
 from gpudoctor.lint.values.module import Module, core_of
@@ -96,22 +97,23 @@ class WeightsChangedOnOneRank(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for event in program.events(LoadState, WeightsDrawn):
             module = _changed(event)
             wrap = ddp_around(program, module, event) if isinstance(core_of(module), Module) else None
-            if wrap is None or event.location in told:
+            if wrap is None or event.led_there in told:
                 continue
             # To send weights around by hand is as good as another wrap.
             how = _differs(program, event)
             if not how or averaged_by_hand(program) or trained_after(program, wrap, event) is None:
                 continue
-            told.add(event.location)
+            told.add(event.led_there)
             yield self.found(
-                event.location,
+                under_the_test(event, event.rank_guards),
                 f"{name_of(wrap.wrapper)} is wrapped already, and {how}: the ranks then train different weights.",
                 remedy="Do it before the wrap, which sends the weights of rank 0 to all, or alike on every rank.",
-                because=[("wrapped here", wrap.location)],
+                because=[("wrapped here", wrap.location), ("and here it happens", event.location)],
+                by=event,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -80,15 +80,15 @@ class WrappedInLoop(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
+        told: set[tuple[Location, ...]] = set()
         for wrap in program.events(Wrap):
-            if wrap.location in told or not _is_wrapper(wrap):
+            if wrap.led_there in told or not _is_wrapper(wrap):
                 continue
             # The outermost loop explains it best: that of the epochs, not that of the steps.
             found = next((each for each in _earlier_rounds(program, wrap)), None)
             if found is None:
                 continue
-            told.add(wrap.location)
+            told.add(wrap.led_there)
             kind = wrap.kind
             assert isinstance(kind, WrapperKind)
             yield self.found(
@@ -96,6 +96,7 @@ class WrappedInLoop(Rule):
                 f"{name_of(wrap.inner)} is wrapped again in every iteration of a loop: " + _harm(wrap, kind),
                 remedy="Wrap it once, before the loop.",
                 because=[("in this loop", found.location)],
+                by=wrap,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -1,0 +1,128 @@
+"""Where a finding stands that happens in a helper: at the call, where the helper is right for its other callers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from linting import Seen, lint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Helped(NamedTuple):
+    """A helper, the program before it is called, a call of it that is wrong and one that is right."""
+
+    helper: str
+    wrong: str
+    right: str
+    loop: bool = False
+    """The calls are made in the training loop."""
+
+
+START = """
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from helper import act
+
+gpu = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(gpu)
+dist.init_process_group("nccl")
+model = DistributedDataParallel(nn.Linear(4, 4).cuda(), device_ids=[gpu])
+frozen = nn.Linear(4, 4).cuda()
+for each in frozen.parameters():
+    each.requires_grad_(False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(2, 4, device="cuda")
+"""
+STEP = """
+for step in range(100):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+ALONE = "if dist.get_rank() == 0:\n    "
+HELPED = {
+    "GPU601": Helped("torch.save(each, 'a.pt')", "act(model.module.state_dict())", f"{ALONE}act(x)"),
+    "GPU604": Helped(
+        "return torch.load('a.pt', map_location='cpu')",
+        f"{ALONE}torch.save(frozen.state_dict(), 'a.pt')\nfrozen.load_state_dict(act(0))",
+        f"{ALONE}act(x)",
+    ),
+    "GPU608": Helped("os.makedirs(each)", "act('runs')", f"{ALONE}act('logs')"),
+    "GPU607": Helped("wandb.init(project=each)", "act('a')", f"{ALONE}act('a')"),
+    "GPU510": Helped("dist.all_reduce(each)", "act(torch.zeros(3))", "act(torch.zeros(3, device='cuda'))"),
+    "GPU105": Helped(
+        "return DistributedDataParallel(each)", "act(model)", "other = act(nn.Linear(4, 4).cuda())\nother(x)"
+    ),
+    "GPU118": Helped("return DistributedDataParallel(each)", "act(frozen)", "act(nn.Linear(4, 4).cuda())"),
+    "GPU207": Helped("return DistributedDataParallel(each)", "act(nn.Linear(4, 4))", "act(nn.Linear(4, 4).cuda())"),
+    "GPU801": Helped("return each.item()", "    act(loss)", "act(model(x).sum())", loop=True),
+    "GPU511": Helped("dist.barrier()", "    act(loss)", "act(x)", loop=True),
+    "GPU515": Helped("return dist.new_group()", "    act(loss)", "act(x)", loop=True),
+}
+TOP = "import os\nimport torch\nimport torch.distributed as dist\nimport wandb\n"
+TOP += "from torch.nn.parallel import DistributedDataParallel\n\n"
+
+
+def _found(code: str, folder: Path, *calls: str) -> list[Seen]:
+    case = HELPED[code]
+    (folder / "helper.py").write_text(f"{TOP}\ndef act(each):\n    {case.helper}\n")
+    after = "\n".join(calls) + "\n"
+    (folder / "train.py").write_text(START + (STEP + after if case.loop else after + STEP))
+    return lint(folder / "train.py", folder=folder, select=(code,))
+
+
+def _lines(folder: Path, text: str) -> list[int]:
+    wanted = text.splitlines()[-1]
+    return [at for at, line in enumerate((folder / "train.py").read_text().splitlines(), 1) if line == wanted]
+
+
+@pytest.mark.parametrize("code", HELPED)
+def test_a_helper_that_is_right_for_nobody_is_the_place(tmp_path: Path, code: str) -> None:
+    (found,) = _found(code, tmp_path, HELPED[code].wrong)
+    assert found.path == "helper.py"
+
+
+@pytest.mark.parametrize("code", HELPED)
+def test_where_a_helper_is_right_for_others_the_call_is_the_place(tmp_path: Path, code: str) -> None:
+    case = HELPED[code]
+    (found,) = _found(code, tmp_path, case.wrong, case.right)
+    assert (found.path, [found.line]) == ("train.py", _lines(tmp_path, case.wrong))
+    assert "helper.py" in {path for path, _ in found.related}
+
+
+@pytest.mark.parametrize("code", ["GPU601", "GPU607", "GPU510", "GPU118"])
+def test_two_calls_that_are_wrong_are_one_finding(tmp_path: Path, code: str) -> None:
+    case = HELPED[code]
+    (found,) = _found(code, tmp_path, case.wrong, case.right, case.wrong)
+    first, second = _lines(tmp_path, case.wrong)
+    assert (found.path, found.line) == ("train.py", first)
+    assert ("train.py", second) in found.related
+
+
+def test_the_call_is_that_of_the_code_that_is_right_for_others(tmp_path: Path) -> None:
+    outer = "def save(each):\n    act(each)\n\nsave(model.module.state_dict())"
+    (found,) = _found("GPU601", tmp_path, outer, HELPED["GPU601"].right)
+    assert (found.path, [found.line]) == ("train.py", _lines(tmp_path, "    act(each)"))
+
+
+GUARDED = {
+    "GPU602": Helped("torch.save(each, 'a.pt')", "if gpu == 0:\n    act(model.module.state_dict())", ""),
+    "GPU119": Helped("model.load_state_dict(torch.load('a.pt'))", f"{ALONE}act(0)", ""),
+}
+
+
+@pytest.mark.parametrize("code", GUARDED)
+def test_the_call_under_the_test_is_the_place(tmp_path: Path, code: str) -> None:
+    case = GUARDED[code]
+    text = f"\ndef act(each):\n    {case.helper}\n\n{case.wrong}\n"
+    (tmp_path / "train.py").write_text(START.replace("from helper import act\n", "") + text + STEP)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=(code,))
+    assert [found.line] == _lines(tmp_path, case.wrong)
+    assert ("train.py", *_lines(tmp_path, f"    {case.helper}")) in found.related
