@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related
+from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety
 from gpudoctor.lint.discovery.select import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.source.suppression import Suppressions
@@ -50,21 +50,27 @@ MOST_PLACES = 6
 def together(findings: Iterable[Finding], silenced: Collection[Finding] = ()) -> list[Finding]:
     """One finding for each cause: at the first place where it shows, with the others as related places.
 
-    A comment at the first place silences them all, one at another place silences that place.
+    A comment at the first place silences them all, one at another place silences that place. What is mended in one way
+    is one finding: those with a fix, and those that take another remedy.
     """
-    groups: dict[tuple[str, Location], list[Finding]] = {}
+    groups: dict[tuple[str, Location, bool], list[Finding]] = {}
     told: list[Finding] = []
     for finding in findings:
         if finding.cause is None:
             told += () if finding in silenced else (finding,)
         else:
-            groups.setdefault((finding.code, finding.cause), []).append(finding)
+            mended = finding.fix is not None or finding.unwritten is not None
+            groups.setdefault((finding.code, finding.cause, mended), []).append(finding)
     shown = (group for group in groups.values() if group[0] not in silenced)
-    return [*told, *(_as_one([each for each in group if each not in silenced]) for group in shown)]
+    return [*told, *(each for group in shown for each in _as_one([each for each in group if each not in silenced]))]
 
 
-def _as_one(group: list[Finding]) -> Finding:
+def _as_one(group: list[Finding]) -> list[Finding]:
     first, *others = group
+    fix = _all_of(group) if first.fix is not None and others else first.fix
+    # Fixes that are in each other's way are made one after the other.
+    if fix is None and first.fix is not None:
+        return [replace(each, cause=None) for each in group]
     known = {first.location, *(related.location for related in first.related)}
     more = list(dict.fromkeys(each.location for each in others if each.location not in known))
     left = len(more) - MOST_PLACES
@@ -73,7 +79,21 @@ def _as_one(group: list[Finding]) -> Finding:
         texts[-1] += f", and at {left} more place{'s' if left > 1 else ''}"
     places = tuple(map(Related, texts, more))
     worst = max(group, key=lambda each: each.severity.weight).severity
-    return replace(first, severity=worst, related=(*first.related, *places), cause=None)
+    return [replace(first, severity=worst, related=(*first.related, *places), cause=None, fix=fix)]
+
+
+def _all_of(group: Sequence[Finding]) -> Fix | None:
+    """One fix for all places; None where their edits clash, or not all are written."""
+    # Imported late: few causes show at several places that can be fixed.
+    from gpudoctor.lint.fix.edits import clash
+
+    fixes = [each.fix for each in group if each.fix is not None]
+    edits = tuple(dict.fromkeys(edit for fix in fixes for edit in fix.edits))
+    by_path = [[edit for edit in edits if edit.location.path == path] for path in {e.location.path for e in edits}]
+    if len(fixes) < len(group) or any(map(clash, by_path)):
+        return None
+    safety = Safety.UNSAFE if any(fix.safety is Safety.UNSAFE for fix in fixes) else Safety.SAFE
+    return replace(fixes[0], safety=safety, edits=edits)
 
 
 def in_order(findings: Iterable[Finding], stopping: Container[str]) -> list[Finding]:

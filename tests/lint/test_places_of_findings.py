@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.linting import Seen, lint
 
+from gpudoctor.cli import main
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -74,6 +76,51 @@ two(one(torch.randn(8, 4).cuda())).sum().backward()
     (tmp_path / "train.py").write_text(text)
     (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU107",))
     assert (found.line, found.related) == (4, (("train.py", 5),))
+
+
+PAST = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def other(self, x):
+        return self.layer(x)
+
+net = Net().cuda()
+model = DistributedDataParallel(net, device_ids=[gpu])
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(2, 4, device="cuda")
+for step in range(100):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    net(2 * x).sum().backward(){}
+    {}
+    optimizer.step()
+"""
+
+
+def test_forwards_past_one_wrapper_are_one_finding_with_one_fix(tmp_path: Path) -> None:
+    (found,) = _of("GPU102", tmp_path, PAST.format("", ""))
+    first = _line(tmp_path, "    net(x).sum().backward()")
+    assert found.line == first
+    assert ("train.py", first + 1) in found.related
+    assert main(["lint", "--fix", "--unsafe-fixes", "--select=GPU102", str(tmp_path / "train.py")]) == 0
+    assert (tmp_path / "train.py").read_text().count("    model(") == 2
+
+
+def test_a_comment_keeps_its_place_from_the_fix_of_the_others(tmp_path: Path) -> None:
+    _of("GPU102", tmp_path, PAST.format("  # gpudoctor: ignore[GPU102]", ""))
+    assert main(["lint", "--fix", "--unsafe-fixes", "--select=GPU102", str(tmp_path / "train.py")]) == 0
+    assert (tmp_path / "train.py").read_text().count("    model(") == 1
+
+
+def test_what_takes_another_remedy_is_told_apart_from_what_is_fixed(tmp_path: Path) -> None:
+    first, second = _of("GPU102", tmp_path, PAST.format("", "net.other(x).sum().backward()"))
+    assert second.line == first.line + 2 == _line(tmp_path, "    net.other(x).sum().backward()")
 
 
 def test_saves_under_one_test_of_the_local_rank_are_one_finding(tmp_path: Path) -> None:

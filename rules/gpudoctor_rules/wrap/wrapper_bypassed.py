@@ -177,8 +177,7 @@ class WrapperBypassed(Rule):
             ],
             severity=severity,
             repair=repair,
-            # What has a repair is one line of its own; the rest ends with one `forward` that does it all.
-            cause=wrap.location if repair is None else None,
+            cause=wrap.location,
         )
 
 
