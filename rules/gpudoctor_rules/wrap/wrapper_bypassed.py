@@ -80,6 +80,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import name_of
 from gpudoctor.lint.values.event import AttributeMissed, Backward, Discard, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind, core_of
@@ -118,18 +119,19 @@ class WrapperBypassed(Rule):
             for call in program.calls_in_graph(backward):
                 wrap = _wrap_before(program, call)
                 # DDP arms its reducer in its own forward: gradients of a bare call in that step are averaged, too.
-                if wrap is None or _place(call) in told or _runs_too(program, call, wrap, backward):
+                place = _place(call, wrap, backward)
+                if wrap is None or place in told or _runs_too(program, call, wrap, backward):
                     continue
                 # Hand-made averaging replaces DDP, but nothing gives idle GPUs of `DataParallel` work.
                 if by_hand and wrap.kind is not WrapperKind.DATA_PARALLEL:
                     continue
                 # It ends there in an `AttributeError` (GPU104), so nothing goes past the wrapper.
-                if any(begin_alike(missed.location, _place(call)) for missed in program.events(AttributeMissed)):
+                if any(begin_alike(missed.location, place) for missed in program.events(AttributeMissed)):
                     continue
                 # Backward for the gradients of inputs, as in an attack, changes no weights.
                 if stepped_after(program, backward, core_of(call.module)) is not None:
-                    told.add(_place(call))
-                    yield self._finding(program, call, wrap)
+                    told.add(place)
+                    yield self._finding(program, call, wrap, place)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         drift = recording.drift
@@ -157,7 +159,7 @@ class WrapperBypassed(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
 
-    def _finding(self, program: Program, call: Forward, wrap: Wrap) -> Finding:
+    def _finding(self, program: Program, call: Forward, wrap: Wrap, place: Location) -> Finding:
         wrapper, inner = name_of(wrap.wrapper), core_of(wrap.inner)
         if wrap.kind is WrapperKind.DATA_PARALLEL:
             harm = "so one GPU computes the whole batch and the others idle."
@@ -168,7 +170,7 @@ class WrapperBypassed(Rule):
             severity = None
         repair = _call_wrapper(call, wrap)
         return self.found(
-            _place(call),
+            place,
             f"This training forward goes past the wrapper {wrapper}, {harm}",
             remedy=f"Call {wrapper} itself; what needs another method belongs into `forward`.",
             because=[
@@ -188,10 +190,13 @@ def _call_wrapper(call: Forward, wrap: Wrap) -> Repair | None:
     return Repair("Call the wrapper", (Replace(call.location, (Holds(wrap.wrapper),), part="function"),))
 
 
-def _place(call: Forward) -> Location:
+def _place(call: Forward, wrap: Wrap | None, backward: Backward) -> Location:
     """Where the training asks for the bare module: its call, or that of the method which runs it."""
     # `model.module.loss(x)` is the line to change, not the layer call deep inside of `loss`.
-    return call.reached_at or call.location
+    if call.reached_at is not None:
+        return call.reached_at
+    part = wrap is not None and core_of(call.module) != core_of(wrap.inner)
+    return parting(call, backward) if part else call.location
 
 
 def _wrap_before(program: Program, call: Forward) -> Wrap | None:
