@@ -33,7 +33,10 @@ def at_their_callers(findings: Iterable[Finding], program: Program) -> Iterator[
             yield finding
             continue
         others = (each for each in program.at(event.location) if type(each) is type(event))
-        place = entered(event, (each for each in others if each.led_there not in wrong))
+        right = (each for each in others if each.led_there not in wrong)
+        # What one process alone may do says nothing of several.
+        alone = program.by_one_process(event)
+        place = entered(event, (each for each in right if program.by_one_process(each) is alone))
         if finding.location == event.location != place:
             happens = Related("and here it happens", event.location)
             finding = replace(

@@ -16,7 +16,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.values.way import Event
+    from gpudoctor.lint.values.way import Event, Loop
 
 
 def parting(event: Event, other: Event) -> Location:
@@ -33,6 +33,15 @@ def entered(event: Event, right: Iterable[Event]) -> Location:
     # Of several others the one that shares most.
     shared = max((_shared_end(mine, other.led_there) for other in right), default=0)
     return mine[-1 - shared] if 0 < shared < len(mine) else event.location
+
+
+def entered_in(event: Event, loop: Loop, right: Iterable[Event]) -> Location:
+    """The same, where that call is made in the loop: who shares all of the loop shares what happens in it."""
+    place = entered(event, right)
+    if loop.frame not in event.way.frames:
+        return event.location
+    first = event.way.frames.index(loop.frame) + 1 - _frames_ahead(event)
+    return place if place in event.way.calls[max(first, 0) :] else event.location
 
 
 def _shared_end(mine: tuple[Location, ...], other: tuple[Location, ...]) -> int:

@@ -94,19 +94,19 @@ class WrapperPrefixInCheckpoint(Rule):
         for save in program.events(Save):
             for entry, state in save.states:
                 # Only what still has the prefix: a state whose keys were rewritten is none any more.
-                if not isinstance(state, StateDict) or not state.prefixed or save.location in told:
+                if not isinstance(state, StateDict) or not state.prefixed or state.place in told:
                     continue
                 use = _loaded_bare(program, save, entry, state.owner)
                 # Saved from a wrapper and loaded into one, the names fit.
                 if use is None:
                     continue
-                told.add(save.location)
+                told.add(state.place)
                 yield self.found(
-                    at=save.location,
+                    at=state.place,
                     message=f"The weights are saved from the wrapper `{getattr(state.owner, 'label', 'model')}`, so "
                     f"that every key begins with `module.`, and are loaded into a model without wrapper: {_end(use)}",
                     remedy="Save the inner model: `.module.state_dict()`.",
-                    because=[("its state is taken here", state.place), ("it is loaded here", use.location)],
+                    because=[("it is written here", save.location), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if _lenient(use) else None,
                     # Launched in another way, the same line may save what another wrapper loads.

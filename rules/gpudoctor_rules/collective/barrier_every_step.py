@@ -80,7 +80,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import batch_loop, in_every_round, in_last_round, training_loop, trains
-from gpudoctor.lint.values.acting import entered
+from gpudoctor.lint.values.acting import entered_in
 from gpudoctor.lint.values.event import (
     Backward,
     ClockRead,
@@ -132,7 +132,7 @@ class BarrierEveryStep(Rule):
                 told.add(loop.location)
                 # A helper that others call between epochs is not what must change.
                 same = (each for each in program.at(barriers[0].location) if isinstance(each, Collective))
-                place = entered(barriers[0], (each for each in same if each.led_there not in waited))
+                place = entered_in(barriers[0], loop, (each for each in same if each.led_there not in waited))
                 yield self._finding(place, loop, *barriers)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

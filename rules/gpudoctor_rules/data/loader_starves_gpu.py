@@ -147,11 +147,11 @@ class LoaderStarvesGpu(Rule):
 
     def _not_pinned(self, move: Move, made: Location) -> Finding:
         return self.found(
-            move.location,
-            "`non_blocking=True` needs pinned memory, and these batches are "
+            made,
+            "The batches of this loader are copied with `non_blocking=True`, which needs pinned memory, and they are "
             "not in it: their copies cannot go on beside the GPU's work.",
-            remedy="Give their `DataLoader` `pin_memory=True`.",
-            because=[("the loader is made here", made)],
+            remedy="Give it `pin_memory=True`.",
+            because=[("they are copied to the GPU here", move.location)],
             repair=Repair("Pin the memory of batches", (_pinned(made),)),
         )
 

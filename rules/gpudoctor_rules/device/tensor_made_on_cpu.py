@@ -104,6 +104,7 @@ class TensorMadeOnCpu(Rule):
                 remedy=f"Make it where the other one is: {_there(event.other)}.",
                 because=[("it comes from here", tensor.place if tensor.place != event.location else None)],
                 repair=_make_there(tensor, event.other),
+                cause=tensor.place,
             )
 
 

@@ -70,6 +70,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import FALSE, in_code
 from gpudoctor.lint.values.event import Backward, ClipGradients, ScalerCall
 from gpudoctor.lint.values.optim import Optimizer, Scaler
@@ -105,17 +106,23 @@ class ClipBeforeUnscale(Rule):
                 yield self._finding(clip, step, optimizer, scaler)
 
     def _finding(self, clip: ClipGradients, step: ScalerCall, optimizer: Optimizer, scaler: Scaler) -> Finding:
+        # A helper that clips knows nothing of scalers.
+        place = parting(clip, step)
         return self.found(
-            clip.location,
+            place,
             f"`{clip.call}` cuts gradients that `{scaler.label}` has multiplied by its scale (65536 at first): "
             "what is left of them is that many times smaller than the bound.",
             remedy=f"Call `{scaler.label}.unscale_({in_code(optimizer, 'optimizer')})` before it.",
-            because=[("the scaler is made here", scaler.place), ("and divides by its scale only here", step.location)],
+            because=[
+                ("the scaler is made here", scaler.place),
+                ("the gradients are cut here", clip.location),
+                ("and divides by its scale only here", step.location),
+            ],
             # `GradScaler(enabled=args.amp)` scales nothing where that is off.
             needs=scaler.enabled if scaler.enabled is not None and scaler.enabled.only is not None else (),
             repair=Repair(
                 "Unscale the gradients first",
-                (Before(clip.location, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),
+                (Before(place, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),
             ),
         )
 

@@ -62,6 +62,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.event import Backward, ClipGradients, Escape, OptimizerStep
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.rule import Rule
@@ -135,11 +136,15 @@ class ClipMisplaced(Rule):
         clip = near[-1]
         late = clip.order > step.order
         return self.found(
-            clip.location,
+            parting(clip, step),
             f"`{clip.call}` comes {'after the step' if late else 'before the backward'}: the gradients with which "
             f"`{optimizer.label}` steps are never cut.",
             remedy="Put it between `backward()` and `step()`.",
-            because=[("the gradients are computed here", backward.location), ("and used here", step.location)],
+            because=[
+                ("the gradients are cut here", clip.location),
+                ("they are computed here", backward.location),
+                ("and used here", step.location),
+            ],
         )
 
     def _each_batch(
@@ -154,11 +159,15 @@ class ClipMisplaced(Rule):
             if clip is None or not adds_up(program, backward, step, averaging_wrapper(program, backward)):
                 continue
             return self.found(
-                clip.location,
+                parting(clip, step),
                 f"`{clip.call}` cuts after each batch, though `{optimizer.label}` steps only after several: it cuts "
                 "sums that are not complete, and early batches count for less.",
                 remedy="Clip right before the step, under the same test.",
-                because=[("the gradients add up here", backward.location), ("until this step", step.location)],
+                because=[
+                    ("the gradients are cut here", clip.location),
+                    ("they add up here", backward.location),
+                    ("until this step", step.location),
+                ],
             )
         return None
 

@@ -76,6 +76,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import same_round
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.event import Backward, Collective, GradientSync
 from gpudoctor.lint.values.module import core_of
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -179,12 +180,18 @@ class GradientAveragedTwice(Rule):
                 continue
             owner = core_of(subject.batch_of) if subject.batch_of is not None else None
             if owner in parts and _behind(event, backward) and not event.when.excludes(backward.when):
+                # What averages for models without a wrapper is not wrong, but to call it here.
+                place = parting(event, backward)
                 return self.found(
-                    event.location,
+                    place,
                     f"`{wrapper.label}` (DistributedDataParallel) has averaged these gradients over the ranks in "
                     f"`backward()`; this `{event.call}` sends them around once more.",
-                    remedy="Remove the loop over the gradients.",
-                    because=[("averaged here", backward.location), ("the model is wrapped here", wrapper.place)],
+                    remedy="Remove the loop over the gradients." if place == event.location else "Remove this call.",
+                    because=[
+                        ("averaged here", backward.location),
+                        ("and here once more", event.location),
+                        ("the model is wrapped here", wrapper.place),
+                    ],
                 )
         return None
 

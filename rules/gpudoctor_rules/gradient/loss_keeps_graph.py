@@ -63,6 +63,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.event import Accumulated, Backward, Loop, TakeGradient
 from gpudoctor.lint.values.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -89,12 +90,15 @@ class LossKeepsGraph(Rule):
             if kept is None or event.location in told or _differentiated_later(program, *kept):
                 continue
             told.add(event.location)
+            made = program.forwards[kept[1]]
+            # A meter that adds up whatever it is given is right for those who give it numbers.
+            place = parting(event, made)
             yield self.found(
-                event.location,
+                place,
                 f"`{event.into}` keeps the graph of every step: memory grows until it runs out.",
                 remedy="Add `.detach()` to what is kept: the same value, without the graph.",
-                because=[("the graph is made here, in each step", program.forwards[kept[1]].location)],
-                repair=_detach(event.location),
+                because=[("the graph is made here, in each step", made.location), ("and kept here", event.location)],
+                repair=_detach(place) if place == event.location else None,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

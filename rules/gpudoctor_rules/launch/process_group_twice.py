@@ -54,6 +54,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.event import DestroyGroup, InitGroup
 from gpudoctor.rule import Rule
 
@@ -81,14 +82,18 @@ class ProcessGroupTwice(Rule):
             if event.by != REFUSES or not event.again or first is None or event.location in seen:
                 continue
             seen.add(event.location)
+            # Where one line makes it twice, the second call of its function is one too many; not so one in a loop.
+            second = parting(event, first)
+            again = event.location == first.location and second != parting(first, event)
             yield self.found(
-                event.location,
+                second if again else event.location,
                 "The process group exists already: this ends with `ValueError: "
                 "trying to initialize the default process group twice!`.",
                 remedy="Make the group once, or ask `if not torch.distributed.is_initialized():` before this.",
                 because=[
                     ("it was made here", first.location),
                     *(("which this call leads to a second time", call) for call in event.way.calls[-1:]),
+                    ("and it is made here", event.location),
                 ],
             )
 

@@ -86,16 +86,20 @@ class RankIsAString(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(RankTextUsed):
-            if event.location in told or not isinstance(event.rank, (Rank, Size)):
+            if not isinstance(event.rank, (Rank, Size)):
                 continue
-            told.add(event.location)
+            # One reading may be used at many places, and mends them all.
+            place = event.rank.place or event.location
+            if place in told:
+                continue
+            told.add(place)
             variable = VARIABLES.get(event.rank.kind, event.rank.kind.value)
             yield self.found(
-                at=event.location,
+                at=place,
                 message=f"`{variable}` is the text of an environment variable, and it is {event.use}. Text never "
                 "equals a number, and where a number is needed it raises a TypeError.",
                 remedy=f'Convert it where it is read: `int(os.environ["{variable}"])`.',
-                because=[("the text is read here", event.rank.place)],
+                because=[("the text is used as a number here", event.location)],
                 repair=_convert(program, event.rank.place),
             )
 

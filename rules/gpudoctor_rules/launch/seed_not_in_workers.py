@@ -81,6 +81,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import World
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.event import Backward, Escape, SeedSet, Spawn
 from gpudoctor.rule import Rule
@@ -113,11 +114,12 @@ class SeedNotInWorkers(Rule):
         for seed in _left_in_parent(program)[:1]:
             spawn = next(program.events(Spawn))
             yield self.found(
-                seed.location,
+                # A function that sets seeds is right, and called in the wrong process.
+                parting(seed, spawn),
                 "This seed is set in the process that starts the workers "
                 "only: they are new processes, and train without any seed.",
                 remedy=REMEDY,
-                because=[("the workers are started here", spawn.location)],
+                because=[("it is set here", seed.location), ("the workers are started here", spawn.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -82,14 +82,15 @@ class SpawnWithoutMainGuard(Rule):
         for event in program.events(Spawn):
             # A forked process goes on from the call and imports nothing.
             if not event.guarded and by_import(event):
+                # The outermost call is the one that belongs under the guard.
+                start = (*event.way.calls, event.location)[0]
                 yield self.found(
-                    at=event.location,
-                    message="Each spawned process imports this program and reaches this call again, because nothing "
+                    at=start,
+                    message="Each spawned process imports this program and comes here again, because nothing "
                     "asks whether it is `__main__`: it ends with `An attempt has been made to start a new process`.",
                     remedy='Start the program under `if __name__ == "__main__":`.',
-                    # The outermost call is the one that belongs under the guard.
-                    because=[("the program calls this while it is imported", call) for call in event.way.calls[:1]],
-                    repair=_guard((*event.way.calls, event.location)[0]),
+                    because=[("the processes are spawned here", event.location)],
+                    repair=_guard(start),
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

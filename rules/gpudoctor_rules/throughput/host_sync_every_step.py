@@ -66,7 +66,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import in_every_round, training_loop
-from gpudoctor.lint.values.acting import entered
+from gpudoctor.lint.values.acting import entered_in
 from gpudoctor.lint.values.device import Device, on_cpu
 from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
@@ -108,7 +108,9 @@ class HostSyncEveryStep(Rule):
         for first, *others in waits.values():
             # A helper that is right elsewhere, as in an evaluation, is not what must change.
             here = (each for each in program.at(first.location) if isinstance(each, HostSync))
-            place = entered(first, (each for each in here if each.led_there not in waited))
+            loop = training_loop(program, first)
+            assert loop is not None
+            place = entered_in(first, loop, (each for each in here if each.led_there not in waited))
             yield self.found(
                 place,
                 f"{_named(first)} waits for the GPU in every step of this loop{_count(len(others))}: the GPU idles "

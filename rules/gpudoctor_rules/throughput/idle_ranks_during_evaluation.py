@@ -98,7 +98,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.program import who
-from gpudoctor.lint.values.acting import under_the_test
+from gpudoctor.lint.values.acting import calls_behind
 from gpudoctor.lint.values.event import Backward, Collective
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.rule import Rule
@@ -133,7 +133,7 @@ class IdleRanksDuringEvaluation(Rule):
                 continue
             told.add(each.loop.location)
             yield self.found(
-                under_the_test(each.start, each.start.rank_guards),
+                next(iter(calls_behind(each.start, each.start.rank_guards)), each.loop.location),
                 f"{_who(each.start)} evaluates here, again and again, while the GPUs of the other ranks wait for it.",
                 remedy="Let every rank evaluate its shard (`DistributedSampler(..., shuffle=False)`), and sum the "
                 "results with `dist.all_reduce`.",

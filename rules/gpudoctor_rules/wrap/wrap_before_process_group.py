@@ -53,6 +53,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
 from gpudoctor.lint.values.module import WrapperKind
@@ -81,12 +82,17 @@ class WrapBeforeProcessGroup(Rule):
             name = _needs_group(event)
             group = _made_later(program, event)
             if name and group is not None:
+                # The order is decided where the ways to the two part.
+                place = parting(event, group)
                 yield self.found(
-                    event.location,
+                    place,
                     f"`{name}` needs the process group, and here, before `init_process_group`, there is none: every "
                     "rank ends with `Default process group has not been initialized`.",
                     remedy="Call `init_process_group` first, at the start of each process.",
-                    because=[("the process group is made only here", group.location)],
+                    because=[
+                        ("it is needed here", event.location),
+                        ("the process group is made only here", group.location),
+                    ],
                 )
                 return
 
