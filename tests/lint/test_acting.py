@@ -126,3 +126,67 @@ def test_the_call_under_the_test_is_the_place(tmp_path: Path, code: str) -> None
     (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=(code,))
     assert [found.line] == _lines(tmp_path, case.wrong)
     assert ("train.py", *_lines(tmp_path, f"    {case.helper}")) in found.related
+
+
+PARTED = {
+    "GPU505": (
+        "def show(each):\n    print(each.item())\n",
+        "total = model(x).sum().detach()\ndist.reduce(total, 0)\nshow(total)\n",
+        "show(total)",
+    ),
+    "GPU509": (
+        "def show(each):\n    print(each.item())\n",
+        "total = torch.ones(1, device='cuda')\nwork = dist.all_reduce(total, async_op=True)\nshow(total)\n"
+        "work.wait()\n",
+        "show(total)",
+    ),
+    "GPU509 dropped": (
+        "def add(each):\n    dist.all_reduce(each, async_op=True)\n",
+        "total = torch.ones(1, device='cuda')\nadd(total)\nprint(total.item())\n",
+        "    dist.all_reduce(each, async_op=True)",
+    ),
+    "GPU703": (
+        "def clip(each):\n    nn.utils.clip_grad_norm_(each.parameters(), 1.0)\n",
+        "scaler = torch.amp.GradScaler('cuda')\nfor step in range(100):\n    optimizer.zero_grad()\n"
+        "    scaler.scale(model(x).square().mean()).backward()\n    clip(model)\n    scaler.step(optimizer)\n"
+        "    scaler.update()\n",
+        "    clip(model)",
+    ),
+    "GPU705": (
+        "def clip(each):\n    nn.utils.clip_grad_norm_(each.parameters(), 1.0)\n",
+        STEP.replace("    optimizer.step()", "    optimizer.step()\n    clip(model)"),
+        "    clip(model)",
+    ),
+    "GPU706": (
+        "def average(each):\n    for one in each.parameters():\n        dist.all_reduce(one.grad)\n",
+        STEP.replace("    optimizer.step()", "    average(model)\n    optimizer.step()"),
+        "    average(model)",
+    ),
+    "GPU711": (
+        "def learn(each):\n    each.backward()\n",
+        STEP.replace("loss.backward()", "learn(loss)").replace("    optimizer.step()", "    print(step)"),
+        "    learn(loss)",
+    ),
+    "GPU805": (
+        "def guess(net, each):\n    return net(each).argmax(1)\n",
+        f"loader = torch.utils.data.DataLoader([x], batch_size=2)\nguess(model, x)\n{STEP}\nfor each in loader:\n"
+        "    print(guess(model, each.cuda()).shape)\n",
+        "    print(guess(model, each.cuda()).shape)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTED)
+def test_where_order_decides_the_place_is_in_the_function_that_decides_it(tmp_path: Path, case: str) -> None:
+    helper, rest, wanted = PARTED[case]
+    (tmp_path / "train.py").write_text(START.replace("from helper import act\n", "") + helper + rest)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=(case[:6],))
+    assert found.line == _lines(tmp_path, wanted)[-1]
+
+
+def test_the_second_call_of_what_makes_the_group_is_the_place(tmp_path: Path) -> None:
+    start = "\ndef start():\n    dist.init_process_group('nccl')\n\nstart()\nprint(0)\nstart()\n"
+    text = START.replace("from helper import act\n", "").replace('dist.init_process_group("nccl")', start)
+    (tmp_path / "train.py").write_text(text + STEP)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU410",))
+    assert found.line == _lines(tmp_path, "start()")[1]

@@ -58,6 +58,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import Const
 from gpudoctor.lint.values.event import Report
 from gpudoctor.lint.values.tensor import Mark, MarkKind
@@ -91,13 +92,15 @@ class ReducedValueOffDestination(Rule):
             if not program.by_every_rank(report) or mark.place in told:
                 continue
             told.add(mark.place)
+            reduced = [each for each in program.at(mark.place) if each.order < report.order]
             yield self.found(
-                at=report.location,
+                # What shows everything is not what must change.
+                at=parting(report, reduced[-1]) if reduced else report.location,
                 message=f"Every rank shows this, but `reduce` gave the sum to {_destination(mark)} alone: the others "
                 "show what their tensor held before, or a part of the sum.",
                 remedy="Show it on that rank only, or let `dist.all_reduce` give the sum to all ranks.",
                 # The reduction may stand in a helper, far from where the number is shown.
-                because=[("it is reduced here", mark.place)],
+                because=[("it is reduced here", mark.place), ("and shown here", report.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

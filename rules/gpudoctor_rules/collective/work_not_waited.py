@@ -56,8 +56,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone
+from gpudoctor.lint.values.event import Discard, Event, HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone
 from gpudoctor.lint.values.group import Work
 from gpudoctor.rule import Rule
 
@@ -89,12 +90,15 @@ class WorkNotWaited(Rule):
                 continue
             told.add(work.place)
             yield self.found(
-                at=read.location,
+                at=_place(program, work, read),
                 message=f"{name_of(read.subject, 'the tensor')} is used here while a collective may still be writing "
                 "it: the numbers are old, new or mixed, by chance.",
                 remedy="Call `.wait()` on the handle first, or leave out `async_op=True`.",
                 # Between the two there may be much work, which is what asynchronous calls are for.
-                because=[("the collective is started here", work.place)],
+                because=[
+                    ("the collective is started here", work.place),
+                    ("and here the tensor is used", read.location),
+                ],
             )
         yield from self._never(program, told)
 
@@ -108,11 +112,14 @@ class WorkNotWaited(Rule):
             if start.work.place in told or not _is_never_done(program, start):  # type: ignore[attr-defined]
                 continue
             told.add(start.location)
+            dropped = next((each for each in program.events(Discard) if each.value == start.work), None)
             yield self.found(
-                at=start.location,
+                # A helper that hands its handle on is not who drops it.
+                at=dropped.location if dropped is not None else start.location,
                 message=f"Nobody ever waits for this `{start.call}`: what uses the tensor later may find the old "
                 "numbers, new ones, or both.",
                 remedy="Keep the handle that it returns and call `.wait()` on it before the tensor is used again.",
+                because=[("the collective is started here", start.location)],
                 # Where nothing uses the tensor any more, no harm is done.
                 confidence=Confidence.LIKELY,
             )
@@ -128,6 +135,17 @@ class WorkNotWaited(Rule):
                         because=[("the collective is started here", read.started)],
                     )
                     return
+
+
+def _place(program: Program, work: Work, read: ReadTooEarly) -> Location:
+    """Where the handle is dropped for good, or else the call beside who has it that leads to the use of the tensor."""
+    dropped: list[Event] = [each for each in program.events(Discard) if each.value == work and each.order < read.order]
+    begun = [each for each in program.events(StartWork) if each.work == work and each.order < read.order]
+    last = next(reversed(dropped or begun), None)
+    if last is None:
+        return read.location
+    inside = bool(dropped) and parting(last, read) != last.location
+    return last.location if inside else parting(read, last)
 
 
 def _managed(program: Program, work: Work) -> bool:

@@ -72,6 +72,7 @@ from gpudoctor.lint.values.event import (
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import (
     clears_all,
     feeds,
@@ -157,11 +158,14 @@ class StepMissing(Rule):
             if _another_steps(program, backward):
                 continue
             yield self.found(
-                backward.location,
+                beside_forward(program, backward),
                 f"{name_of(optimizer, 'the optimizer')} never steps: "
                 "the gradients that are computed here change nothing.",
                 remedy=f"Call `{in_code(optimizer, 'optimizer')}.step()` after `backward()`.",
-                because=[(f"{name_of(optimizer, 'the optimizer')} is made here", optimizer.place)],
+                because=[
+                    ("the backward is here", backward.location),
+                    (f"{name_of(optimizer, 'the optimizer')} is made here", optimizer.place),
+                ],
             )
             return
 

@@ -62,6 +62,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.program import batch_loop, trains
+from gpudoctor.lint.values.acting import in_the_loop
 from gpudoctor.lint.values.event import (
     Backward,
     Escape,
@@ -148,13 +149,12 @@ class EvaluationBuildsGraph(Rule):
                 f"runs `{name}` in training mode: its running statistics learn from this data, and the score with them"
             )
             remedy.append(f"Call `{name}.eval()` before the loop, and `{name}.train()` after it.")
-        # Inside of the model, a reader asks who called it.
-        within = call.way.calls[-1:] if call.location.path != loop.location.path else ()
         return self.found(
-            call.location,
+            # What is called in the training as well is right: it is this loop that evaluates.
+            in_the_loop(call, loop),
             f"This loop trains nothing, but {'. It also '.join(does)}.",
             remedy=" ".join(remedy),
-            because=[("the loop begins here", loop.location), *(("which leads here", place) for place in within)],
+            because=[("the loop begins here", loop.location), ("which leads here", call.location)],
         )
 
 

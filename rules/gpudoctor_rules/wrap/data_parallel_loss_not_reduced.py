@@ -70,6 +70,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.event import Backward, Forward, Wrap
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.repair import Before, Holds, Repair, Replace, Source
@@ -100,13 +101,19 @@ class DataParallelLossNotReduced(Rule):
             if wrap is None or call is None:
                 continue
             told.add(backward.location)
+            # What scales and goes backward for everybody takes the loss as it is.
+            place = parting(backward, call)
             yield self.found(
-                backward.location,
+                place,
                 "What goes backward here is one loss for each GPU, because `DataParallel` gathers what `forward` "
                 "returns: `grad can be implicitly created only for scalar outputs`.",
                 remedy="Take the mean over the GPUs first: `loss = loss.mean()`; on a single one it changes nothing.",
-                because=[("the model returns its loss here", call.location), ("it is wrapped here", wrap.location)],
-                repair=_reduce(backward.location, loss),
+                because=[
+                    ("the model returns its loss here", call.location),
+                    ("it is wrapped here", wrap.location),
+                    ("it goes backward here", backward.location),
+                ],
+                repair=_reduce(backward.location, loss) if place == backward.location else None,
             )
 
 
