@@ -161,6 +161,8 @@ LATE = {
     "gpudoctor.lint.source.newer",
     # Most runs ask for no fixes.
     "gpudoctor.lint.fix.findings",
+    # Few causes show at several places that can be fixed.
+    "gpudoctor.lint.fix.edits",
     "gpudoctor.lint.fix.comments",
     # In the user's process: only in ranks of a launcher that we have started.
     "gpudoctor.ranks.processes",

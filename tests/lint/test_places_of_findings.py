@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.linting import Seen, lint
-
 from gpudoctor.cli import main
+from tests.support.linting import Seen, lint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from linting import Seen, lint
+
+from tests.support.linting import Seen, lint
 
 if TYPE_CHECKING:
     from pathlib import Path
