@@ -97,6 +97,7 @@ class Rule:
         cause: Location | None = None,
         needs: Iterable[Asked] = (),
         by: Event | None = None,
+        guarded: bool = False,
     ) -> Finding:
         """A finding of this rule at `at`.
 
@@ -105,7 +106,7 @@ class Rule:
         the same `cause` are told as one: what the remedy changes is there, and mends them all. `needs` are
         tests and values that had to be true for it besides those that lead to `at`. `by` is the event at `at` that is
         wrong: where all such events of the program are handed over, each way to it once, a helper that is right for
-        other callers is not blamed, but the call.
+        other callers is not blamed, but the call. Where `guarded`, those are right who test the rank before.
         """
         related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
         return Finding(
@@ -121,5 +122,5 @@ class Rule:
             repair=repair,
             cause=cause,
             needs=tuple(needs),
-            by=by,
+            by=(by, guarded) if by is not None else None,
         )

@@ -25,15 +25,16 @@ def told(finding: Finding, program: Program) -> Finding:
 def at_their_callers(findings: Iterable[Finding], program: Program) -> Iterator[Finding]:
     """The findings of one rule, each mistake once: in a helper that does right for other callers, at the call."""
     findings = list(findings)
-    wrong = {each.by.led_there for each in findings if isinstance(each.by, Event)}
+    wrong = {event.led_there for event, _ in filter(None, map(_blamed, findings))}
     told: set[tuple[Location, Location]] = set()
     for finding in findings:
-        event = finding.by
-        if not isinstance(event, Event):
+        blamed = _blamed(finding)
+        if blamed is None:
             yield finding
             continue
+        event, guarded = blamed
         others = (each for each in program.at(event.location) if type(each) is type(event))
-        right = (each for each in others if each.led_there not in wrong)
+        right = (each for each in others if each.led_there not in wrong and (each.rank_guards or not guarded))
         # What one process alone may do says nothing of several.
         alone = program.by_one_process(event)
         place = entered(event, (each for each in right if program.by_one_process(each) is alone))
@@ -50,6 +51,11 @@ def at_their_callers(findings: Iterable[Finding], program: Program) -> Iterator[
         if (finding.location, event.location) not in told:
             told.add((finding.location, event.location))
             yield replace(finding, by=None)
+
+
+def _blamed(finding: Finding) -> tuple[Event, bool] | None:
+    event, guarded = finding.by or (None, False)
+    return (event, guarded) if isinstance(event, Event) else None
 
 
 def _doubted(finding: Finding, program: Program) -> Finding:

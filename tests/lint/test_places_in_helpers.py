@@ -55,7 +55,7 @@ HELPED = {
         f"{ALONE}torch.save(frozen.state_dict(), 'a.pt')\nfrozen.load_state_dict(act(0))",
         f"{ALONE}act(x)",
     ),
-    "GPU608": Helped("os.makedirs(each)", "act('runs')", f"{ALONE}act('logs')"),
+    "GPU608": Helped("os.rmdir(each)", "act('runs')", f"{ALONE}act('logs')"),
     "GPU607": Helped("wandb.init(project=each)", "act('a')", f"{ALONE}act('a')"),
     "GPU510": Helped("dist.all_reduce(each)", "act(torch.zeros(3))", "act(torch.zeros(3, device='cuda'))"),
     "GPU105": Helped(
@@ -96,6 +96,13 @@ def test_where_a_helper_is_right_for_others_the_call_is_the_place(tmp_path: Path
     (found,) = _found(code, tmp_path, case.wrong, case.right)
     assert (found.path, [found.line]) == ("train.py", _lines(tmp_path, case.wrong))
     assert "helper.py" in {path for path, _ in found.related}
+
+
+def test_a_helper_that_makes_folders_is_the_place_whoever_calls_it(tmp_path: Path) -> None:
+    helper = "def act(each):\n    os.makedirs(each)\n\nact('runs')\n" + ALONE + "act('logs')\n"
+    (tmp_path / "train.py").write_text(START.replace("from helper import act\n", "") + helper + STEP)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU608",))
+    assert [found.line] == _lines(tmp_path, "    os.makedirs(each)")
 
 
 @pytest.mark.parametrize("code", ["GPU601", "GPU607", "GPU510", "GPU118"])

@@ -119,7 +119,9 @@ class FilesystemRace(Rule):
             because=[("called from here", call) for call in event.way.calls[-2:]],
             confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
             repair=None if event.removes else _tolerate(event),
-            by=event,
+            # What makes a folder can bear others beside it; what removes one cannot.
+            by=event if event.removes else None,
+            guarded=True,
         )
 
 

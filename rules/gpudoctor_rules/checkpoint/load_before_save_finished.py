@@ -123,6 +123,7 @@ class LoadBeforeSaveFinished(Rule):
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
                 by=load,
+                guarded=True,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -91,6 +91,7 @@ class LoggerOnEveryRank(Rule):
                 because=[("called from here", call) for call in start.way.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,
                 by=start,
+                guarded=True,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

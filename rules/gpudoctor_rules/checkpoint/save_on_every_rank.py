@@ -117,6 +117,7 @@ class SaveOnEveryRank(Rule):
                 severity=Severity.WARNING if save.whole else None,
                 repair=None if save.whole or opened is not None else _guard(program, save),
                 by=save,
+                guarded=True,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -120,6 +120,7 @@ class LoadWithoutMapLocation(Rule):
             confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
             repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
             by=load,
+            guarded=True,
         )
 
 
