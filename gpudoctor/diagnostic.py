@@ -160,8 +160,8 @@ class Finding:
     """Tests that had to come out right for it besides those on the way to its place; lint says which options they ask
     about, and has none left when it is done."""
     by: tuple[object, bool] | None = field(default=None, compare=False)
-    """The event that is wrong there, and whether others are right only under a test of the rank; lint has none left when
-    it is done."""
+    """The event that is wrong there, and whether others are right only under a test of the rank; lint has none left
+    when it is done."""
     cause: Location | None = field(default=None, compare=False)
     """What the remedy changes, where that mends more places than this one: findings of one cause are told as one."""
 
