@@ -178,14 +178,15 @@ class Program:
 
     @property
     def may_begin_group(self) -> bool:
-        """A helper of a library may make the process group: `mmcv.runner.init_dist`, `timm.utils.init_distributed…`."""
+        """A helper that was not read may make the process group: `mmcv.runner.init_dist`, or what is told how many
+        processes there are."""
         if self._begins_group is not None:
             self.answers.note(Cause.UNREAD, self._begins_group)
         return self._begins_group is not None
 
     @cached_property
     def _begins_group(self) -> Escape | None:
-        return next((each for each in self.events(Escape) if not _GROUP_WORDS.isdisjoint(_words_of(each.into))), None)
+        return next(filter(_may_begin_group, self.events(Escape)), None)
 
     @cached_property
     def plays_alone(self) -> bool:
@@ -403,6 +404,10 @@ class Chosen(Stop):
     """A call of what a setting has chosen, and the library callable that makes it, empty where that is not known."""
 
     by: str
+
+
+def _may_begin_group(escape: Escape) -> bool:
+    return escape.told_world_size or not _GROUP_WORDS.isdisjoint(_words_of(escape.into))
 
 
 _GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})

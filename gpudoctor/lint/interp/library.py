@@ -29,7 +29,7 @@ from gpudoctor.lint.values.function import Bound, Class, Instance, Library, Name
 from gpudoctor.lint.values.group import Work
 from gpudoctor.lint.values.module import Module, Wrapper
 from gpudoctor.lint.values.optim import Optimizer, Parameters
-from gpudoctor.lint.values.rank import Rank
+from gpudoctor.lint.values.rank import Rank, Size, SizeKind
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.record import replace
 
@@ -120,7 +120,8 @@ def note_escape(m: Interpreter, into: str, given: tuple[Values, ...], node: ast.
     """Objects that matter are handed to code that cannot be read."""
     reached = _reached(m, [value for each in given for value in each])
     note_opened(m, reached)
-    m.emit(Escape, at=m.place(node), into=into, values=tuple(filter(_matters, reached)))
+    told = any(isinstance(value, Size) and value.kind is SizeKind.WORLD for value in reached)
+    m.emit(Escape, at=m.place(node), into=into, values=tuple(filter(_matters, reached)), told_world_size=told)
 
 
 def _objects(m: Interpreter, values: list[Value]) -> list[Value]:

@@ -32,7 +32,7 @@ _RUN_FILE = re.compile(r"%(?:run|runfile|rerun|px)\b")
 # Not `a != b`, and not `a %= b`.
 _ASSIGNED = re.compile(r"(\s*[A-Za-z_][\w.,\[\]'\" \t*]*?=[ \t]*)[!%](?=[A-Za-z_({$/.~!])")
 # IPython takes these as magics also without `%`, where no name of the program is called so.
-_AUTOMATIC = re.compile(r"(?:pip|conda|mamba|micromamba|uv|cd|ls|cat|cp|mv|mkdir|rm|rmdir)[ \t]+[-\w./~\"']")
+_AUTOMATIC = re.compile(r"(?:pip|conda|mamba|micromamba|uv|cd|ls|cat|cp|mv|mkdir|rm|rmdir)[ \t]+[-\w./~$*{\"']")
 _QUESTION = re.compile(r"\s*%{0,2}[\w.*\[\]-]+\?{1,2}\s*(?:#.*)?$")
 _LEADS = ("!", "%", "?", ",", ";", "/")
 # Text without an end goes to the end of its line: to look for it again behind each quote in it would take hours.

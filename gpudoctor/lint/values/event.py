@@ -570,6 +570,8 @@ class Escape(Event):
 
     into: str
     values: tuple[Value, ...] = ()
+    told_world_size: bool = False
+    """It gets the number of processes, as what sets up the process group does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

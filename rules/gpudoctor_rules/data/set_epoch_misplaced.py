@@ -83,8 +83,8 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import who
 from gpudoctor.lint.values.base import Const, Unknown
-from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import SetEpoch
+from gpudoctor.lint.values.data import Loader, Sampler
+from gpudoctor.lint.values.event import Loop, SetEpoch
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 from gpudoctor_rules.data._seen import same_order_again, shuffled_passes, told_differently
@@ -170,14 +170,14 @@ def _flaw(each: Repeated) -> str:
     # First, because it corrupts the shares; the others only repeat an order.
     if any(value.depends & Dependence.RANK for event in each.told for value in event.epoch or ()):
         return "gets a different number on each rank, so their shards of the data overlap"
-    # Loops over a loader do not count here: a call in the loop over batches is judged below.
-    around = {loop.identity for loop in each.training.start.loops if loop.over is None}
+    # Loops over its own batches do not count here: a call in one is judged below.
+    around = {loop.identity for loop in each.training.start.loops if not _over_its_batches(loop, each)}
     in_epoch = [event for event in each.told if any(loop.identity in around for loop in event.loops)]
     if not in_epoch:
         late = each.told[0].order > each.training.start.order
         return f"is called once, {'after' if late else 'before'} the loop over the epochs: all of them have one order"
     # The order is drawn when `iter(loader)` runs, so anything inside takes effect an epoch later.
-    in_time = [event for event in in_epoch if all(loop.over is None for loop in event.loops)]
+    in_time = [event for event in in_epoch if not any(_over_its_batches(loop, each) for loop in event.loops)]
     if not in_time:
         return (
             "is called inside the loop over the batches, when the order of the epoch is drawn: it comes an epoch late"
@@ -189,6 +189,15 @@ def _flaw(each: Repeated) -> str:
     if len(guards) == 1 and in_time[0].rank_guards and apart:
         return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shards of the data overlap"
     return "gets the same number in each epoch: all of them have one order" if _is_constant(each, in_time) else ""
+
+
+def _over_its_batches(loop: Loop, each: Repeated) -> bool:
+    """The loop goes over batches that the sampler picks. In one over other batches, its own order is still to come."""
+    if not isinstance(loop.over, Loader):
+        return False
+    given = (*(loop.over.sampler or ()), *(loop.over.batch_sampler or ()))
+    picks = any(isinstance(value, Sampler) and value.base == each.sampler for value in given)
+    return picks or loop.over.place == each.training.loader.place
 
 
 def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:

@@ -44,8 +44,9 @@ runs in a single process tests `torch.distributed.is_initialized()` first.
 ## Silent when
 
 A process group is made anywhere in the program, by whichever library; a framework starts the processes; the sampler is
-given both `num_replicas` and `rank`; a part of the program could not be read that might make the group; the place is
-reached only under a switch that cannot be followed.
+given both `num_replicas` and `rank`; a part of the program could not be read that might make the group, as code that is
+told the world size; the place is reached only under a switch that cannot be followed, or under a test of a helper in
+another file, which programs for one process may call as well.
 
 ## Sources
 
@@ -58,7 +59,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
@@ -136,9 +137,13 @@ def _without_group(event: Event) -> bool:
 def _certain(program: Program, event: Event) -> bool:
     """In a single process, a place behind an open test may be meant for several: it is left alone.
 
-    In any, a test of what unread code has answered may ask for the group: `if get_dist_info()[1] > 1:`.
+    In any, a test of what unread code has answered may ask for the group: `if get_dist_info()[1] > 1:`. And one in a
+    helper lets programs for one process use it: whether it holds in this one is for the helper's caller to know.
     """
     if event.when.depends & Dependence.UNREAD:
+        return False
+    asked = (literal.atom.place for literal in event.when)
+    if any(isinstance(place, Location) and place.path != program.entry for place in asked):
         return False
     return program.world.several_processes or not event.when
 

@@ -147,6 +147,7 @@ MAGICS = {
     "%matplotlib inline": "pass",
     "x = 1\n%load_ext autoreload\n%autoreload 2": "x = 1\npass\npass",
     "pip install torch==2.1\ncd runs\nx = 1": "pass\npass\nx = 1",
+    "ls $folder\ncat {name}.txt\nmv *.log old": "pass\npass\npass",
     "!pip install -q torch \\\n    timm \\\n    wandb\nx = 1": "pass\n\n\nx = 1",
     "files = !ls *.py\nx": "files = get_ipython()\nx",
     "a, b = %sql select 1": "a, b = get_ipython()",
