@@ -309,7 +309,9 @@ class Program:
     @cached_property
     def taken_on(self) -> frozenset[Literal]:
         """The tests behind which the program is launched and trains: what nobody leaves out who has these troubles."""
-        launch = [*self.events(InitGroup), *self.events(Spawn), *self.events(Wrap), *self.events(UseManaged)]
+        several = self.world.several_processes
+        wraps = (event for event in self.events(Wrap) if not several or event.kind.synchronises)  # type: ignore[attr-defined]
+        launch = [*self.events(InitGroup), *self.events(Spawn), *wraps, *self.events(UseManaged)]
         found = frozenset(literal for event in launch for literal in event.when)
         trains = [event.when for event in self.events(Backward)]
         return found | (reduce(Condition.shared, trains).literals if trains else frozenset())

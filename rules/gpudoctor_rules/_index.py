@@ -170,7 +170,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU204", name="all-ranks-on-one-gpu", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.all_ranks_on_one_gpu",
         summary="Every rank uses the same GPU, the first one, and the others stay idle.", fix_safety=Safety.UNSAFE,
-        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=8250,
+        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=9072,
     ),
     RuleCard(
         code="GPU205", name="global-rank-as-device", severity=Severity.WARNING, family="device",
@@ -285,7 +285,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="`set_epoch` is called where it has no effect, or with a number that does not change.",
         shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "Iterate", "MakeLoader", "MakeSampler", "SetEpoch", "Streamed", "UseManaged", "Wrap"),
-        size=9992,
+        size=10507,
     ),
     RuleCard(
         code="GPU307", name="sampler-not-passed", severity=Severity.ERROR, family="data",
@@ -386,7 +386,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU401", name="process-group-missing", severity=Severity.ERROR, family="launch",
         module="gpudoctor_rules.launch.process_group_missing",
         summary="Something needs the process group, and the program never makes one.", shows_in_run=True,
-        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=6780, stops=True,
+        needs=("Collective", "InitGroup", "MakeSampler", "Wrap"), size=7220, stops=True,
     ),
     RuleCard(
         code="GPU402", name="process-group-not-destroyed", severity=Severity.INFO, family="launch",
@@ -480,13 +480,14 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU501", name="collective-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collective_on_some_ranks",
         summary="A collective call is reached by some ranks only, so the ranks that call it wait for the others without end.",
-        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=5904, stops=True,
+        shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"), size=4458, stops=True,
     ),
     RuleCard(
         code="GPU502", name="wrapped-forward-on-some-ranks", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Forward",), size=8758, stops=True,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"),
+        size=9569, stops=True,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",

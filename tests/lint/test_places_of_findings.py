@@ -267,6 +267,11 @@ def test_the_option_that_launches_is_taken_on(tmp_path: Path) -> None:
     assert _asked(tmp_path, "if args.amp", text).severity == "error"
 
 
+def test_an_option_that_wraps_something_else_for_one_process_is_told(tmp_path: Path) -> None:
+    text = TRAINING + "if args.amp:\n    judge = nn.DataParallel(nn.Linear(4, 4).cuda())\n"
+    assert "Only with `--amp`" in _asked(tmp_path, "if args.amp", text).message
+
+
 def test_the_option_that_trains_is_taken_on(tmp_path: Path) -> None:
     text = TRAINING + "if args.amp:\n    model(x).sum().backward()\n    optimizer.step()\n"
     assert _asked(tmp_path, "if args.amp", text).severity == "error"

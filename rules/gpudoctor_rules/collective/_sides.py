@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import takewhile
 from typing import TypeVar
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
 from gpudoctor.lint.values.acting import calls_behind
 from gpudoctor.lint.values.event import Event
 
@@ -103,6 +103,26 @@ def _leaves(guards: Iterable[Literal]) -> list[Literal]:
         # `not (a or b)` is `not a and not b`: the answer goes down to the parts.
         found += _leaves(part if guard.holds else part.negated() for part in parts) if parts else [guard]
     return found
+
+
+def parted_by(events: Iterable[Event]) -> list[Literal]:
+    """What must be so besides the rank for the ranks to part: `args.evaluate` in `args.evaluate and rank == 0`."""
+    return [each for event in events for guard in event.rank_guards for each in _beside_the_rank(guard.atom)]
+
+
+def _beside_the_rank(atom: Atom) -> Iterator[Literal]:
+    for part in atom.every + atom.none:
+        if part.atom.depends & Dependence.RANK:
+            yield from _beside_the_rank(part.atom)
+        else:
+            # Of `a and rank == 0` the other part decides while it fails, of `a or rank == 0` while it holds.
+            yield part if atom.every else part.negated()
+
+
+def left_at(event: Event) -> Location | None:
+    """The test with which other ranks have left before: whoever changes it mends all that they miss."""
+    guards = event.rank_guards
+    return place_of(guards[0]) if guards and not any(guard.holds for guard in guards) else None
 
 
 def _takes_turns(guard: Literal) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpudoctor.lint.values.base import NONE
 from gpudoctor.lint.values.event import Backward, Collective, Event, LeaveLoop, Loop
 from gpudoctor.lint.values.module import Wrapper
+from gpudoctor_rules.collective._sides import Alone, reached_alone
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -75,3 +77,33 @@ def _skips(leaving: LeaveLoop, step: Event) -> bool:
 
 def _round_of(loop: Loop, event: Event) -> int | None:
     return next((each.pass_ for each in event.loops if each.identity == loop.identity), None)
+
+
+ELSEWHERE = frozenset({"monitored_barrier", "new_group", "save_state", "get_state_dict"})
+"""Calls that have a rule of their own, that are meant to be called unevenly, or that wait for sharded models only."""
+
+
+def lonely_collectives(program: Program) -> list[Alone[Collective]]:
+    """The collectives of all ranks that some ranks only get to, by the place where their authors act."""
+    calls = [event for event in program.events(Collective) if _of_all_ranks(event)]
+    instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
+    return reached_alone((event for event in calls if event not in instead), _kind)
+
+
+def _in_place_of_others(program: Program) -> list[Collective]:
+    """Calls on a way that leaves before the one that they stand for."""
+    together = list(steps_together(program))
+    ways_out = [leaving for leaving in program.events(LeaveLoop) if leaving.rank_guards]
+    missed = [(leaving, step) for leaving in ways_out if (step := missed_by(leaving, together)) is not None]
+    return [call for leaving, step in missed if (call := called_instead(program, leaving, step)) is not None]
+
+
+def _of_all_ranks(event: Collective) -> bool:
+    """It is for the default group, of which every rank is a member."""
+    # A group of its own may have just those members that get here.
+    return event.call not in ELSEWHERE and (event.group is None or event.group.all(lambda group: group == NONE))
+
+
+# By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.
+def _kind(event: Collective) -> Hashable:
+    return event.call

@@ -60,23 +60,18 @@ ranks with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.program import Program, who
-from gpudoctor.lint.values.base import NONE
-from gpudoctor.lint.values.event import Collective, LeaveLoop
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._sides import reached_alone, story
+from gpudoctor_rules.collective._sides import left_at, parted_by, story
 from gpudoctor_rules.collective._stuck import stuck
-from gpudoctor_rules.collective._together import called_instead, missed_by, steps_together
+from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
-
-ELSEWHERE = frozenset({"monitored_barrier", "new_group", "save_state", "get_state_dict"})
-"""Calls that have a rule of their own, that are meant to be called unevenly, or that wait for sharded models only."""
 
 
 class CollectiveOnSomeRanks(Rule):
@@ -92,9 +87,7 @@ class CollectiveOnSomeRanks(Rule):
         # In one process a collective returns at once, whoever calls it.
         if not program.world.several_processes:
             return
-        calls = [event for event in program.events(Collective) if _of_all_ranks(event)]
-        instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
-        for place, events, _ in reached_alone((event for event in calls if event not in instead), _kind):
+        for place, events, _ in lonely_collectives(program):
             event = events[0]
             through = "" if place == event.location else "through this call "
             yield self.found(
@@ -104,6 +97,8 @@ class CollectiveOnSomeRanks(Rule):
                 remedy="Call it on all ranks, outside of the test on the rank, and keep only the printing or saving "
                 "inside.",
                 because=story(events),
+                cause=left_at(event),
+                needs=parted_by(events),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -119,22 +114,3 @@ class CollectiveOnSomeRanks(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
-
-
-def _in_place_of_others(program: Program) -> list[Collective]:
-    """Calls on a way that leaves before the one that they stand for."""
-    together = list(steps_together(program))
-    ways_out = [leaving for leaving in program.events(LeaveLoop) if leaving.rank_guards]
-    missed = [(leaving, step) for leaving in ways_out if (step := missed_by(leaving, together)) is not None]
-    return [call for leaving, step in missed if (call := called_instead(program, leaving, step)) is not None]
-
-
-def _of_all_ranks(event: Collective) -> bool:
-    """It is for the default group, of which every rank is a member."""
-    # A group of its own may have just those members that get here.
-    return event.call not in ELSEWHERE and (event.group is None or event.group.all(lambda group: group == NONE))
-
-
-# By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.
-def _kind(event: Collective) -> Hashable:
-    return event.call

@@ -58,7 +58,8 @@ would no longer be averaged. Under FSDP there is no such way: let every rank mak
 
 Every rank makes the call, on either side of the test; the module inside the wrapper is called; the model is known to
 have no buffers, or `broadcast_buffers=False`, and no gradients are recorded or all ranks have trained it for more than
-a step before; the wrapper is that of apex. Where it
+a step before; the wrapper is that of apex; the call that trains on some ranks leads to other collectives, too, of which
+GPU501 tells. Where it
 cannot be known whether the model has buffers, the finding is a warning.
 
 ## Sources
@@ -80,8 +81,9 @@ from gpudoctor.lint.values.event import Backward, Forward
 from gpudoctor.lint.values.module import Wrapper, WrapperKind
 from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._sides import reached_alone, story
+from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
 from gpudoctor_rules.collective._stuck import stuck
+from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
@@ -100,10 +102,12 @@ class WrappedForwardOnSomeRanks(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:
             return
+        # A call that is left to some ranks by mistake is told once, by the collectives that it leads to.
+        told = {place for place, _, _ in lonely_collectives(program)}
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
         for place, reached, shared in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
             events = [event for event in reached if _severity(program, event) is not None]
-            if not events:
+            if not events or (place in told and not events[0].way.evaluating):
                 continue
             event, severity = events[0], _severity(program, events[0])
             through = "its wrapper" if place == event.location else "its wrapper behind this call"
@@ -116,6 +120,8 @@ class WrappedForwardOnSomeRanks(Rule):
                 # Whether a model from a library has buffers cannot be read here: that is a warning only.
                 severity=severity,
                 confidence=Confidence.DEFINITE if severity is Severity.ERROR else Confidence.LIKELY,
+                cause=left_at(event),
+                needs=parted_by(events),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -208,8 +214,15 @@ def _why(event: Forward) -> str:
     return "DDP may exchange buffers or rearrange its buckets in a forward, and then it waits for the others."
 
 
+def _trains(event: Forward) -> bool:
+    return event.training is True and event.graph is True and not event.way.evaluating
+
+
 def _remedy(event: Forward) -> str:
     if _wrapper(event).has(WrapperKind.FSDP):
         return "Let every rank make this call, and only one use the result."
+    # Inside the wrapper nothing averages the gradients that are to come.
+    if _trains(event):
+        return "Let every rank make this call, or none: the gradients are averaged over all of them."
     # Without FSDP the parameters are whole on each rank, so one rank can do it alone.
     return f"Call the model inside the wrapper: `{_label(event)}.module(...)`, or hand that to the function."

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.base import Const, Value
+from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import DeviceUsed, EnvironmentWrite, Escape, Event, InitGroup, Wrap
 from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor_rules.device._places import current_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -25,18 +27,26 @@ def _own(device: Value) -> bool:
     return bool(device.depends & Dependence.RANK)
 
 
-def passes_through(program: Program) -> bool:
-    """The models end up on a GPU of each rank after all."""
+def on_own_gpus(program: Program) -> list[Wrap]:
+    """Where models are wrapped that are on a GPU of each rank after all."""
     # DDP needs the model on the GPU of its rank at this moment, so this is where it lives for good.
     wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is not WrapperKind.DATA_PARALLEL)
-    return any(_lives_on_own(wrap) for wrap in wraps)
+    return [wrap for wrap in wraps if _lives_on_own(program, wrap)]
 
 
-def _lives_on_own(wrap: Wrap) -> bool:
+def _lives_on_own(program: Program, wrap: Wrap) -> bool:
     if wrap.model_device is not None:
-        return wrap.model_device.all(_own)
+        return wrap.model_device.all(lambda device: _own(device) or _is_chosen_own(program, wrap, device))
     # Where it is not known, `device_ids` says where it must be.
     return any(each.all(_own) for each in wrap.ids or () if len(each))
+
+
+def _is_chosen_own(program: Program, wrap: Wrap, device: Value) -> bool:
+    """`cuda` of a rank that has made its own GPU the current one before, whatever else was chosen on the way."""
+    if not isinstance(device, Device) or not current_gpu(device):
+        return False
+    before = [each for each in choices(program) if each.order < wrap.order and each.purpose == "set_device"]
+    return bool(before) and all(_own(each.device) for each in before)
 
 
 def may_have_chosen(program: Program, event: Event) -> bool:

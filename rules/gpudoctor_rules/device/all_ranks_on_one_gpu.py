@@ -5,7 +5,8 @@
 A distributed program runs as several processes, the ranks, one for each GPU. Each has to choose its own. `cuda:0` is
 the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`.
 Then all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1
-both on CUDA device`, or training just runs on one GPU at a fraction of the speed.
+both on CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that only judges, put on `cuda:0` beside a training that is
+spread as it should be, costs memory there for each rank: that is a warning.
 
 ## Bad
 
@@ -71,13 +72,19 @@ from gpudoctor.lint.values.repair import After, Code, Imported, Repair, Replace,
 from gpudoctor.lint.values.spelling import local_rank, own_gpu
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._choices import by_all, may_have_chosen, one_visible, passes_through
+from gpudoctor_rules.device._choices import by_all, may_have_chosen, on_own_gpus, one_visible
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.values.event import Event
+
+
+REMEDY = (
+    'Let each rank take its own GPU: `local_rank = int(os.environ["LOCAL_RANK"])`, then '
+    "`torch.cuda.set_device(local_rank)` before anything is moved, and `cuda` or `cuda:<local rank>` after it."
+)
 
 
 class AllRanksOnOneGpu(Rule):
@@ -97,19 +104,16 @@ class AllRanksOnOneGpu(Rule):
             return
         event, device = found
         gpu = f"`cuda:{device.literal_index or 0}`"
-        through = passes_through(program)
-        what = f"{_what(event, device)}, and that is {gpu} on every rank"
+        spread = on_own_gpus(program)
+        beside = bool(spread) and isinstance(event, Move) and not any(_is_of(program, event, wrap) for wrap in spread)
         yield self.found(
             at=event.location,
-            message=f"{what}: each copies through that GPU first and keeps memory there."
-            if through
-            else f"{what}: all processes share one GPU, and the others stay idle.",
-            remedy='Let each rank take its own GPU: `local_rank = int(os.environ["LOCAL_RANK"])`, then '
-            "`torch.cuda.set_device(local_rank)` before anything is moved, and `cuda` or `cuda:<local rank>` after it.",
+            message=f"{_what(event, device)}, and that is {gpu} on every rank: {_cost(bool(spread), beside)}.",
+            remedy="Put it on the GPU of the rank, or make it on the one rank that uses it." if beside else REMEDY,
             because=[("the device is named here", device.place)],
             # It costs memory on the first GPU, and the training itself is spread as meant.
-            severity=Severity.WARNING if through else None,
-            repair=_take_own(program, event, device),
+            severity=Severity.WARNING if spread else None,
+            repair=None if beside else _take_own(program, event, device),
         )
 
 
@@ -117,6 +121,20 @@ def _in_one_group(program: Program) -> bool:
     """Its processes are the ranks of a group. Actors and learners that share the memory of a model live where it is."""
     wraps = any(event.kind is not WrapperKind.DATA_PARALLEL for event in program.events(Wrap))
     return wraps or program.has(InitGroup) or bool(program.stops) or program.may_begin_group
+
+
+def _is_of(program: Program, move: Move, wrap: Wrap) -> bool:
+    """What is moved is the model that is wrapped, a part of it, or a batch."""
+    core = core_of(move.subject)
+    return not isinstance(core, Module) or core in program.within(wrap.inner) or wrap.inner in program.within(core)
+
+
+def _cost(spread: bool, beside: bool) -> str:
+    if beside:
+        return "each keeps a copy there, though it trains on a GPU of its own"
+    if spread:
+        return "each copies through that GPU first and keeps memory there"
+    return "all processes share one GPU, and the others stay idle"
 
 
 def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Repair | None:
