@@ -690,7 +690,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU712", name="train-mode-not-restored", severity=Severity.WARNING, family="gradient",
         module="gpudoctor_rules.gradient.train_mode_not_restored",
         summary="After the first validation the model goes on training in evaluation mode.", fix_safety=Safety.SAFE,
-        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=9612,
+        shows_in_run=True, needs=("Backward", "ClearGradients", "Forward", "ModeChange", "OptimizerStep"), size=10203,
     ),
     RuleCard(
         code="GPU713", name="accumulated-loss-not-scaled", severity=Severity.WARNING, family="gradient",

@@ -5,8 +5,8 @@
 A distributed program runs as several processes, the ranks, one for each GPU. Each has to choose its own. `cuda:0` is
 the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`.
 Then all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1
-both on CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that only judges, put on `cuda:0` beside a training that is
-spread as it should be, costs memory there for each rank: that is a warning.
+both on CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that only judges, put on
+`cuda:0` beside a training that is spread as it should be, costs memory there for each rank: that is a warning.
 
 ## Bad
 

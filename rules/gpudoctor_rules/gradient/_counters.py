@@ -52,6 +52,23 @@ def meet(one: Condition, other: Condition) -> bool:
         return False
 
 
+def only_at_the_end(when: Condition) -> bool:
+    """It asks for the last round of a loop over batches: `step == len(loader) - 1`."""
+    return any(_is_last(literal) for literal in when)
+
+
+def _is_last(literal: Literal) -> bool:
+    counters = set(_leaves(literal.atom.key))
+    if len(counters) != 1 or not all(each.depends & Dependence.BATCH_INDEX for each in counters):
+        return False
+    try:
+        found = [at for at in range(LENGTH + 1) if _holds(literal, dict.fromkeys(counters, at))]
+    except (_NotComputed, ZeroDivisionError):
+        return False
+    # Some count from 1.
+    return found in ([LENGTH - 1], [LENGTH])
+
+
 def _leaves(key: Hashable) -> Iterator[Unknown]:
     """What the test asks, down to what is not made of anything else, each once."""
     todo, seen = [key], set[int]()

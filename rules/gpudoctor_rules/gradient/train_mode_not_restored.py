@@ -56,8 +56,8 @@ the first epoch was trained.
 
 The model was in evaluation mode before it was trained for the first time, as where running statistics are kept on
 purpose; any call on the way may restore the mode, with a flag that is not known too; the model is handed to code that
-could not be read; no known optimizer holds it; it has no layer for which the mode makes a difference; a framework
-makes the loop.
+could not be read; it is switched off with the last batch of an epoch, and on with the next epoch; no known optimizer
+holds it; it has no layer for which the mode makes a difference; a framework makes the loop.
 
 ## Sources
 
@@ -75,6 +75,7 @@ from gpudoctor.lint.values.module import Module, core_of
 from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.lint.values.repair import After, First, Holds, Repair
 from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._counters import only_at_the_end
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:
@@ -177,6 +178,9 @@ def _switched_off(program: Program, core: Value, first: Forward, call: Forward) 
     for event in program.events(ModeChange):
         if not first.order < event.order < call.order or event.when.excludes(call.when):
             continue
+        # No batch follows the last one of a loop before the loop is begun anew.
+        if _ends_loop_of(event, call):
+            continue
         # Who switches parts, or a module around it, knows what he does.
         if core_of(event.module) in program.within(core) or core in program.within(event.module):
             last = event
@@ -184,6 +188,12 @@ def _switched_off(program: Program, core: Value, first: Forward, call: Forward) 
         return None
     # One that is told once, after the training, is followed by another phase and not by another epoch.
     return last if around & {loop.identity for loop in last.loops} else None
+
+
+def _ends_loop_of(event: ModeChange, call: Forward) -> bool:
+    """It happens in the last round of the loop in whose rounds the model is called."""
+    inner = event.loops[-1].identity if event.loops else None
+    return any(loop.identity == inner for loop in call.loops) and only_at_the_end(event.when)
 
 
 def _cares(program: Program, core: Value) -> bool:
