@@ -63,8 +63,7 @@ def _dataset(call: Call) -> Values:
         call.place,
         call.label,
         made_by=call.name,
-        # torchtext's are streams since 0.9, though a few old ones are not.
-        iterable=None if call.name.startswith("torchtext.") else False,
+        iterable=_is_stream(call.name),
         in_memory=in_memory,
         sharded=depends_on_rank(call),
         train=train if isinstance(train, bool) else None,
@@ -75,6 +74,13 @@ def _dataset(call: Call) -> Values:
     if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
         call.do.set_fact(dataset, "moves items", one(TRUE))
     return one(dataset)
+
+
+def _is_stream(name: str) -> bool | None:
+    if name == "torch.utils.data.ChainDataset":
+        return True
+    # torchtext's are streams since 0.9, though a few old ones are not.
+    return None if name.startswith("torchtext.") else False
 
 
 def _holds_noise(values: list[Value]) -> bool:

@@ -124,7 +124,7 @@ class LocalRankArgument(Rule):
             yield self.found(
                 at=event.location,
                 message=f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process "
-                f"{_keeps(event)}.",
+                f"{_keeps(event)}.{_passed_since(event)}",
                 remedy=REMEDY,
                 because=[("it is taken for the local rank here", used.location)],
                 repair=_declare(event),
@@ -155,6 +155,13 @@ class LocalRankArgument(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.trained and any((rank.local_rank or 0) > 0 for rank in recording.ranks)
+
+
+def _passed_since(event: ArgumentDeclared) -> str:
+    """What the old launcher does, which may be the one that the author has in mind."""
+    if "--local-rank" in event.flags:
+        return ""
+    return " `torch.distributed.launch` of PyTorch 2 passes `--local-rank`, which is not declared."
 
 
 def _everybody(recording: Recording) -> tuple[Process, ...]:
