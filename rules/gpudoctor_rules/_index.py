@@ -277,7 +277,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU305", name="sampler-rank-hard-coded", severity=Severity.ERROR, family="data",
         module="gpudoctor_rules.data.sampler_rank_hard_coded",
         summary="A distributed sampler is told the wrong rank, so some shards of the data are read twice and others never.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeSampler",), size=13196,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("MakeSampler",), size=13674,
     ),
     RuleCard(
         code="GPU306", name="set-epoch-misplaced", severity=Severity.WARNING, family="data",

@@ -67,7 +67,8 @@ data; that is the point. Of `seed=args.seed + rank` the part that all ranks shar
 
 The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` on one node, where
 the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read the same data; one replica for an
-evaluation, which then sees all of the data; numbers for both in a test, which plays several ranks in one process.
+evaluation, which then sees all of the data, or for data of which each rank has read its own part; numbers for both in a
+test, which plays several ranks in one process.
 
 ## Sources
 
@@ -84,7 +85,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.program import World
 from gpudoctor.lint.values.base import FALSE, Const, Unknown, Value, Values
-from gpudoctor.lint.values.data import Sampler
+from gpudoctor.lint.values.data import Dataset, Sampler
 from gpudoctor.lint.values.event import InitGroup, MakeSampler
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.values.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
@@ -241,9 +242,18 @@ def _is_size(program: Program, rank: Value | None) -> bool:
 
 
 def _feeds_training(program: Program, sampler: Sampler) -> bool:
-    """Several processes learn from what it picks: an evaluation may well be meant to see all of the data."""
+    """Several processes learn from what it picks of the same data: an evaluation may well be meant to see all of it."""
     passes = trained_with(program) if program.distributed and program.whole else {}
+    # One replica is right where each rank has its own data already: files of its number, or a cut made by hand.
+    if any(
+        each.sharded if isinstance(each, Dataset) else each.depends & Dependence.RANK for each in sampler.dataset or ()
+    ):
+        return False
     return any(sampler in (samplers_of(loader, each.when) or ()) for loader, each in passes.items())
+
+
+def _is_own(data: Value) -> bool:
+    return data.sharded if isinstance(data, Dataset) else bool(data.depends & Dependence.RANK)
 
 
 def _plays_ranks(program: Program, replicas: Value | None) -> bool:
