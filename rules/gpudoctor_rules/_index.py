@@ -45,7 +45,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU104", name="attribute-on-wrapper", severity=Severity.ERROR, family="wrap",
         module="gpudoctor_rules.wrap.attribute_on_wrapper",
         summary="An attribute or method of the model is asked of its wrapper, which does not have it.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("AttributeMissed",), size=7907, stops=True,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("AttributeMissed",), size=9190, stops=True,
     ),
     RuleCard(
         code="GPU105", name="nested-wrappers", severity=Severity.ERROR, family="wrap",

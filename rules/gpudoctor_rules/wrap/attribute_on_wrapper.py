@@ -105,6 +105,11 @@ class AttributeOnWrapper(Rule):
                 continue
             if (event.location, event.name) in told or _asked_before(event, wrapper):
                 continue
+            if _asked_by_the_way(program, event, wrapper):
+                continue
+            # `.module` of a wrapper around a wrapper: that it may be wrapped twice is the mistake then, if it is one.
+            if any(_is_around(wrap, wrapper) and wrap.order < event.order for wrap in program.events(Wrap)):
+                continue
             told.add((event.location, event.name))
             model, name = name_of(wrapper), event.name
             # A framework wraps by how it is launched, which the program does not say.
@@ -130,6 +135,11 @@ class AttributeOnWrapper(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _is_around(wrap: Wrap, wrapper: Wrapper) -> bool:
+    """The same line has wrapped the wrapper again, in another round of a loop."""
+    return wrap.inner == wrapper and isinstance(wrap.wrapper, Wrapper) and wrap.wrapper.place == wrapper.place
 
 
 def _reach(event: AttributeMissed, wrapper: Wrapper) -> Repair:
@@ -164,6 +174,16 @@ def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
     # The depth is enough for a call inside a comparison inside `and`; beyond it the test is about something else.
     return any(part == wrapper or _is_launch(part) for literal in event.when for part in _parts_of(literal.atom.key, 6))
+
+
+def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper) -> bool:
+    """A test had the answer of each of several ways, of wrapping in one round of a loop or another: it may tell them
+    apart, as `hasattr(model, "module")` does."""
+    wrapped = [wrap.when.literals for wrap in program.events(Wrap) if wrap.wrapper == wrapper and wrap.when]
+    keys = (literal.atom.key for literal in event.when)
+    ways = [key[1] for key in keys if isinstance(key, tuple) and key[:1] == ("one of",)]
+    told = [each.when.literals for way in ways if isinstance(way, ValueSet) for each in way.bindings]
+    return any(not when.isdisjoint(each) for when in wrapped for each in told)
 
 
 def _is_launch(part: object) -> bool:
