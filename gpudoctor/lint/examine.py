@@ -77,7 +77,7 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
         found = _fixed(found, programs, entry, project, request, left, quick=quick)
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
-    gaps = entry.source.cells.gaps if entry.source.cells is not None else ()
+    gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
     cut = (lost.why for program in programs for lost in program.lost if lost.limit and lost.why not in gaps)
     limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return Examined(

@@ -158,7 +158,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU202", name="model-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.model_off_device",
         summary="The batch is moved to the GPU, and the model that it meets was never moved.", fix_safety=Safety.UNSAFE,
-        needs=("Forward",), size=6359, stops=True,
+        needs=("Forward",), size=6701, stops=True,
     ),
     RuleCard(
         code="GPU203", name="move-discarded", severity=Severity.ERROR, family="device",
@@ -170,7 +170,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU204", name="all-ranks-on-one-gpu", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.all_ranks_on_one_gpu",
         summary="Every rank uses the same GPU, the first one, and the others stay idle.", fix_safety=Safety.UNSAFE,
-        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=9072,
+        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=9575,
     ),
     RuleCard(
         code="GPU205", name="global-rank-as-device", severity=Severity.WARNING, family="device",
@@ -444,7 +444,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU411", name="local-rank-argument", severity=Severity.WARNING, family="launch",
         module="gpudoctor_rules.launch.local_rank_argument",
         summary="The local rank comes from a command line option that `torchrun` does not pass.",
-        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ArgumentDeclared",), size=9345, stops=True,
+        fix_safety=Safety.SAFE, shows_in_run=True, needs=("ArgumentDeclared",), size=9664, stops=True,
     ),
     RuleCard(
         code="GPU412", name="slow-rank-0-before-collective", severity=Severity.INFO, family="launch",
@@ -487,7 +487,7 @@ CARDS: tuple[RuleCard, ...] = (
         module="gpudoctor_rules.collective.wrapped_forward_on_some_ranks",
         summary="A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others.",
         fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Backward", "Collective", "Forward", "LeaveLoop"),
-        size=9569, stops=True,
+        size=10756, stops=True,
     ),
     RuleCard(
         code="GPU503", name="local-decision-ends-loop", severity=Severity.WARNING, family="collective",

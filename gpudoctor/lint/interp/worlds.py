@@ -178,7 +178,7 @@ def _run(m: Interpreter, entry: ModuleFile) -> bool:
         m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
         m.project.parses_late = True
     for gap in entry.source.cells.gaps if entry.source.cells else ():
-        _note(m, entry, gap)
+        _note_at(m, gap.why, Location(entry.source.shown, gap.line, 1))
     try:
         with m.budget:
             m.run_module(scope, entry)
@@ -230,7 +230,10 @@ def _is_only_imported(entry: ModuleFile) -> bool:
 def _note(m: Interpreter, entry: ModuleFile, why: str, at: tuple[ModuleFile, ast.stmt] | None = None) -> None:
     if at is None and entry.source.tree.body:
         at = entry, entry.source.tree.body[0]
-    place = at[0].source.location(at[1]) if at is not None else Location(entry.source.shown, 1)
+    _note_at(m, why, at[0].source.location(at[1]) if at is not None else Location(entry.source.shown, 1))
+
+
+def _note_at(m: Interpreter, why: str, place: Location) -> None:
     m.log.append(Lost(way=Way(place, when=ALWAYS), order=len(m.log), why=why, limit=True))
 
 

@@ -33,6 +33,13 @@ class Flaw(NamedTuple):
     error: BaseException
 
 
+class Gap(NamedTuple):
+    """Why the program is not all that happens in the notebook, and the first line of the program of which that is."""
+
+    why: str
+    line: int
+
+
 class Written(NamedTuple):
     """A program that a cell writes to a file: the file's name, its text, and the cell that it stands in."""
 
@@ -56,7 +63,7 @@ class Cells:
     first: tuple[int, ...]
     replaced: frozenset[int]
     flaws: tuple[Flaw, ...]
-    gaps: tuple[str, ...]
+    gaps: tuple[Gap, ...]
     written: tuple[Written, ...] = ()
 
     def place(self, at: Location) -> Location:

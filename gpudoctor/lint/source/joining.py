@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.source.cells import Cells, CodeCell, Flaw, Written, lines_of
+from gpudoctor.lint.source.cells import Cells, CodeCell, Flaw, Gap, Written, lines_of
 from gpudoctor.lint.source.limits import too_much
 from gpudoctor.lint.source.magics import IN_BLOCK, Plain, plain
 from gpudoctor.lint.source.notebook import NotANotebook, code_cells
@@ -21,7 +21,7 @@ def cells_of(notebook: str) -> Cells:
     first: list[int] = []
     replaced: set[int] = set()
     flaws: list[Flaw] = []
-    gaps: list[str] = []
+    gaps: dict[str, int] = {}
     written: list[Written] = []
     line = 1
     for cell in cells:
@@ -32,17 +32,18 @@ def cells_of(notebook: str) -> Cells:
         except UNPARSABLE as error:
             found = Plain("\n" * (len(lines) - 1))
             flaws.append(Flaw(line + 1, tuple(lines), error))
-            gaps.append("a cell cannot be read")
+            gaps.setdefault("a cell cannot be read", line + 1)
         # As many lines as there are in the cell, or no place would lead back to its own.
         parts += [IN_BLOCK if found.indented else "", found.text]
         first.append(line + 1)
         replaced.update(number + line for number in found.replaced)
-        gaps += [found.gap] if found.gap else []
+        if found.gap:
+            gaps.setdefault(found.gap, line + 1)
         written += [_written(found, cell, lines)] if found.writes else []
         line += 1 + len(lines)
     text = "".join(f"{part}\n" for part in parts)
     # Each reason once, however many cells give it.
-    told = tuple(dict.fromkeys(gaps))
+    told = tuple(Gap(why, at) for why, at in gaps.items())
     return Cells(cells, text, tuple(first), frozenset(replaced), tuple(flaws), told, tuple(written))
 
 

@@ -219,7 +219,9 @@ def test_a_cell_that_is_no_python() -> None:
     assert [source.placed(each.location).start for each in source.flaws] == ["nb.ipynb:cell 2:2", "nb.ipynb:cell 4:1"]
     assert all(each.in_cell for each in source.flaws)
     assert source.cells is not None
-    assert source.cells.gaps == ("a cell cannot be read",)
+    (gap,) = source.cells.gaps
+    assert gap.why == "a cell cannot be read"
+    assert source.placed(Location("nb.ipynb", gap.line)).start == "nb.ipynb:cell 2:1"
 
 
 def test_windows_line_ends_in_cells() -> None:
