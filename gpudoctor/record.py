@@ -20,7 +20,6 @@ __all__ = ["compared", "dataclass", "field", "fields", "replace"]
 T = TypeVar("T")
 _MISSING: Any = object()
 _FIELDS = "__record_fields__"
-_COMPARED = "__record_compared__"
 _MADE_SLOWLY = 6
 """Objects of a class until its constructor is compiled, which takes as long as making sixteen without."""
 
@@ -92,7 +91,6 @@ def _members(
         members["__lt__"] = _less(key)
     defined = vars(cls)
     kept = {name: value for name, value in members.items() if defined.get(name) is None}
-    kept[_COMPARED] = staticmethod(key)
     return {**kept, _FIELDS: every, "__match_args__": tuple(each.name for each in every.values() if not each.kw_only)}
 
 
@@ -201,10 +199,17 @@ def _remade(cls: type[T], values: dict[str, object]) -> T:
     return cls(**values)
 
 
+_COMPARED: dict[type, Callable[[Any], Any]] = {}
+
+
 def compared(subject: object) -> Hashable:
     """The values of the fields by which objects of a class are compared."""
-    key: Callable[[object], Hashable] = getattr(subject, _COMPARED)
-    return key(subject)
+    key = _COMPARED.get(type(subject))
+    if key is None:
+        names = [each.name for each in _fields(subject) if each.compare]
+        key = _COMPARED[type(subject)] = _key_of(names)
+    found: Hashable = key(subject)
+    return found
 
 
 def _fields(subject: object) -> tuple[_Field, ...]:
