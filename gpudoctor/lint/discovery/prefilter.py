@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -100,7 +100,10 @@ def relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     if key not in _told:
         if len(_told) >= _MOST_TOLD:
             _told.clear()
-        _told[key] = _relevant_definitions(file)
+        try:
+            _told[key] = _relevant_definitions(file)
+        except _TooMuch:
+            _told[key] = None
     return _told[key]
 
 
@@ -112,13 +115,14 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     # Whoever keeps layers has a name for them.
     found = set(flawed_classes(file.tree, text)) if re.search(_LAYERS, text) else set()
     spots = {*_words_in(text), *_dropped_moves_in(text)}
+    search = _Search(file)
     if spots:
         imported = _imported_in(node for node in file.tree.body if not isinstance(node, _DEFINITIONS))
         # `from torch.distributed import send as give` makes a word of `give`.
         for name in (name for name, path in imported.items() if _is_telling(path)):
             if name == "*":
                 return None
-            spots.update(_positions(name, text))
+            spots.update(search.positions(name))
         lines = _lines_at(sorted(spots), text)
         gpu = bool(re.search(_GPU, text))
         for statement in _standing_on(lines, file.tree.body):
@@ -127,18 +131,59 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
                 if not isinstance(statement, _DEFINITIONS):
                     return None
                 found.add(statement.name)
-    return frozenset(_with_users(found, file))
+    return frozenset(_with_users(found, search))
 
 
-def _with_users(found: set[str], file: SourceFile) -> set[str]:
+def _with_users(found: set[str], search: _Search) -> set[str]:
     """Who calls what is telling, or derives from it, tells something, too."""
     names, todo = set(found), list(found)
     while todo:
-        lines = _lines_at(list(_positions(todo.pop(), file.text)), file.text)
-        users = {each.name for each in _standing_on(lines, file.tree.body) if isinstance(each, _DEFINITIONS)}
+        users = search.users(todo.pop())
         todo += users - names
         names |= users
     return names
+
+
+class _TooMuch(Exception):
+    """To find out what may be left out would take longer than executing all of it."""
+
+
+_MOST_SEARCHED = 500_000_000
+"""Characters that are searched for names: about a second. Functions that call one another in a long file come to it."""
+_A_HIT = 100
+"""Characters that are passed over in the time that a hit takes."""
+
+
+class _Search:
+    """Looks for names in a file, as often as is worth it."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self._text = file.text
+        self._left = _MOST_SEARCHED
+        definitions = [each for each in file.tree.body if isinstance(each, _DEFINITIONS)]
+        self._names = [each.name for each in definitions]
+        self._first = [min([each.lineno, *(one.lineno for one in each.decorator_list)]) for each in definitions]
+        self._last = [each.end_lineno or each.lineno for each in definitions]
+
+    def positions(self, name: str) -> list[int]:
+        """Where a name stands, in comments and in longer names, too."""
+        found: list[int] = []
+        self._left -= len(self._text)
+        for at in _positions(name, self._text):
+            self._left -= _A_HIT
+            if self._left < 0:
+                raise _TooMuch
+            found.append(at)
+        return found
+
+    def users(self, name: str) -> set[str]:
+        """The definitions that a name stands in."""
+        found: set[str] = set()
+        for line in _lines_at(self.positions(name), self._text):
+            at = bisect_right(self._first, line) - 1
+            if at >= 0 and line <= self._last[at]:
+                found.add(self._names[at])
+        return found
 
 
 def _any(pattern: str, names: set[str]) -> bool:

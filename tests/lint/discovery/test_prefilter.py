@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -154,3 +155,30 @@ def _found_in(text: str, folder: Path) -> list[Seen]:
     alone = folder / "alone.py"
     alone.write_text(text)
     return [finding for finding in lint(alone, folder=folder) if finding.severity != "info"]
+
+
+def chain(length: int) -> str:
+    calls = "".join(f"def f{number}():\n    f{number - 1}()\n" for number in range(1, length))
+    return f"import torch.distributed as dist\ndef f0(): dist.all_reduce(1)\n{calls}\ndef g(): pass\n"
+
+
+def test_functions_that_call_one_another_are_all_followed():
+    assert relevant_definitions(parsed(chain(500))) == {f"f{number}" for number in range(500)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        chain(8_000),
+        f"import torch.distributed as dist\ndef a(): dist.all_reduce(1)\n# {'a' * 900_000}\n"
+        + "".join(f"def a{'a' * number}(): pass\n" for number in range(400)),
+        "from torch.distributed import (" + ",".join(f"send as s{number}" for number in range(20_000)) + ")\n",
+    ],
+    ids=["a long chain", "a name that stands everywhere", "many names"],
+)
+def test_what_would_take_long_is_executed_instead(text: str):
+    file = parsed(text)
+    assert file.tree
+    before = time.process_time()
+    assert relevant_definitions(file) is None
+    assert time.process_time() - before < 6
