@@ -11,7 +11,7 @@ from gpudoctor.lint.covered import coverage_of
 from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_FIXES_SECONDS
+from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import World
 from gpudoctor.lint.room import with_room
@@ -65,15 +65,17 @@ def _examine(path: str, request: Request, sources: Sources) -> Examined:
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []
     quickly, left = Budget(_QUICK_SECONDS), Budget(MAX_ALL_SECONDS)
-    with failures.of(f"executing {shown} on paper"):
+    with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
         programs = programs_of(entry, project, request.launch)
     quick = quickly.left > 0 and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
-    judged = [_judged(program, request.rules, failures) for program in programs]
+    judged = [_judged(program, request.rules, failures, left) for program in programs]
     found = [findings for findings, _ in judged]
-    with failures.of(f"the words of what is found in {shown}"):
+    with failures.of(f"the words of what is found in {shown}"), left.part(MIN_PART_SECONDS):
         found = [_in_words(findings, project) for findings in found]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
-    with (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}"):
+    guard = (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}")
+    # The execution in it has one part, the writing behind it another.
+    with guard, left.part(2 * MIN_PART_SECONDS):
         found = _fixed(found, programs, entry, project, request, left, quick=quick)
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
@@ -123,7 +125,7 @@ def _fixed(
     from gpudoctor.lint.fix.findings import with_fixes
 
     def execute(places: frozenset[Location]) -> list[Program]:
-        return programs_of(entry, project, request.launch, places, max(left.left, MIN_FIXES_SECONDS))
+        return programs_of(entry, project, request.launch, places, left.part(MIN_PART_SECONDS).left)
 
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]
@@ -133,14 +135,16 @@ def _fixed(
 
 def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
     """What was followed of a program, and which of these rules could not judge it."""
-    return _judged(program, cards, _Failures())[1]
+    return _judged(program, cards, _Failures(), Budget(MAX_RULES_SECONDS))[1]
 
 
-def _judged(program: Program, cards: Iterable[RuleCard], failures: _Failures) -> tuple[list[Finding], Coverage]:
+def _judged(
+    program: Program, cards: Iterable[RuleCard], failures: _Failures, left: Budget
+) -> tuple[list[Finding], Coverage]:
     """What the rules say of a program, and what they could not say."""
     silenced: dict[str, Answer] = {}
     unasked: list[RuleCard] = []
-    findings = list(_found(program, cards, failures, silenced, unasked))
+    findings = list(_found(program, cards, failures, left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS), silenced, unasked))
     return findings, coverage_of(program, silenced, unasked)
 
 
@@ -148,17 +152,17 @@ def _found(
     program: Program,
     cards: Iterable[RuleCard],
     failures: _Failures,
+    budget: Budget,
     silenced: dict[str, Answer],
     unasked: list[RuleCard],
 ) -> Iterator[Finding]:
-    # Limits hold for rules too: the program decides how much there is to compare.
-    budget = Budget(MAX_RULES_SECONDS)
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.has_entry else ""
     launcher = next(iter(program.frameworks), "") if len(program.frameworks) == 1 else ""
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
     unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
+    # Limits hold for rules too: the program decides how much there is to compare.
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):

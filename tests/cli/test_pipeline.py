@@ -10,7 +10,7 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
-from gpudoctor.lint import check
+from gpudoctor.lint import check, examine
 from gpudoctor.lint.discovery import importers
 from gpudoctor.lint.discovery.importers import Importers
 from gpudoctor.lint.source.project import Sources
@@ -243,6 +243,24 @@ def test_a_limit_is_no_bug_and_is_told(
     assert outcome.failures == ()
     assert [each.path for each in outcome.partly] == ["train.py"]
     assert "not followed to its end" in outcome.partly[0].message
+
+
+@pytest.mark.parametrize("part", ["programs_of", "_in_words", "_fixed"])
+def test_no_part_of_it_takes_for_ever(
+    part: str, write: Write, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(*_: object, **__: object) -> None:
+        while True:
+            pass
+
+    write(train=MAIN)
+    monkeypatch.setattr(examine, "MAX_ALL_SECONDS", 0.3)
+    monkeypatch.setattr(examine, "MIN_PART_SECONDS", 0.2)
+    monkeypatch.setattr(examine, part, hang)
+    outcome = lint(fixes=True)
+    assert outcome.failures == ()
+    assert "seconds of execution" in outcome.partly[0].message
+    assert places(outcome) == ([] if part == "programs_of" else ["train.py:3 GPU950"])
 
 
 def test_programs_are_looked_for_in_a_project_not_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY = 0.1
 _MIB = 1024**2
+_NO_LIMIT = float("inf")
 
 
 class OutOfBudget(Exception):
@@ -25,18 +26,26 @@ class OutOfBudget(Exception):
 
 
 class Budget:
-    """Processor time and memory from now on. As a context, it ends with `OutOfBudget` whatever is done inside."""
+    """Processor time and memory from now on. As a context, it ends with `OutOfBudget` whatever is done inside.
+
+    Inside of another one, it alone is looked at until it ends.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._deadline = process_time() + seconds
         self._peak_before: int | None = None
         self._looking = False
+        self._outer: Budget | None = None
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
         return max(self._deadline - process_time(), 0.0)
+
+    def part(self, least: float, most: float = _NO_LIMIT) -> Budget:
+        """A budget for a part of what is done, from now on: what is left, within these seconds."""
+        return Budget(min(max(self.left, least), most))
 
     def check(self) -> None:
         """Raise where the time is over."""
@@ -53,9 +62,13 @@ class Budget:
         # Imported late: what only plans or explains does not need it.
         import signal
 
-        # Somebody else's timer, or an outer one of ours, is left alone.
-        free = (signal.SIG_DFL, signal.SIG_IGN)
-        if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGVTALRM) not in free:
+        if not hasattr(signal, "setitimer"):
+            return
+        now = signal.getsignal(signal.SIGVTALRM)
+        around = getattr(now, "__self__", None)
+        self._outer = around if isinstance(around, Budget) else None
+        # Somebody else's timer is left alone.
+        if self._outer is None and now not in (signal.SIG_DFL, signal.SIG_IGN):
             return
         try:
             signal.signal(signal.SIGVTALRM, self._look)
@@ -83,11 +96,15 @@ class Budget:
     def _stop_looking(self) -> None:
         import signal
 
-        if self._looking:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            # Not the default, which is death: one that was on its way may still arrive.
-            signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
-            self._looking = False
+        if not self._looking:
+            return
+        self._looking = False
+        if self._outer is not None:
+            signal.signal(signal.SIGVTALRM, self._outer._look)
+            return
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        # Not the default, which is death: one that was on its way may still arrive.
+        signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
 
     def _check_memory(self) -> None:
         import resource

@@ -27,9 +27,9 @@ MAX_SECONDS = 8.0
 MAX_ENTRY_SECONDS = 10.0
 """The same for all executions of an entry: in the second world it mostly takes as long as in the first one."""
 MAX_ALL_SECONDS = 12.0
-"""The same for executions, rules and the execution that is repeated for fixes, which begins last."""
-MIN_FIXES_SECONDS = 2.0
-"""Of which the last one has at least this."""
+"""The same for all that is done about an entry: executing it, asking the rules, and executing it again for fixes."""
+MIN_PART_SECONDS = 1.0
+"""Of which each part has at least this, whatever those before it have taken."""
 MAX_MEMORY = 384 * 1024**2
 """Bytes by which the process may grow meanwhile."""
 MAX_RULES_SECONDS = 2.0

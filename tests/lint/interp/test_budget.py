@@ -149,6 +149,21 @@ def test_without_a_timer_the_steps_look():
     assert ended == [True]
 
 
+def test_a_budget_inside_of_another_gives_the_timer_back():
+    def work() -> None:
+        while True:
+            pass
+
+    with Budget(0.6):
+        with pytest.raises(OutOfBudget, match="more than 0 seconds"), Budget(0.1):
+            work()
+        with pytest.raises(OutOfBudget, match="more than 1 seconds"):
+            work()
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+    assert Budget(3.0).part(5.0).left > 4.0
+    assert Budget(3.0).part(1.0, most=2.0).left <= 2.0
+
+
 def test_somebody_elses_timer_is_left_alone():
     seen: list[int] = []
     signal.signal(signal.SIGVTALRM, lambda number, _: seen.append(number))
