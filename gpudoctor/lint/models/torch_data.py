@@ -277,6 +277,7 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         # By position too: twelve arguments are rare, and not unheard of.
         context=call.arg(11, "multiprocessing_context"),
         worker_init=call.arg(10, "worker_init_fn") not in (None, one(NONE)),
+        generator=call.arg(12, "generator"),
         made_up=any(_is_made_up(call, value) for value in dataset or ()),
     )
     call.emit(MakeLoader, loader=loader)

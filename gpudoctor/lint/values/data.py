@@ -102,6 +102,8 @@ class Loader(Made):
     """The project's class where the loader is an object of one that derives from DataLoader."""
     worker_init: bool = False
     """A function prepares each worker, and may give it a part of its own."""
+    generator: Values | None = None
+    """What it draws random numbers with, the seeds of its workers among them."""
     made_up: bool = False
     """Its data are random numbers that the program has drawn itself: their order means nothing."""
 

@@ -90,6 +90,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.values.base import NONE
 from gpudoctor.lint.values.event import Augments, Escape, SeedSet
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
@@ -115,11 +116,13 @@ class SameAugmentationOnAllRanks(Rule):
             return
         augments = next(program.events(Augments), None)
         seed = _common_seed(program)
-        if augments is None or seed is None or program.names("generator="):
+        if augments is None or seed is None:
             return
         for loader, training in trained_with(program).items():
             samplers = samplers_of(loader, training.when) or []
-            if loader.worker_init or synchronised(program, training) is None or not any(s.shares for s in samplers):
+            # Its workers may get other seeds on each rank.
+            prepared = loader.worker_init or (loader.generator is not None and loader.generator.only != NONE)
+            if prepared or synchronised(program, training) is None or not any(s.shares for s in samplers):
                 continue
             yield self.found(
                 seed.location,

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 SEEDS = ("torch.manual_seed", "torch.random.manual_seed", "torch.seed", "torch.random.seed")
-SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state", "generator=")
+SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state")
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 
 SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")

@@ -70,10 +70,12 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
-# Precision is chosen in so many ways, and so often inside a forward, that a mention anywhere must do.
+# It is chosen in so many ways, and so often inside a forward, that a mention anywhere must do. But scores have a
+# precision, too, and batches are mixed.
 WORDS = frozenset(
     """
-    autocast amp. _amp use_amp mixed precision float16 half( fp16 fp8 bf16 tf32 bfloat 4bit 8bit quanti
+    autocast .amp apex _amp use_amp gradscaler mixed_precision mixedprecision matmul_precision float16 .half( torch.half
+    fp16 fp8 bf16 tf32 bfloat 4bit 8bit quanti
     """.split()
 )
 
