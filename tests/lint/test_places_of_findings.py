@@ -315,3 +315,30 @@ for _ in range(9):
 """
     (found,) = _of("GPU703", tmp_path, TRAINING + step)
     assert found.message.endswith(" Only with `--amp`, which is off by default.")
+
+
+EPOCHS = """
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+model = DistributedDataParallel(nn.Linear(4, 4).cuda(), device_ids=[gpu])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+near, far = TensorDataset(torch.randn(64, 4)), TensorDataset(torch.randn(64, 4))
+one = DistributedSampler(near)
+two = DistributedSampler(far)
+loader = DataLoader(near, batch_size=4, sampler=one)
+other = DataLoader(far, batch_size=4, sampler=two)
+for epoch in range(9):
+    for batches in (loader, other):
+        for (x,) in batches:
+            optimizer.zero_grad()
+            model(x.cuda()).square().mean().backward()
+            optimizer.step()
+"""
+
+
+def test_what_two_samplers_of_one_loop_lack_is_one_finding_that_names_both(tmp_path: Path) -> None:
+    (found,) = _of("GPU302", tmp_path, EPOCHS)
+    assert found.line == _line(tmp_path, "for epoch in range(9):")
+    assert {
+        ("train.py", _line(tmp_path, f"{name} = DistributedSampler({data})"))
+        for name, data in (("one", "near"), ("two", "far"))
+    } <= set(found.related)

@@ -76,7 +76,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.values.event import MakeOptimizer, MakeSampler, OptimizerStep
 from gpudoctor.lint.values.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
 from gpudoctor.rule import Rule
@@ -102,10 +102,12 @@ class MissingSetEpoch(Rule):
         # What is only evaluated, with gradients or without, may be read in any order.
         if program.whole and not program.managed_by and not program.has(MakeOptimizer, OptimizerStep):
             return
+        loops: dict[Location, list[Repeated]] = {}
         for each in repeated_samplers(program):
             # Told too late, or told to the wrong one, is GPU306: it says what to change in the call.
-            if each.told or told_instead(program, each) is not None:
-                continue
+            if not each.told and told_instead(program, each) is None:
+                loops.setdefault(each.epochs.location, []).append(each)
+        for each, *others in loops.values():
             yield self.found(
                 # The loop is where the line is missing; the sampler may stand in another file.
                 at=each.epochs.location,
@@ -117,6 +119,7 @@ class MissingSetEpoch(Rule):
                     ("the sampler is made here, and shuffles", each.sampler.place),
                     (f"it picks the samples of `{each.loader}`", each.training.loader.place),
                     ("whose batches are read here in each epoch", each.training.start.location),
+                    *((f"`{other.sampler.label}` is not told either", other.sampler.place) for other in others),
                 ],
                 confidence=each.confidence,
                 repair=_tell(program, each),
