@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
-from gpudoctor.lint.discovery.classify import Glance, Start
+from gpudoctor.lint.discovery.classify import Glance, Role
 from gpudoctor.lint.examined import Examined
 from gpudoctor.lint.own_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
@@ -78,8 +78,8 @@ class Cache:
         if self._glances is None:
             self._glances = self._read_glances(self._folder)
         try:
-            start, quiet, commented = self._glances[_text_key(path, self._contents[path])]
-            return Glance(path, shown_path(path), Start(start), bool(quiet), bool(commented))
+            role, quiet, commented, is_test = self._glances[_text_key(path, self._contents[path])]
+            return Glance(path, shown_path(path), Role(role), bool(quiet), bool(commented), bool(is_test))
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -90,7 +90,7 @@ class Cache:
         import json
 
         plain = {
-            _text_key(each.path, self._contents[each.path]): [each.start, each.quiet, each.commented]
+            _text_key(each.path, self._contents[each.path]): [each.role, each.quiet, each.commented, each.is_test]
             for each in glances
             if each.path in self._contents
         }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.collector import SeldomCollecting
 from gpudoctor.lint.covered import told_once
-from gpudoctor.lint.discovery.classify import Start
+from gpudoctor.lint.discovery.classify import Role
 from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
 from gpudoctor.lint.discovery.select import STDIN, Listed, is_excluded, list_files
 from gpudoctor.lint.findings import UNREADABLE, merged, unreadable_finding, wanted
@@ -91,22 +91,28 @@ class _Work:
 def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[Examined]:
     """Examine what surely is a program first: what it imports need not be examined on its own."""
     examined: list[Examined] = []
+    done: set[str] = set()
+    tests = {file.shown for file in listed.seen if file.is_test}
     # A helper read through its program has real arguments; on its own it has none.
-    for level in (Start.MAIN, Start.WHEN_RUN, Start.NEVER):
-        # What is found in scripts must not hang on a notebook that imports a part of them.
-        read = frozenset().union(*(each.files for each in examined if not each.shown.endswith(NOTEBOOK)))
-        files = [file for file in listed.seen if file.start is level and file.shown not in read]
-        through = _through_importers(files, work) if level is Start.NEVER else []
+    for level in (Role.MAIN, Role.SCRIPT, Role.PART):
+        # What is found in scripts must not hang on a notebook that imports a part of them. A test is a program only to
+        # its runner: what it imports is no less of a program for it.
+        passed_over = tests if level is Role.SCRIPT else set[str]()
+        readers = [each for each in examined if not each.shown.endswith(NOTEBOOK) and each.shown not in passed_over]
+        read = frozenset().union(*(each.files for each in readers))
+        files = [file for file in listed.seen if file.role is level and file.shown not in read]
+        through = _through_importers(files, done, work) if level is Role.PART else []
         examined += through
         # Where only built-in rules run, it is known what they are about.
-        if level is Start.NEVER and all(card.module.startswith(f"{BUILT_IN}.") for card in work.request.rules):
+        if level is Role.PART and all(card.module.startswith(f"{BUILT_IN}.") for card in work.request.rules):
             files = [file for file in files if not file.quiet]
         paths = [file.path for file in files if not any(file.shown in each.files for each in through)]
+        done.update(paths)
         results = []
         for result in _examine(paths, work):
             results.append(result)
             watch(len(examined) + len(results), len(listed.seen))
-        examined += _not_imported(results) if level is Start.WHEN_RUN else results
+        examined += _not_imported(results, tests) if level is Role.SCRIPT else results
     return examined
 
 
@@ -114,8 +120,11 @@ _MOST_HELPERS = 10
 """Of so many files it is asked which programs of the project import them; more are a whole listing."""
 
 
-def _through_importers(files: Sequence[Glance], work: _Work) -> list[Examined]:
-    """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned."""
+def _through_importers(files: Sequence[Glance], done: Container[str], work: _Work) -> list[Examined]:
+    """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned.
+
+    The programs of the request are `done`: none of them has read these files.
+    """
     found: list[Examined] = []
     tried: dict[str, Examined] = {}
     importers = Importers(work.sources, respect_gitignore=work.request.respect_gitignore)
@@ -123,7 +132,7 @@ def _through_importers(files: Sequence[Glance], work: _Work) -> list[Examined]:
         if any(file.shown in each.files for each in found):
             continue
         # Each of them may use another part of the file.
-        for path in importers.of(file.path):
+        for path in importers.of(file.path, done):
             if path not in tried:
                 tried[path] = next(_examine([path], work))
             if file.shown in tried[path].files and tried[path] not in found:
@@ -143,11 +152,11 @@ def _places(finding: Finding) -> Iterator[str]:
     yield from (related.location.path for related in finding.related)
 
 
-def _not_imported(results: Sequence[Examined]) -> list[Examined]:
+def _not_imported(results: Sequence[Examined], tests: set[str]) -> list[Examined]:
     """Without those that another one has read: a module that acts when it is imported is no program of its own."""
     kept = list(results)
     for result in results:
-        if any(result.shown in other.files for other in kept if other is not result):
+        if any(result.shown in other.files for other in kept if other is not result and other.shown not in tests):
             kept.remove(result)
     return kept
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.cache import Cache
-from gpudoctor.lint.discovery.classify import Start
+from gpudoctor.lint.discovery.classify import Role
 from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.source.file import SourceFile
@@ -69,7 +69,7 @@ def _read(name: str, options: argparse.Namespace, found: Found, seen: dict[str, 
     sources = Sources()
     request = Request(paths=(".",), rules=(), known=())
     seen_files = list_files(request, sources, Cache(request, sources)).seen
-    read = [sources.read(str(each.path)) for each in seen_files if each.start is not Start.NEVER]
+    read = [sources.read(str(each.path)) for each in seen_files if each.role is not Role.PART]
     starts = [file for file in read if isinstance(file, SourceFile)]
     for file in sorted(starts, key=lambda file: not TRAINS.search(file.text))[: options.entries]:
         if time.process_time() - began > options.seconds:

@@ -1,118 +1,222 @@
-"""What a file is, seen from its syntax tree: a program or a part of one, and whether it can say anything."""
+"""What a file is to the project it lies in: a program, or a part of one. Asked here, and nowhere else.
+
+A file is judged by its syntax tree. Only where a module of a package does something at its top level, which may be no
+more than to register its classes, is it asked where these calls lead, through the files that it imports.
+"""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import enum
 import gc
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from gpudoctor.lint.discovery.commands import commands_in, is_command
 from gpudoctor.lint.discovery.prefilter import is_irrelevant
+from gpudoctor.lint.discovery.reach import at_top, leads_to_training, name_parts
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.layout import is_package
+from gpudoctor.lint.source.looks import real_path
+from gpudoctor.lint.source.project import Project
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.project import ModuleFile, Sources
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor)
 
 
-class Start(enum.IntEnum):
-    """How surely a file is the start of a program."""
+class Role(enum.IntEnum):
+    """What a file is, and, of programs, how surely."""
 
-    NEVER = 0
-    """It only defines things."""
-    WHEN_RUN = 1
-    """Its top level does things, as that of a script does, but also that of a module with side effects."""
+    PART = 0
+    """It defines or prepares something for others: a module, a configuration, the tests that a runner collects."""
+    SCRIPT = 1
+    """Its top level does something, so that it is a program where no other program imports it."""
     MAIN = 2
-    """It says what to do when it is the main program."""
+    """It says what to do as the main program, as only a program does."""
 
 
-def start_of(tree: ast.Module, file_name: str) -> Start:
-    """How surely the file with this tree is the start of a program."""
-    if file_name == "__main__.py" or any(_is_main_guard(statement) for statement in tree.body):
-        return Start.MAIN
-    if file_name == "__init__.py" or not any(_acts(statement) for statement in _at_top(tree.body)):
-        return Start.NEVER
-    return Start.WHEN_RUN
+@dataclass(frozen=True)
+class Classified:
+    """The role of a file and why it has it: `because` completes the sentence "the file …".
 
-
-def starts_something(tree: ast.Module, is_own: Callable[[ast.Import | ast.ImportFrom], bool]) -> bool:
-    """Its top level calls what the file defines or takes from the project (`is_own`), or an object made of that.
-
-    `setup(…)`, `print(…)` and `sys.path.append(…)` start no code of the project's.
+    `commands` are the functions that start the program where it is one by a name of its project alone.
     """
-    own: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            own.add(statement.name)
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)) and is_own(statement):
-            own.update((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
-        elif isinstance(statement, ast.Assign) and _root(statement.value) in own:
-            own.update(target.id for target in statement.targets if isinstance(target, ast.Name))
-    acts = (each for each in _at_top(tree.body) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call))
-    return any(_root(each.value) in own for each in acts)
 
-
-def _root(node: ast.expr) -> str:
-    """The name with which `runner(cfg).go()` begins."""
-    while isinstance(node, (ast.Call, ast.Attribute)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_main_guard(statement: ast.stmt) -> bool:
-    if not isinstance(statement, ast.If):
-        return False
-    names = [node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)]
-    return "__name__" in names
-
-
-def _at_top(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that an import executes, without those of functions and classes."""
-    # Without recursion: a chain of `elif` is as deep as it is long.
-    todo = list(body)
-    while todo:
-        statement = todo.pop()
-        yield statement
-        if isinstance(statement, ast.If):
-            todo += (*statement.body, *statement.orelse)
-        elif isinstance(statement, ast.Try):
-            todo += (*statement.body, *statement.orelse, *statement.finalbody)
-
-
-def _acts(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Call)
-    return isinstance(statement, (ast.For, ast.While, ast.With))
+    role: Role
+    because: str
+    line: int = 1
+    commands: tuple[str, ...] = ()
 
 
 class Glance(NamedTuple):
     """What was seen of a file: `path` without links, and `shown` to users.
 
-    `quiet` says that it has no entry and is about nothing that a built-in rule is about, `commented` that comments in
-    it speak to us.
+    `quiet` says that it is about nothing that a built-in rule is about, unless it is a program; `commented` that
+    comments in it speak to us, and `is_test` that a runner of tests collects what it defines.
     """
 
     path: str
     shown: str
-    start: Start
+    role: Role
     quiet: bool
     commented: bool
+    is_test: bool = False
+
+
+# --- the one answer ---------------------------------------------------------------------------------------------------
+
+
+def classify(module: ModuleFile, project: Project) -> Classified:
+    """What this file is."""
+    alone = classify_alone(module.source)
+    if alone.role is Role.MAIN:
+        return alone
+    commands = commands_in(module, project)
+    if commands:
+        return Classified(Role.MAIN, f"is where the project's commands start: {', '.join(commands)}", 1, commands)
+    if alone.role is Role.PART or not is_part_of_package(module.source):
+        return alone
+    if leads_to_training(deeds_of(module.source.tree), module, project):
+        return Classified(Role.SCRIPT, "calls at its top level what trains", alone.line)
+    return Classified(Role.PART, "registers or prepares something when it is imported, and trains nothing", alone.line)
+
+
+def classify_alone(source: SourceFile) -> Classified:
+    """What the file is as far as it says itself; the `SCRIPT` of a package may be a `PART` by what it leads to."""
+    # Nobody imports a notebook: what it does is what it is for.
+    if source.cells is not None:
+        return Classified(Role.MAIN, "is a notebook")
+    name = os.path.basename(source.path)
+    if name == "__main__.py":
+        return Classified(Role.MAIN, "is what `python -m` starts of its package")
+    guard = next((each for each in at_top(source.tree.body) if _is_main_guard(each)), None)
+    if guard is not None:
+        return Classified(Role.MAIN, "has a main guard", guard.lineno)
+    if name == "__init__.py":
+        return Classified(Role.PART, "makes a package of its folder")
+    deed = next(deeds_of(source.tree), None)
+    if deed is not None:
+        return Classified(Role.SCRIPT, "does something at its top level", deed.lineno)
+    if _computes(source.tree) and not is_part_of_package(source) and not is_irrelevant(source):
+        return Classified(Role.SCRIPT, "computes something and defines nothing")
+    return Classified(Role.PART, "only defines things")
+
+
+def is_part_of_package(source: SourceFile) -> bool:
+    """It lies in a package, so that others import it where it does not say that it is a program."""
+    return is_package(os.path.dirname(source.path))
+
+
+def deeds_of(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that do something when the file is imported: calls and loops, but for mere preparation."""
+    statements = list(at_top(tree.body))
+    acting = [each for each in statements if isinstance(each, _ACTING)]
+    # Most modules only define things: nobody asks what their names stand for.
+    if acting:
+        defined = {each.name for each in statements if isinstance(each, _DEFINITIONS)}
+        imported = dict(_imported_in(statements))
+        yield from (each for each in acting if _acts(each, imported, defined))
+
+
+def _imported_in(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Names that imports bind, with the library that they are from."""
+    for each in statements:
+        if isinstance(each, ast.Import):
+            yield from ((alias.asname or alias.name.partition(".")[0], alias.name) for alias in each.names)
+        elif isinstance(each, ast.ImportFrom) and not each.level:
+            yield from ((alias.asname or alias.name, each.module or "") for alias in each.names)
+
+
+def _acts(statement: ast.stmt, imported: dict[str, str], defined: set[str]) -> bool:
+    if isinstance(statement, ast.Expr):
+        value = statement.value
+        return isinstance(value, (ast.Call, ast.Await)) and not _prepares(value, imported, defined)
+    if isinstance(statement, ast.Raise):
+        # `raise SystemExit(main())`
+        error = statement.exc
+        return isinstance(error, ast.Call) and name_parts(error) == ["SystemExit"] and bool(error.args)
+    return True
+
+
+_PREPARING = sys.stdlib_module_names | {"matplotlib", "numpy"}
+_BUILTINS = frozenset(vars(builtins))
+
+
+def _prepares(value: ast.expr, imported: dict[str, str], defined: set[str]) -> bool:
+    """`warnings.filterwarnings("ignore")`, `sys.path.append(str(here))`: no work, and none of the file's own code."""
+    called = [name_parts(each)[0] for each in ast.walk(value) if isinstance(each, ast.Call)]
+    if called and not _is_of_preparation(called[0], imported):
+        return False
+    if not all(name in _BUILTINS or _is_of_preparation(name, imported) for name in called[1:]):
+        return False
+    return not any(isinstance(each, ast.Name) and each.id in defined for each in ast.walk(value))
+
+
+def _is_of_preparation(name: str, imported: dict[str, str]) -> bool:
+    return imported.get(name, "").partition(".")[0] in _PREPARING
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`, also as a part of a longer test."""
+    if not isinstance(statement, ast.If):
+        return False
+    parts = list(ast.walk(statement.test))
+    return any(isinstance(each, ast.Name) and each.id == "__name__" for each in parts) and any(
+        isinstance(each, ast.Constant) and each.value == "__main__" for each in parts
+    )
+
+
+def _computes(tree: ast.Module) -> bool:
+    """A script of assignments only, such as a tutorial's, has nothing that another file could import."""
+    if any(isinstance(each, _DEFINITIONS) for each in tree.body):
+        return False
+    return any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) for each in tree.body)
+
+
+def is_test(source: SourceFile) -> bool:
+    """pytest or unittest collects what the file defines: by their rules, not by a guess at its name."""
+    name, classes = os.path.basename(source.path), [each for each in source.tree.body if isinstance(each, ast.ClassDef)]
+    if any(name_parts(base)[-1].endswith("TestCase") for each in classes for base in each.bases):
+        return True
+    if name == "conftest.py":
+        return True
+    functions = [each for each in source.tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    collected = name.startswith("test_") or name.endswith("_test.py")
+    return collected and (
+        any(each.name.startswith("test") for each in functions) or any(each.name.startswith("Test") for each in classes)
+    )
+
+
+# --- many files -------------------------------------------------------------------------------------------------------
 
 
 _NOQA = r"noqa[^\n]*gpu"
 
 
+_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*\(|(?:if|for|while|with)\b|raise SystemExit)"
+
+
+def may_start(path: str, raw: bytes) -> bool:
+    """The file may be a program. A look at its bytes, so that what cannot be one costs no parse."""
+    name = os.path.basename(path)
+    return name == "__main__.py" or b"__main__" in raw or bool(re.search(_ACTS, raw)) or is_command(real_path(path))
+
+
 def glance(source: SourceFile) -> Glance:
-    """Look at a file that was read."""
-    start = start_of(source.tree, os.path.basename(source.path))
-    # Nobody imports a notebook: what it does is what it is for.
-    if source.cells is not None and start is Start.WHEN_RUN:
-        start = Start.MAIN
-    if start is Start.WHEN_RUN and is_package(os.path.dirname(source.path)) and only_registers(source.tree):
-        start = Start.NEVER
+    """Look at a file that was read, without asking where it leads."""
+    role = classify_alone(source).role
+    may_be_part = role is Role.PART or (role is Role.SCRIPT and is_part_of_package(source))
     # That a cell cannot be read is said by whoever examines the notebook.
-    quiet = start is Start.NEVER and not source.flaws and is_irrelevant(source)
-    return Glance(source.path, source.shown, start, quiet, _is_commented(source.text.lower()))
+    quiet = may_be_part and not source.flaws and is_irrelevant(source)
+    return Glance(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), is_test(source))
 
 
 def _is_commented(text: str) -> bool:
@@ -138,95 +242,15 @@ def _glance_at(path: str) -> Glance | Unreadable:
     return glance(source) if isinstance(source, SourceFile) else source
 
 
-def is_entry(tree: ast.Module) -> bool:
-    """The file does something when it is started: a main guard, a loop, a call at its top level."""
-    if any(_works(statement) for statement in tree.body):
-        return True
-    # A script of assignments only, such as a tutorial's, has nothing that another file could import.
-    defines = any(isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for each in tree.body)
-    return not defines and any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) for each in tree.body)
+def settled(looks: Iterable[Glance], sources: Sources) -> Iterator[Glance]:
+    """What the project says of the role of a file: whether a command starts it, and where its calls lead."""
+    for look in looks:
+        if look.role is not Role.MAIN and (is_command(look.path) or _may_be_part(look)):
+            project = Project(look.path, sources)
+            module = project.module_of(look.path)
+            look = look if module is None else look._replace(role=classify(module, project).role)
+        yield look
 
 
-def _works(statement: ast.stmt) -> bool:
-    # Without recursion: a chain of `elif` is as deep as it is long.
-    todo = [statement]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, (ast.For, ast.While)):
-            return True
-        # A docstring at the top is an expression too.
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and not _is_setup(each.value):
-            return True
-        # `if torch.cuda.is_available(): device = …` at the top of a helper only sets names.
-        if isinstance(each, ast.If):
-            if _compares_name(each.test):
-                return True
-            todo += (*each.body, *each.orelse)
-        elif isinstance(each, (ast.Try, ast.With)):
-            todo += each.body
-    return False
-
-
-def _compares_name(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
-
-
-def _is_setup(call: ast.Call) -> bool:
-    """`warnings.filterwarnings(…)`, `sys.path.append(…)`: preparation, not work."""
-    return _first_name(call.func) in (
-        "warnings",
-        "sys",
-        "logging",
-        "os",
-        "matplotlib",
-        "plt",
-        "random",
-        "np",
-    )
-
-
-def _first_name(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-# `main()`, `trainer.fit(model)`, `run_training()`: what a program without a main guard ends with.
-# Not `append` and `constraint`.
-_STARTS = r"(?i)main|run|(?<!s)train|fit|launch|start|cli|app(?!end)|eval|test|infer|demo|work|go$|step|backward|call"
-
-
-def only_registers(tree: ast.Module) -> bool:
-    """All that the top level does are calls such as `register(...)` or `table.update(...)`, and none starts anything.
-
-    Asked of modules inside packages: in a script of its own, `dist.barrier()` at the top is what it does. What imports
-    from its neighbours is no script, so that it may loop, too: over the operators that it registers, say.
-    """
-    todo: list[ast.stmt] = list(tree.body)
-    found, is_part = False, any(isinstance(each, ast.ImportFrom) and each.level for each in tree.body)
-    # Without recursion: a chain of `elif` is as deep as it is long.
-    while todo:
-        statement = todo.pop()
-        if isinstance(statement, (ast.For, ast.While, ast.With, ast.AsyncFor, ast.AsyncWith)):
-            if not is_part:
-                return False
-            found = True
-            todo += statement.body
-        if isinstance(statement, ast.If):
-            if any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)):
-                return False
-            todo += (*statement.body, *statement.orelse)
-        elif isinstance(statement, ast.Try):
-            todo += (*statement.body, *statement.orelse, *statement.finalbody)
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            found = True
-            if re.search(_STARTS, _called(statement.value.func)):
-                return False
-    return found
-
-
-def _called(function: ast.expr) -> str:
-    """The last name of what is called."""
-    if isinstance(function, ast.Name):
-        return function.id
-    return function.attr if isinstance(function, ast.Attribute) else ""
+def _may_be_part(look: Glance) -> bool:
+    return look.role is Role.SCRIPT and is_package(os.path.dirname(look.path))

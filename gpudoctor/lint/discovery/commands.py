@@ -6,6 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import MAX_SETUP_BYTES
 from gpudoctor.lint.source.looks import question
 
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.source.project import ModuleFile, Project
 
 _TARGET = r"""["']?[\w.-]+["']?\s*=\s*["']?([\w.]+):(\w+)"""
-_SECTION = r"(?ms)^\[(?:project\.scripts|tool\.poetry\.scripts)\]\s*$(.*?)(?=^\[|\Z)"
+_SECTION = (
+    r"(?ms)^\[(?:project\.scripts|project\.entry-points\.[\"']?console_scripts[\"']?|tool\.poetry\.scripts)\]\s*$"
+    r"(.*?)(?=^\[|\Z)"
+)
 _CONSOLE = r"(?ms)console_scripts['\"]?\s*[=:](.*?)(?=^\[|\]|\Z)"
 _FILES = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _CONSOLE))
 
@@ -21,6 +25,12 @@ _FILES = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _C
 def commands_in(module: ModuleFile, project: Project) -> tuple[str, ...]:
     """The functions of a module that commands of its project start."""
     return started_in(os.path.realpath(module.source.path), project.root) if project.is_marked else ()
+
+
+def is_command(path: str) -> bool:
+    """Commands of its project start functions of this file."""
+    root, is_marked = project_root(os.path.dirname(path))
+    return is_marked and bool(started_in(path, root))
 
 
 def started_in(path: str, root: str) -> tuple[str, ...]:

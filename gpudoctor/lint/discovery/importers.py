@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.discovery.classify import Role, classify, is_test, may_start
 from gpudoctor.lint.discovery.walk import concerns_training, files_below
 from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.project import Project
@@ -24,6 +25,8 @@ MOST_FILES = 600
 MOST_CANDIDATES = 8
 """So many programs are tried for one file, until `MOST_PROGRAMS` have read it."""
 MOST_PROGRAMS = 4
+_MOST_CLASSIFIED = 40
+"""Of so many files that mention it, it is asked whether they are programs."""
 
 
 class Importers:
@@ -34,8 +37,8 @@ class Importers:
         self._respect_gitignore = respect_gitignore
         self._programs: dict[str, list[tuple[str, bytes]]] = {}
 
-    def of(self, file: str) -> list[str]:
-        """Scripts that may import the file, the likeliest first: they act as a main program and mention its name.
+    def of(self, file: str, known: Container[str] = ()) -> list[str]:
+        """Programs that may import the file, the likeliest first: they mention its name, and are none of those known.
 
         What has an import of that name comes before what only mentions it, a program that names a framework before one
         that leaves this to what it imports, and the nearest first.
@@ -47,18 +50,24 @@ class Importers:
         names = [os.fsencode(stem), os.fsencode(os.path.basename(os.path.dirname(file)))]
         if stem == "__init__":
             del names[0]
-        found = sorted(_candidates(self._programs[root], file, names))
-        return [candidate[-1] for candidate in found[:MOST_CANDIDATES]]
+        unknown = [each for each in self._programs[root] if each[0] not in known]
+        found = sorted(_candidates(unknown, file, names))[:_MOST_CLASSIFIED]
+        return list(islice((path for *_, path in found if self._is_program(path)), MOST_CANDIDATES))
+
+    def _is_program(self, path: str) -> bool:
+        """It starts something, and not only what a test tries out."""
+        project = Project(path, self._sources)
+        module = project.module_of(path)
+        return module is not None and not is_test(module.source) and classify(module, project).role is not Role.PART
 
 
 def _programs_of(root: str, *, respect_gitignore: bool) -> list[tuple[str, bytes]]:
-    """The main programs of a project, with their text; none where there are too many files."""
+    """What may be programs of a project, with their text; none where there are too many files."""
     # What nothing marks as a project may be a whole home folder: it is not searched to its end.
     paths = list(islice(files_below(root, respect_gitignore=respect_gitignore), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
-    read = ((path, _raw(path)) for path in paths if "test" not in os.path.basename(path))
-    return [(path, raw) for path, raw in read if b"__main__" in raw]
+    return [(path, raw) for path in paths if may_start(path, raw := _raw(path))]
 
 
 def _candidates(

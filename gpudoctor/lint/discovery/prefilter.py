@@ -76,6 +76,16 @@ _INNOCENT = r"""(?x)
     | \btorch\.accelerator\. | (?:current|get)_accelerator | _accelerator_graph
     | Trainer(?:Callback|State|Control)\b | LightningAttention
 """
+# What trains or starts ranks, of all that is relevant: who only asks for the rank, or for a barrier, need not. Of
+# library functions by their dotted names, as their models know them (a test compares), and of methods.
+_TRAINS = r"""(?x)
+    DataParallel$ | (?:DDP|FSDP)$ | fully_shard$ | DataLoader$ | (?:\.|^)backward$ | autograd\.grad$
+    | multiprocessing\.(?:\w+\.)*(?:spawn|start_processes|Process)$ | elastic_launch$ | ^submitit\.
+    | ^(?:accelerate|detectron2|horovod|colossalai)\.(?:\w+\.)*(?:\w*launch\w*|run)$ | launch_agent$
+    | ^(?:deepspeed|colossalai)\.(?:\w+\.)*initialize$ | DistributedOptimizer$ | tensor_parallel\.\w+$
+    | (?:Trainer|Accelerator|Fabric|LightningCLI|Runner|build_runner|Booster|PipelineStage|parallelize_module)$
+    | ^ray\.train\.(?:\w+\.)*prepare_\w+$
+"""
 # Of texts only names of variables, backends and modules count.
 _TELLING_TEXT = r"RANK|WORLD_SIZE|PROCID|LOCALID|nccl|gloo|torch\.distributed|horovod|deepspeed"
 _LONGEST_TEXT = 60
@@ -87,6 +97,12 @@ _GPU = r"cuda|\.to\(|device|gpu|prepare"
 def is_irrelevant(file: SourceFile) -> bool:
     """Nothing in this file comes close to what rules are about. Only for files without an entry."""
     return relevant_definitions(file) == frozenset()
+
+
+@cache
+def is_training_call(name: str) -> bool:
+    """Who calls the library function of this name trains, makes what trains, or starts ranks."""
+    return bool(re.search(_TRAINS, re.sub(_INNOCENT, " ", name)))
 
 
 _told: dict[tuple[str, int], frozenset[str] | None] = {}

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
-from gpudoctor.lint.discovery.classify import Glance, Start, glance, glance_at_all, start_of, starts_something
-from gpudoctor.lint.discovery.commands import started_in
+from gpudoctor.lint.discovery.classify import (
+    Glance,
+    Role,
+    classify,
+    deeds_of,
+    glance,
+    glance_at_all,
+    is_part_of_package,
+    may_start,
+    settled,
+)
+from gpudoctor.lint.discovery.reach import calls_own_code
 from gpudoctor.lint.discovery.walk import collect, concerns_training
 from gpudoctor.lint.processes import in_processes, processes_for
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
-from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.limits import most_bytes
 from gpudoctor.lint.source.looks import digest_of, real_path
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
@@ -37,10 +45,6 @@ _WORTH_KEEPING = 20
 """Of fewer files what was seen is not kept: parsing them takes no time, and hooks name other files each time."""
 _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
-
-
-_ACTS = rb"(?m)^[A-Za-z_][\w.]*\("
-"""A call that stands at the beginning of a line, as what starts a script without a main guard does."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     # Who names a file is told that it cannot be read, whatever it is about.
     looks += [_look(found) for path, found in helped if isinstance(found, SourceFile) or (found and path in named)]
     return Listed(
-        seen=tuple(_with_commands([look for look in looks if isinstance(look, Glance)])),
+        seen=tuple(settled([look for look in looks if isinstance(look, Glance)], sources)),
         unreadable=tuple(look for look in looks if isinstance(look, Unreadable)),
         problems=tuple(problems),
         count=len(paths) + (STDIN in request.paths),
@@ -101,7 +105,7 @@ def _sorted_out(
             plain.append(path)
             if raw is not None and len(raw) <= most_bytes(path):
                 cache.note_content(real_path(path), digest_of(raw))
-        elif path in named or os.path.basename(path) == "__main__.py" or b"__main__" in raw or re.search(_ACTS, raw):
+        elif path in named or may_start(path, raw):
             others.append(path)
     # In a folder of files that have nothing to do with training, none is looked at but those that were named.
     return plain, [path for path in others if plain or path in named]
@@ -127,18 +131,6 @@ def _glances_at(paths: Sequence[str], request: Request, sources: Sources, cache:
 
 def _look(source: SourceFile | Unreadable) -> Glance | Unreadable:
     return glance(source) if isinstance(source, SourceFile) else source
-
-
-def _with_commands(looks: Sequence[Glance]) -> Iterator[Glance]:
-    """`[project.scripts]` starts a function by its name, so the file itself does nothing."""
-    roots: dict[str, tuple[str, bool]] = {}
-    for look in looks:
-        folder = os.path.dirname(look.path)
-        if look.start is Start.NEVER and folder not in roots:
-            roots[folder] = project_root(folder)
-        root, marked = roots.get(folder, ("", False))
-        is_command = look.start is Start.NEVER and marked and started_in(look.path, root)
-        yield look._replace(start=Start.MAIN) if is_command else look
 
 
 def is_excluded(path: str, request: Request) -> bool:
@@ -184,21 +176,16 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         return source
     project = Project(path, sources)
     module = project.module_of(path)
-    start = Start.NEVER if module is None else start_of(module.source.tree, os.path.basename(path))
-    if module is None or start is Start.NEVER:
+    role = Role.PART if module is None else classify(module, project).role
+    if module is None or role is Role.PART:
         return None
-    if start is Start.WHEN_RUN and not starts_something(
-        module.source.tree, lambda name: _is_own(name, module, project)
-    ):
-        return None
-    return module.source if _reaches_training(module, project) else None
-
-
-def _is_own(imported: ast.ImportFrom | ast.Import, module: ModuleFile, project: Project) -> bool:
-    """Something of the project is imported."""
-    if isinstance(imported, ast.Import):
-        return any(project.find(module, alias.name) is not None for alias in imported.names)
-    return project.find(module, imported.module or "", imported.level) is not None
+    if role is Role.SCRIPT:
+        # In a package it is a script because of where its calls lead.
+        if is_part_of_package(source):
+            return source
+        if not calls_own_code(deeds_of(source.tree), module, project):
+            return None
+    return source if _reaches_training(module, project) else None
 
 
 def _reaches_training(start: ModuleFile, project: Project) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.discovery.classify import is_entry, only_registers
-from gpudoctor.lint.discovery.commands import commands_in
+from gpudoctor.lint.discovery.classify import Classified, Role, classify
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -19,7 +17,6 @@ from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMEN
 from gpudoctor.lint.interp.machine import Restart, WrongWorld
 from gpudoctor.lint.interp.witness import Witness
 from gpudoctor.lint.program import Chosen, Program, Stop, World
-from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.values.data import Sampler
 from gpudoctor.lint.values.event import (
@@ -37,7 +34,7 @@ from gpudoctor.lint.values.event import (
 )
 from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.lint.values.rank import Rank, Size
-from gpudoctor.record import replace
+from gpudoctor.record import dataclass, replace
 
 NOWHERE: frozenset[Location] = frozenset()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
@@ -55,37 +52,46 @@ def programs_of(
     # What an execution before this one has named is asked for at these places.
     if not places:
         forget_keys()
-    programs = _in_each_world(entry, project, launch, places, Budget(seconds))
+    start = _Start(entry, classify(entry, project))
+    programs = _in_each_world(start, project, launch, places, Budget(seconds))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A file that is executed first, and what it was found to be."""
+
+    module: ModuleFile
+    what: Classified
+
+
 def _in_each_world(
-    entry: ModuleFile, project: Project, launch: str, places: frozenset[Location], left: Budget
+    start: _Start, project: Project, launch: str, places: frozenset[Location], left: Budget
 ) -> list[Program]:
     if launch != "auto":
-        program, _, _ = _execute(entry, project, left, World(launch), {}, places)
+        program, _, _ = _execute(start, project, left, World(launch), {}, places)
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, m = _execute(entry, project, left, World.TORCHRUN, {}, places)
+    program, switches, m = _execute(start, project, left, World.TORCHRUN, {}, places)
     # It called `mp.spawn`: under torchrun that would start processes of processes.
     if program is None:
-        program, switches, m = _execute(entry, project, left, World.SPAWN, {}, places)
+        program, switches, m = _execute(start, project, left, World.SPAWN, {}, places)
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
-    if not _is_distributed(program) or (entry.source.cells is not None and program.world is World.TORCHRUN):
+    if not _is_distributed(program) or (start.module.source.cells is not None and program.world is World.TORCHRUN):
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=World.SINGLE)]
-        alone, _, _ = _execute(entry, project, left, World.SINGLE, {}, places)
+        alone, _, _ = _execute(start, project, left, World.SINGLE, {}, places)
         return [alone] if alone is not None else []
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
         off = {key: value if key in kept else not value for key, value in switches.items()}
-        alone, _, _ = _execute(entry, project, left, World.SINGLE, off, places, without_group=True)
+        alone, _, _ = _execute(start, project, left, World.SINGLE, off, places, without_group=True)
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
@@ -138,7 +144,7 @@ def _mentions_data_parallel(program: Program) -> bool:
 
 
 def _execute(
-    entry: ModuleFile,
+    start: _Start,
     project: Project,
     left: Budget,
     world: World,
@@ -156,24 +162,24 @@ def _execute(
         m.witness = Witness(places) if places else None
         m.granted = granted
         try:
-            whole = _run(m, entry)
+            whole = _run(m, start)
         # What ran before the switch was known saw both of its sides: the log of it is void.
         except Restart:
             known = {**known, **m.learnt}
             continue
         except WrongWorld:
             return None, known, m
-        return _program(m, entry, world, whole), known, m
-    return _program(m, entry, world, False), known, m
+        return _program(m, start.module, world, whole), known, m
+    return _program(m, start.module, world, False), known, m
 
 
-def _run(m: Interpreter, entry: ModuleFile) -> bool:
+def _run(m: Interpreter, start: _Start) -> bool:
+    entry, commands = start.module, start.what.commands
     scope: Hashable = ("module", entry.name, entry.source.shown)
     m.packages[scope] = entry
     m.main_scope = scope
-    commands = () if is_entry(entry.source.tree) else commands_in(entry, m.project)
     # What a package does when it is imported, such as setting up a logger, makes no program of it.
-    whole = bool(commands) or (is_entry(entry.source.tree) and not _is_only_imported(entry))
+    whole = start.what.role is not Role.PART
     if not whole:
         m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
         m.project.parses_late = True
@@ -219,12 +225,6 @@ def _trained_in(log: Sequence[Event]) -> set[str]:
     """The files that take part in a backward pass."""
     backward = [event for event in log if type(event) is Backward]
     return {place.path for event in backward for place in (event.location, *event.way.calls)}
-
-
-def _is_only_imported(entry: ModuleFile) -> bool:
-    if entry.source.cells is not None:
-        return False
-    return entry.is_package or (is_package(os.path.dirname(entry.source.path)) and only_registers(entry.source.tree))
 
 
 def _note(m: Interpreter, entry: ModuleFile, why: str, at: tuple[ModuleFile, ast.stmt] | None = None) -> None:

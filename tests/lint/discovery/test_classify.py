@@ -1,12 +1,91 @@
-"""Modules of packages that register something are told from scripts that lie in a package."""
+"""What a file is: a program, or a part of one, by what its top level leads to and not by what that is called."""
 
 from __future__ import annotations
 
-import ast
+from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.discovery.classify import only_registers
+from gpudoctor.lint.discovery.classify import Role, classify, is_test
+from gpudoctor.lint.discovery.prefilter import is_training_call
+from gpudoctor.lint.discovery.reach import STARTERS
+from gpudoctor.lint.models.api import MODELS
+from gpudoctor.lint.models.frameworks import TAKE_CHARGE
+from gpudoctor.lint.models.launching import FUNCTION_AND_ARGS
+from gpudoctor.lint.source.file import SourceFile, parse_text
+from gpudoctor.lint.source.project import Project, Sources
+from tests.support.linting import lint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENGINE = """
+from torch.utils.data import DataLoader
+
+def work(data, model):
+    for x in DataLoader(data):
+        model(x).sum().backward()
+
+class Engine:
+    def __init__(self, model):
+        self.model = model
+
+    def go(self, data):
+        work(data, self.model)
+
+TABLE = {}
+
+def enter(name, function):
+    TABLE[name] = function
+
+def with_settings(function, *args):
+    function(*args)
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def role(folder: Path, text: str, path: str = "pkg/module.py", **files: str) -> Role:
+    """Of a module beside the engine, in a package."""
+    write(folder, {"pkg/__init__.py": "", "pkg/engine.py": ENGINE, "pyproject.toml": "", path: text, **files})
+    sources = Sources()
+    project = Project(str(folder / path), sources)
+    module = project.module_of(str(folder / path))
+    assert module is not None
+    return classify(module, project).role
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from pkg.engine import work\nwork(1, 2)\n",
+        "from .engine import work as heat\nheat(1, 2)\n",
+        "from . import engine\nengine.Engine(1).go(2)\n",
+        "import pkg.engine\npkg.engine.work(1, 2)\n",
+        "from .engine import Engine\nmade = Engine(1)\nmade.go(2)\n",
+        "def cook():\n    from .engine import work\n    work(1, 2)\ncook()\n",
+        "from .engine import work, with_settings\nwith_settings(work, 1, 2)\n",
+        "import sys\nfrom .engine import work\nsys.exit(work(1, 2))\n",
+        "from .engine import work\nraise SystemExit(work(1, 2))\n",
+        "from .engine import work\nif True:\n    with open('x') as f:\n        work(1, f)\n",
+        "import fire\nfrom .engine import work\nfire.Fire(work)\n",
+        "import fire\ndef cook(data):\n    from .engine import work\n    work(data, 1)\nfire.Fire()\n",
+        "import torch.multiprocessing as mp\ndef cook(rank):\n    pass\nmp.spawn(cook, nprocs=2)\n",
+        "import typer\nfrom .engine import work\napp = typer.Typer()\n"
+        "@app.command()\ndef heat():\n    work(1, 2)\napp()\n",
+        "import click\nfrom .engine import work\n@click.group()\ndef pot(): pass\n"
+        "@pot.command()\ndef heat():\n    work(1, 2)\npot()\n",
+        "import asyncio\nfrom .engine import work\nasync def heat():\n    work(1, 2)\nasyncio.run(heat())\n",
+        "from lightning import Trainer\nt = Trainer()\nt.fit(1)\n",
+        "loss.backward()\n",
+    ],
+)
+def test_what_leads_to_training_is_a_program_inside_a_package_too(text: str, tmp_path: Path) -> None:
+    assert role(tmp_path, text) is Role.SCRIPT
 
 
 @pytest.mark.parametrize(
@@ -14,27 +93,171 @@ from gpudoctor.lint.discovery.classify import only_registers
     [
         "table.update(other)\n",
         "register(name='x')\n",
-        "try:\n    logging.basicConfig()\nexcept OSError:\n    pass\n",
+        # Called as programs are, and nothing is trained.
+        "def run_main(name): pass\nrun_main('train')\n",
+        "from .engine import work, enter\nenter('train', work)\n",
+        "from .engine import TABLE, work\nTABLE.update(fit=work)\n",
+        "from .engine import Engine, enter\nfor each in [Engine]:\n    enter('launch', each)\n",
+        "from .engine import enter\n@enter\ndef train_all():\n    loss.backward()\n",
+        "from detectron2.data import DatasetCatalog as D\nfrom .engine import work\nD.register('train', work)\n",
+        "import atexit\nfrom .engine import work\natexit.register(work)\n",
+        "try:\n    logging.basicConfig()\nexcept OSError:\n    run()\n",
         "from . import ops\nfor each in ops.ALL:\n    register(each)\n",
-        "from .ops import ALL\nfor each in ALL:\n    globals()[each] = make(each)\n",
-        "names.append(3)\nadd_constraint(names)\n",
+        "from torch.library import custom_op\n@custom_op('x::y')\ndef op(x):\n    x.backward()\nop.register_fake(op)\n",
+        "import torch.distributed as dist\ndef say(): return dist.get_rank()\nsay()\n",
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--train')\n",
+        "x = 1\n",
+        "def main():\n    loss.backward()\n",
     ],
 )
-def test_calls_that_register_make_no_program(text: str):
-    assert only_registers(ast.parse(text))
+def test_what_registers_or_prepares_is_a_part_of_a_package(text: str, tmp_path: Path) -> None:
+    assert role(tmp_path, text) is Role.PART
+
+
+def test_what_is_reached_through_a_package_that_hands_it_on(tmp_path: Path) -> None:
+    files = {"pkg/api/__init__.py": "from ..engine import work as heat\n"}
+    assert role(tmp_path, "from pkg.api import heat\nheat(1, 2)\n", **files) is Role.SCRIPT
+
+
+def test_calls_in_a_circle_end(tmp_path: Path) -> None:
+    files = {"pkg/one.py": "from .two import b\ndef a(): b()\n", "pkg/two.py": "from .one import a\ndef b(): a()\n"}
+    assert role(tmp_path, "from .one import a\na()\n", **files) is Role.PART
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("path", "text"),
     [
-        "main()\n",
-        "trainer.fit(model)\n",
-        "Trainer().run_training()\n",
-        "register(1)\nfor x in range(3):\n    pass\n",
-        "from .nets import Net\nfor batch in load():\n    step(batch)\n",
-        "if __name__ == '__main__':\n    go()\n",
-        "x = 1\n",
+        ("pkg/__main__.py", "def run(): pass\n"),
+        ("pkg/module.py", "if __name__ == '__main__':\n    pass\n"),
+        ("pkg/module.py", "if '__main__' == __name__ and True:\n    pass\n"),
+        ("pkg/__init__.py", "if __name__ in ('__main__', 'run'):\n    pass\n"),
+        ("train.py", "try:\n    if __name__ == '__main__':\n        pass\nexcept OSError:\n    pass\n"),
     ],
 )
-def test_what_starts_something_is_a_program(text: str):
-    assert not only_registers(ast.parse(text))
+def test_who_says_what_to_do_as_main_program_is_one(path: str, text: str, tmp_path: Path) -> None:
+    assert role(tmp_path, text, path) is Role.MAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("main()\n", Role.SCRIPT),
+        ("for x in y:\n    pass\n", Role.SCRIPT),
+        ("import sys\nsys.exit(main())\n", Role.SCRIPT),
+        ("from torch.utils.data import DataLoader\nloader = DataLoader(data)\n", Role.SCRIPT),
+        # Preparation, however the library is called here.
+        ("import numpy as xp, sys\nxp.random.seed(0)\nsys.path.append(str(1))\n", Role.PART),
+        ("import warnings as w\nw.filterwarnings('ignore')\ndef f(): pass\n", Role.PART),
+        # What a handler says when a library is missing is none of what the file does.
+        ("try:\n    import apex\nexcept ImportError:\n    print('no apex')\ndef f(): pass\n", Role.PART),
+        ("if __name__ != 'pkg':\n    x = 1\n", Role.PART),
+        # No Python takes it, and its parser does.
+        ("await x\n", Role.PART),
+        ("from easydict import EasyDict\ncfg = EasyDict()\ncfg.lr = 1\n", Role.PART),
+    ],
+)
+def test_outside_of_packages_what_does_something_is_a_program(text: str, expected: Role, tmp_path: Path) -> None:
+    assert role(tmp_path, text, "module.py") is expected
+
+
+def test_the_functions_of_commands_start_programs(tmp_path: Path) -> None:
+    commands = '[project]\nname = "x"\n[project.scripts]\nheat = "pkg.module:heat"\n'
+    text = "def heat():\n    loss.backward()\nregister(1)\n"
+    assert role(tmp_path, text) is Role.PART
+    assert role(tmp_path, text, **{"pyproject.toml": commands}) is Role.MAIN
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("test_x.py", "def test_it(): pass\n", True),
+        ("x_test.py", "class TestIt: pass\n", True),
+        ("x.py", "import unittest\nclass It(unittest.TestCase): pass\n", True),
+        ("conftest.py", "", True),
+        # A program that measures, or one that is tried out.
+        ("torchrun_test.py", "def main(): pass\nmain()\n", False),
+        ("test.py", "def test(model): pass\ntest(1)\n", False),
+        ("latest.py", "def test_it(): pass\n", False),
+    ],
+)
+def test_tests_are_what_their_runners_collect(name: str, text: str, expected: bool) -> None:
+    source = parse_text(text.encode(), f"/project/{name}", name)
+    assert isinstance(source, SourceFile)
+    assert is_test(source) is expected
+
+
+ONLY_PREPARE = {
+    "accelerate.PartialState", "accelerate.state.PartialState", "bagua.torch_api.init_process_group",
+    "byteps.torch.init", "deepspeed.add_config_arguments", "deepspeed.init_distributed", "deepspeed.init_inference",
+    "horovod.torch.init", "torch.distributed.rpc.init_rpc",
+}  # fmt: skip
+
+
+def test_what_takes_charge_of_a_training_is_known_to_train() -> None:
+    assert {name for name in TAKE_CHARGE if not is_training_call(name)} == ONLY_PREPARE
+    assert all(map(is_training_call, FUNCTION_AND_ARGS))
+
+
+def test_what_calls_what_it_is_given_is_known_to_the_models() -> None:
+    commands = {name for name, handler in MODELS.callables.items() if handler.__name__ == "_run_command"}
+    assert commands <= STARTERS
+
+
+# The epochs of a sampler: that nobody sets one can only be said of a program that is followed from its start.
+WORK = """import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+def cook(data):
+    dist.init_process_group("nccl")
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+    steps = torch.optim.SGD(net.parameters(), lr=0.1)
+    loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data))
+    for epoch in range(3):
+        for x in loader:
+            steps.zero_grad()
+            net(x.cuda()).sum().backward()
+            steps.step()
+    dist.destroy_process_group()
+"""
+BEGIN = "from .work import cook\nfrom .store import data\n\ndef everything():\n    cook(data())\n"
+STORE = "import numpy\n\ndef data():\n    return numpy.load('x')\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pkg/begin.py": f"{BEGIN}\neverything()\n"},
+        {"pkg/begin.py": f"{BEGIN}\nif len('x'):\n    everything()\n"},
+        {"pkg/begin.py": BEGIN, "pkg/__main__.py": "from .begin import everything\neverything()\n"},
+        {"pkg/begin.py": BEGIN, "pyproject.toml": "[project]\n[project.scripts]\ncook-it = 'pkg.begin:everything'\n"},
+        {
+            "pkg/begin.py": BEGIN,
+            "pkg/__init__.py": "from .begin import everything\n",
+            "setup.cfg": "[options.entry_points]\nconsole_scripts =\n    cook-it = pkg:everything\n",
+        },
+        # A command beside what the file does when it is imported.
+        {
+            "pkg/begin.py": f"{BEGIN}\nimport logging\nlogging.getLogger(__name__).info(everything)\n",
+            "setup.py": "from setuptools import setup\n"
+            "setup(entry_points={'console_scripts': ['cook-it=pkg.begin:everything']})\n",
+        },
+    ],
+)
+def test_a_launcher_that_names_no_training_is_followed(files: dict[str, str], tmp_path: Path) -> None:
+    write(tmp_path, {"pyproject.toml": "", "pkg/__init__.py": "", "pkg/work.py": WORK, "pkg/store.py": STORE, **files})
+    assert [(each.path, each.code) for each in lint(tmp_path, folder=tmp_path, select=("GPU302",))] == [
+        ("pkg/work.py", "GPU302")
+    ]
+
+
+def test_a_program_that_only_a_test_imports_is_a_program_of_its_own(tmp_path: Path) -> None:
+    """A test keeps it from doing what it does for its users."""
+    train = f"{WORK}\nimport store\n\nif not store.dry:\n    cook(store.data())\nprint(cook)\n"
+    test = "import store\nstore.dry = True\nimport train, unittest\n\nclass It(unittest.TestCase):\n    pass\n"
+    write(tmp_path, {"train.py": train, "store.py": f"{STORE}\ndry = bool(data())\n", "pyproject.toml": ""})
+    alone = lint(tmp_path, folder=tmp_path, select=("GPU302",))
+    write(tmp_path, {"test_train.py": f"{test}\nif __name__ == '__main__':\n    unittest.main()\n"})
+    assert alone
+    assert lint(tmp_path, folder=tmp_path, select=("GPU302",)) == alone

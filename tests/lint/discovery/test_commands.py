@@ -26,5 +26,12 @@ def test_commands_are_found(tmp_path: Path, name: str):
     assert started_in(str(tmp_path / "pkg" / "other.py"), str(tmp_path)) == ()
 
 
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_commands_are_entry_points_of_a_group(tmp_path: Path, quote: str):
+    section = f"[project.entry-points.{quote}console_scripts{quote}]"
+    (tmp_path / "pyproject.toml").write_text(f'[project]\n{section}\ngo = "pkg.cli:main"\n[tool.x]\nno = "a:b"\n')
+    assert scripts(str(tmp_path)) == ["pkg.cli:main"]
+
+
 def test_a_project_without_commands_has_none(tmp_path: Path):
     assert scripts(str(tmp_path)) == []

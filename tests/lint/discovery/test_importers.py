@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from gpudoctor.lint import examine
 from tests.support.linting import lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HELPER = """import torch
 import torch.distributed as dist
@@ -58,3 +56,32 @@ def test_a_program_that_leaves_the_framework_to_its_helpers(folder: Path) -> Non
         "if __name__ == '__main__':\n    begin()\n    save(1, is_first())\n"
     )
     assert found(folder) == ["GPU501"]
+
+
+def test_a_script_without_a_main_guard_is_a_program_too(folder: Path) -> None:
+    (folder / "train.py").write_text(PROGRAM.replace('if __name__ == "__main__":', "if dist.is_available():"))
+    assert found(folder) == ["GPU501"]
+
+
+def test_a_program_with_test_in_its_name_is_one(folder: Path) -> None:
+    (folder / "contest.py").write_text(PROGRAM)
+    assert found(folder) == ["GPU501"]
+
+
+def test_what_a_runner_of_tests_collects_is_no_program(folder: Path) -> None:
+    (folder / "test_helper.py").write_text(PROGRAM.replace("\nif ", "\ndef test_it(): pass\n\nif "))
+    assert found(folder) == []
+
+
+def test_no_program_is_examined_twice_for_a_file_that_it_does_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program of the request that was examined has told which files it reads."""
+    (folder / "helper.py").write_text(HELPER.replace("helper", "other"))
+    (folder / "train.py").write_text(PROGRAM.replace("from helper import save", "from tools import save  # helper"))
+    (folder / "tools.py").write_text(HELPER)
+    seen = []
+    examined = examine.examine
+    monkeypatch.setattr(examine, "examine", lambda path, *rest: seen.append(path) or examined(path, *rest))
+    lint(folder, folder=folder, select=("GPU501",))
+    assert sorted(Path(each).name for each in seen) == ["helper.py", "train.py"]

@@ -10,7 +10,7 @@ import pytest
 
 from gpudoctor.lint import examine
 from gpudoctor.lint.discovery import classify
-from gpudoctor.lint.discovery.classify import Start, start_of
+from gpudoctor.lint.discovery.classify import Role, classify_alone
 from gpudoctor.lint.discovery.prefilter import FRAMEWORKS, is_irrelevant, relevant_definitions
 from gpudoctor.lint.models.frameworks import PREFIXES, TAKE_CHARGE
 from gpudoctor.lint.source.file import SourceFile, parse_text
@@ -148,7 +148,7 @@ def _as_library(path: Path) -> str | None:
                 lines[statement.lineno - 1 : statement.end_lineno]
             )
     text = "\n".join(lines) + "\n"
-    return text if start_of(ast.parse(text), path.name) is Start.NEVER else None
+    return text if classify_alone(parsed(text)).role is Role.PART else None
 
 
 def _found_in(text: str, folder: Path) -> list[Seen]:
