@@ -16,6 +16,7 @@ from gpudoctor.config import LAUNCHES
 from gpudoctor.coverage import Coverage, Followed, Silence
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import GpudoctorError, UsageError, nearest
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.examine import coverage_in
 from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.program import Program
@@ -54,7 +55,9 @@ class Plan(Command):
     def run(self, options: argparse.Namespace) -> int:
         programs, project = _programs(options.script, options.launch)
         cards = find_rules().select()
-        plans = [_plan(program, project, cards) for program in programs]
+        module = project.module_of(options.script)
+        because = classify(module, project).because if module else ""
+        plans = [_plan(program, project, cards, because) for program in programs]
         if options.output_format == "json":
             write_out(_document(plans))
         else:
@@ -70,14 +73,16 @@ class _Plan:
     program: Program
     coverage: Coverage
     sections: list[Section]
+    because: str
+    """Why the file is, or is not, a program."""
 
 
-def _plan(program: Program, project: Project, cards: Sequence[RuleCard]) -> _Plan:
+def _plan(program: Program, project: Project, cards: Sequence[RuleCard], because: str) -> _Plan:
     coverage = _covered(coverage_in(program, cards), project)
     first = Location(program.entry, 1)
     silent = tuple(Line(_not_checked(each, program.entry), each.at or first) for each in coverage.silent_for)
     sections = [_placed(section, project) for section in outline(program)]
-    return _Plan(program, coverage, [*([Section("Not checked", silent)] if silent else []), *sections])
+    return _Plan(program, coverage, [*([Section("Not checked", silent)] if silent else []), *sections], because)
 
 
 def _covered(coverage: Coverage, project: Project) -> Coverage:
@@ -119,7 +124,7 @@ def _placed(section: Section, project: Project) -> Section:
 
 def _page(plan: _Plan, style: Style) -> Iterator[str]:
     program, sections = plan.program, plan.sections
-    yield style.paint(_title(program), "bold")
+    yield style.paint(_title(program, plan.because), "bold")
     yield _FOLLOWED[plan.coverage.followed] + ("" if plan.coverage.trains_at else _NO_TRAINING[plan.coverage.followed])
     if not sections:
         yield "Nothing that concerns training was seen."
@@ -137,9 +142,9 @@ def _page(plan: _Plan, style: Style) -> Iterator[str]:
     yield ""
 
 
-def _title(program: Program) -> str:
+def _title(program: Program, because: str) -> str:
     if not program.has_entry:
-        return f"{program.entry}: no program of its own; its functions were followed one by one"
+        return f"{program.entry}: no program of its own, for it {because}; its functions were followed one by one"
     return f"{program.entry}, when {WORLDS[program.world.value]}"
 
 

@@ -283,6 +283,25 @@ def test_plan_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        ("import torch\ndef step(loss): loss.backward()\n", "it only defines things"),
+        (
+            "import torch\ntable.update(train=1)\n",
+            "it registers or prepares something when it is imported, and trains n",
+        ),
+    ],
+)
+def test_plan_says_why_a_file_is_no_program(
+    text: str, because: str, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(pkg__part=text)
+    Path("pkg/__init__.py").touch()
+    assert cli.main(["plan", "pkg/part.py"]) == 0
+    assert f"pkg/part.py: no program of its own, for {because}" in capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize(
     ("script", "complaint"),
