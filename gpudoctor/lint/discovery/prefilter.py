@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FRAMEWORKS = (
     "accelerate", "bagua", "byteps", "catalyst", "colossalai", "composer", "deepspeed", "detectron2", "fairscale",
     "horovod", "hvd", "ignite", "lightning", "lightning_fabric", "megatron", "mmcv", "mmengine", "ray",
-    "tensor_parallel", "torchtnt",
+    "smdistributed", "tensor_parallel", "torchtnt",
 )  # fmt: skip
 """The libraries that run a training, as `models/frameworks.py` knows them (a test compares), but for those of which
 projects build their layers, and `transformers`: a `Trainer` tells enough of these."""
