@@ -342,7 +342,17 @@ class Program:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
         told_apart = event.when.depends & (Dependence.RANK | Dependence.UNREAD)
-        return self.whole and not told_apart and not self.by_one_process(event)
+        return self.whole and not told_apart and not self.by_one_process(event) and not self._without_others(event)
+
+    def _without_others(self, event: Event) -> bool:
+        """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train
+        in more."""
+        return bool(self._starts) and all(start.when.excludes(event.when) for start in self._starts)
+
+    @cached_property
+    def _starts(self) -> tuple[Event, ...]:
+        several = (event for event in self.events(UseManaged) if event.several)
+        return (*self.events(InitGroup), *self.events(Spawn), *several)
 
     def on_both_sides(self, event: Event) -> bool:
         """All ranks come here: no test on the rank leads here, or its other side leads to the very same place.

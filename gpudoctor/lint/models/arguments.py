@@ -6,11 +6,12 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
+from gpudoctor.lint.models.choosing import one_of
 from gpudoctor.lint.values.base import FALSE, NONE, TRUE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.device import Device
 from gpudoctor.lint.values.event import ArgumentDeclared
-from gpudoctor.lint.values.function import Library, Namespace
+from gpudoctor.lint.values.function import Bound, Class, Function, Library, Namespace, Partial
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.record import dataclass, replace
 
@@ -150,9 +151,24 @@ def _set_defaults(call: Call) -> Values:
         call.do.set_fact(call.receiver, f"kind of {name}", one(Const("")))
         call.emit(ArgumentDeclared, name=name, flags=(), default=values)
         _add_name(call, name)
+        _add_command(call, name, values)
     if call.open_ended:
         call.do.set_fact(call.receiver, OPENED, one(TRUE))
     return one(NONE)
+
+
+def _add_command(call: Call, name: str, values: Values) -> None:
+    """`subparser.set_defaults(func=train)`, then `args.func(args)`: nobody can give a function on the command line, so
+    it is that of the command that is given."""
+    assert call.receiver is not None
+    if not values.all(lambda each: isinstance(each, (Function, Bound, Partial, Class))):
+        return
+    before = call.do.fact(call.receiver, f"commands of {name}")
+    items = before.only.items if before is not None and isinstance(before.only, TupleOf) else ()
+    commands = (*items, *map(one, values))
+    call.do.set_fact(call.receiver, f"commands of {name}", one(TupleOf(commands)))
+    choices = [value for each in commands for value in each]
+    call.do.set_fact(call.receiver, f"declared {name}", one_of(call, list(dict.fromkeys(choices))))
 
 
 def note_default(call: Call, name: str, default: Values | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.models.api import MODELS, NOT_ANSWERED, Call, Interpreter, flat, one
 from gpudoctor.lint.models.arguments import OPTIONS, declared_by, note_default, texts
-from gpudoctor.lint.models.lookups import one_of
+from gpudoctor.lint.models.choosing import one_of
 from gpudoctor.lint.values.base import NONE, Const, Made, Unknown, Value, Values
 from gpudoctor.lint.values.container import TupleOf
 from gpudoctor.lint.values.event import ArgumentDeclared

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
-from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.models.api import MODELS, Call, Interpreter, one
+from gpudoctor.lint.models.choosing import name_of, one_of
 from gpudoctor.lint.models.gpu_switches import default_of
 from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
-from gpudoctor.lint.values.function import Bound, Class, Function, ProjectModule
+from gpudoctor.lint.values.function import Class, Function
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
@@ -74,7 +73,7 @@ def member_named_by(do: Interpreter, module: Value, name: Value | None, call: Ca
         if found is not None:
             return found
     start, _, end = _pattern(name) if name is not None else ("", None, "")
-    named = [each for each in do.defined_in(module) if _name(each).startswith(start) and _name(each).endswith(end)]
+    named = [each for each in do.defined_in(module) if name_of(each).startswith(start) and name_of(each).endswith(end)]
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
     makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
     choices: list[Value] = makers or [each for each in named if start or end or isinstance(each, Class)]
@@ -88,9 +87,9 @@ def _makers(named: list[Value]) -> list[Value]:
     """Of the functions of a module that make objects of its classes, as `deit_small()`, the first and the last: these
     are made after one pattern, more than the modules of a package."""
     functions = [each for each in named if isinstance(each, Function) and not each.label.startswith("_")]
-    made = {_name(each) for each in named if isinstance(each, Class)}
+    made = {name_of(each) for each in named if isinstance(each, Class)}
     # `resnet50` leaves it to `_resnet`.
-    made |= {_name(each) for each in named if isinstance(each, Function) and _makes(each, made)}
+    made |= {name_of(each) for each in named if isinstance(each, Function) and _makes(each, made)}
     found = [each for each in functions if _makes(each, made)]
     return [*found[:1], *found[1:][-1:]]
 
@@ -105,21 +104,3 @@ def _makes(function: Function, made: set[str]) -> bool:
 
 def _is_one_of(node: ast.expr, names: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in names
-
-
-def one_of(call: Call, choices: list[Value]) -> Values:
-    """The user's choice: one of these on all ranks."""
-    if len(choices) == 1:
-        return one(choices[0])
-    bindings, when = [], ALWAYS
-    for value in choices[:-1]:
-        atom = Atom(("choice", call.place, value), text=f"{_name(value)} is chosen", switch=True)
-        bindings.append(Binding(value, when.also(Literal(atom, True))))
-        when = when.also(Literal(atom, False))
-    return ValueSet([*bindings, Binding(choices[-1], when)])
-
-
-def _name(value: Value) -> str:
-    if isinstance(value, Bound):
-        return value.name
-    return value.name if isinstance(value, ProjectModule) else str(getattr(value, "label", "it"))

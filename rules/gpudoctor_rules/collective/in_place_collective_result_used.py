@@ -88,7 +88,7 @@ class InPlaceCollectiveResultUsed(Rule):
                 at=event.collective_at,
                 message=_message(event),
                 remedy=_remedy(event),
-                because=[("it is used as a tensor here", event.location)],
+                because=[(f"it is {event.use} here", event.location)],
                 repair=_drop(event),
             )
 
@@ -119,8 +119,8 @@ def _message(event: ResultUsed) -> str:
 
 def _remedy(event: ResultUsed) -> str:
     if event.asynchronous:
-        return "Keep the handle apart, call `.wait()` on it, and go on with the tensor that was handed in."
+        return "Keep the handle apart, call `.wait()` on it, and go on with what was handed in."
     # Here dropping the assignment is all: the name goes on holding the tensor.
     if event.target_is_argument:
-        return "Drop the assignment: the tensor that was handed in holds the result."
-    return "Make the call a statement of its own, and go on with the tensor that was handed in."
+        return "Drop the assignment: what was handed in holds the result."
+    return "Make the call a statement of its own, and go on with what was handed in."

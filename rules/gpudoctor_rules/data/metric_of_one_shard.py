@@ -62,7 +62,7 @@ pytorch/pytorch#25162, facebookresearch/deit#24, roboflow/rf-detr#1507.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -70,7 +70,7 @@ from gpudoctor.lint.flow.condition import Dependence
 from gpudoctor.lint.values.acting import parting
 from gpudoctor.lint.values.base import Text, Unknown, Value
 from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import Report
+from gpudoctor.lint.values.event import Iterate, Report
 from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
@@ -106,15 +106,13 @@ class MetricOfOneShard(Rule):
             seen.add(loader)
             # Guarded by rank 0 it looks like one result for all, which is harder to notice.
             shown = "every rank gets a different value" if not report.rank_guards else "it stands for one shard only"
-            # Gathering also drops the samples that were repeated to make shares equal.
-            remedy = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
             evaluated = program.iterations_of(loader)[:1]
             yield self.found(
                 # A `print` for rank 0 that everybody uses is right: what it is given here is not.
                 at=parting(report, evaluated[0]) if evaluated else report.location,
                 message=f"{_name_of(report.value, loader)} comes from this rank's own shard of `{loader.label}` and is "
                 f"never reduced over the ranks: {shown}.",
-                remedy=f"{remedy} before dividing and showing them.",
+                remedy=_remedy(loader, evaluated),
                 because=[
                     ("each rank reads its own shard of this loader", loader.place),
                     *(("and evaluates it here", each.location) for each in evaluated),
@@ -138,6 +136,16 @@ class MetricOfOneShard(Rule):
     def could_show(self, recording: Recording) -> bool:
         shares = _shares(recording)
         return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
+
+
+def _remedy(loader: Loader, evaluated: Sequence[Iterate]) -> str:
+    # Gathering also drops the samples that were repeated to make shares equal.
+    together = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
+    if not evaluated or not evaluated[0].rank_guards:
+        return f"{together} before dividing and showing them."
+    # A collective there would wait for the ranks that evaluate nothing.
+    alone = "Only some ranks evaluate: make this loader without the sampler, so that they read all of the data"
+    return f"{alone}, or let every rank evaluate its share, and sum the counts before dividing and showing them."
 
 
 def _shares(recording: Recording) -> list[Pass]:

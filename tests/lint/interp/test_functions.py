@@ -5,6 +5,19 @@ from __future__ import annotations
 import pytest
 
 FUNCTIONS = {
+    "the function of a command": """
+        import argparse
+        def train(args):
+            return 1
+        def add(commands, name, result):
+            commands.add_parser(name).set_defaults(func=lambda args: result)
+        parser = argparse.ArgumentParser()
+        commands = parser.add_subparsers()
+        commands.add_parser("train").set_defaults(func=train)
+        add(commands, "test", 2)
+        args = parser.parse_args()
+        reveal(args.func(args))  #: 1 if train is chosen | 2 if not (train is chosen)
+        """,
     "an object that is made once": """
         import os
         class Once:
