@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LOOKING = Const("a look into forwards")
 """Holds the fact that forwards of the project are followed down to their parts, which otherwise count as one call."""
+_NOTHING = "nothing of it is recomputed"
 OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 
 
@@ -27,6 +28,8 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
     searching = isinstance(wrapper, Wrapper) and call.do.fact(wrapper, "searches") is not None
     # `model._set_static_graph()`: with it the first step tells which parameters are used.
     searching = searching and call.do.fact(wrapper, "static") is None
+    # Without gradients nothing runs again, and what was once seen to run nothing again will not do so now.
+    searching = searching and not call.do.evaluating and call.do.fact(core, _NOTHING) is None
     own = call.do.find_method(core, "forward") if searching and not looks_inside(call.do) else None
     if own is None:
         return
@@ -35,7 +38,10 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
         call.do.set_fact(LOOKING, "on", one(TRUE))
         return call.do.call(own, call.args, call.keywords, call.node)
 
-    for event in call.do.rehearse(act)[1]:
+    found = call.do.rehearse(act)[1]
+    if not any(isinstance(event, Recompute) for event in found):
+        call.do.set_fact(core, _NOTHING, one(TRUE))
+    for event in found:
         # What stands under a test that is not decided may be switched off.
         if isinstance(event, Recompute) and not event.when.without(call.do.path):
             call.do.emit(Recompute, at=event.location, reentrant=event.reentrant, module=wrapper)

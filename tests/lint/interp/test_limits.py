@@ -9,7 +9,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import items, limits, machine
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.values.base import Const, Unknown
-from gpudoctor.lint.values.event import Forward, Mixed, Wrap
+from gpudoctor.lint.values.event import Forward, Mixed, Recompute, Wrap
 from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 
 RECURSION = {
@@ -362,3 +362,41 @@ def test_a_rehearsal_that_a_limit_ends_has_not_happened(paper, monkeypatch: pyte
     )
     assert found.program.cut_short
     assert not [each for each in found.events(Forward) if each.way.function == "forward"]
+
+
+@pytest.mark.parametrize("block", ["if True:", "with torch.no_grad():"])
+def test_a_model_is_not_followed_at_each_call_for_what_it_recomputes(paper, block: str):
+    found = paper(
+        "import torch, torch.nn as nn\n"
+        "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layer = nn.Linear(2, 2)\n"
+        "    def forward(self, x):\n" + "        x = self.layer(x)\n" * 200 + "        return x\n"
+        "torch.distributed.init_process_group('gloo')\n"
+        "model = DDP(Net(), find_unused_parameters=True)\n"
+        f"{block}\n" + "    y = model(torch.ones(1, 2))\n" * 150
+    )
+    assert not found.program.stops
+
+
+def test_what_a_model_recomputes_is_seen_at_each_call_with_gradients(paper):
+    found = paper("""
+        import torch, torch.nn as nn
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        from torch.utils.checkpoint import checkpoint
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+            def forward(self, x):
+                return checkpoint(self.layer, x)
+        torch.distributed.init_process_group("gloo")
+        model = DDP(Net(), find_unused_parameters=True)
+        with torch.no_grad():
+            model(torch.ones(1, 2))
+        model(torch.ones(1, 2))
+        model(torch.ones(1, 2))
+        """)
+    assert [event.location.line for event in found.events(Recompute)] == [10, 10]
