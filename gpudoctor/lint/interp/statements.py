@@ -74,10 +74,12 @@ def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Value]) -> None:
     if only is not None and m.fact(only, UNREAD_OBJECT) is not None:
         return
     name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    written = m.text(owner, 40) if isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript)) else ""
     for value in dropped:
         # `model.train()` of one of several models gives that one back.
         receiver = value if value in receivers else only
-        m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver)
+        m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver, written=written)
 
 
 def _assign(m: Interpreter, node: ast.Assign) -> None:

@@ -198,11 +198,13 @@ class SyncNorm(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discard(Event):
-    """A bare expression statement whose value is dropped; `call` is the method or callable that made it."""
+    """A bare expression statement whose value is dropped; `call` is the method or callable that made it, and `written`
+    what stands before the dot, where something can be assigned to it."""
 
     value: Value
     call: str
     receiver: Value | None = None
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

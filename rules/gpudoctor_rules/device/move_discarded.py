@@ -100,10 +100,11 @@ class MoveDiscarded(Rule):
             stays = _stays(program, event, tensor)
             # A parameter's name takes parameters alone; what it holds is exchanged.
             parameter = tensor.origin is TensorOrigin.PARAMETER
-            kept = f"{tensor.label}.data" if parameter else tensor.label
+            name = event.written or tensor.label
+            kept = f"{name}.data" if parameter else name
             yield self.found(
                 at=event.location,
-                message=f"`{tensor.label}` {stays}: `.{event.call}(...)` returns a copy, and nobody keeps it. Only "
+                message=f"`{name}` {stays}: `.{event.call}(...)` returns a copy, and nobody keeps it. Only "
                 "modules change in place.",
                 remedy=f"Keep the result: `{kept} = {kept}.{event.call}(...)`.",
                 repair=None
