@@ -13,9 +13,9 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Repairi
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.option_defaults import Asked
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.options import Asked
-    from gpudoctor.lint.values.way import Event
     from gpudoctor.run.recording import Recording
 
 

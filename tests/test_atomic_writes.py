@@ -15,8 +15,8 @@ import pytest
 from gpudoctor import cli
 from gpudoctor.cli.output import write_file
 from gpudoctor.drafts import remove_drafts, replace_file
-from gpudoctor.lint.source.looks import digest_of
-from gpudoctor.lint.source.rewriting import write_bytes
+from gpudoctor.lint.source.atomic_write import write_bytes
+from gpudoctor.lint.source.file_queries import digest_of
 
 posix = pytest.mark.skipif(os.name == "nt", reason="there are no such locks")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives files away")

@@ -23,74 +23,173 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.record": set(),
     "gpudoctor.drafts": set(),
     "gpudoctor.config": {"gpudoctor.diagnostic", "gpudoctor.errors"},
+    # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
     "gpudoctor.lint.flow": set(),
+    "gpudoctor.lint.domain": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.events": {"gpudoctor.lint.domain", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.repair": {"gpudoctor.lint.domain", "gpudoctor.lint.events", "gpudoctor.diagnostic"},
+    # What a rule is told goes on to the report: which answers made it silent.
+    "gpudoctor.lint.guard_log": {"gpudoctor.lint.domain", "gpudoctor.coverage"},
+    "gpudoctor.lint.program": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.lint.guard_log",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
+    },
+    # --- from files to trees ---
     # Room on Python's own stack, which whoever parses and whoever follows programs may need.
     "gpudoctor.lint.room": set(),
-    "gpudoctor.lint.values": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
-    "gpudoctor.lint.models": {"gpudoctor.lint.values", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
-    "gpudoctor.lint.source": {"gpudoctor.drafts", "gpudoctor.lint.room", "gpudoctor.diagnostic", "gpudoctor.errors"},
-    # What a rule is told goes on to the report: which answers made it silent.
-    "gpudoctor.lint.answers": {"gpudoctor.lint.values", "gpudoctor.coverage"},
+    "gpudoctor.lint.size_limits": set(),
+    "gpudoctor.lint.notebooks": {"gpudoctor.lint.size_limits", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.source": {
+        "gpudoctor.lint.notebooks",
+        "gpudoctor.lint.room",
+        "gpudoctor.lint.size_limits",
+        "gpudoctor.drafts",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
+    "gpudoctor.lint.suppression": {"gpudoctor.lint.source", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.request": {"gpudoctor.rule", "gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.lint.entry_result": {
+        "gpudoctor.lint.source",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
+    "gpudoctor.lint.runtime.workers": set(),
     # What a file is, and which of its definitions matter, is asked before and while a program is followed.
     "gpudoctor.lint.discovery": {
-        "gpudoctor.lint",
+        "gpudoctor.lint.runtime",
+        "gpudoctor.lint.runtime.workers",
+        "gpudoctor.lint.notebooks",
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.size_limits",
         "gpudoctor.lint.source",
         "gpudoctor.config",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
     },
-    "gpudoctor.lint.program": {
-        "gpudoctor.lint.answers",
-        "gpudoctor.lint.values",
-        "gpudoctor.lint.flow",
+    "gpudoctor.lint.runtime": {
+        "gpudoctor",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.entry_result",
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.source",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },
-    "gpudoctor.lint.interp": {
-        "gpudoctor.lint.models",
-        "gpudoctor.lint.values",
+    # --- from trees to events ---
+    "gpudoctor.lint.library_call": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
-        "gpudoctor.lint.room",
-        "gpudoctor.lint.source",
-        "gpudoctor.lint.discovery",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.analyses": {
+        "gpudoctor.lint.library_call",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.library": {
+        "gpudoctor.lint.analyses",
+        "gpudoctor.lint.library_call",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.interp": {
+        "gpudoctor.lint.library",
+        "gpudoctor.lint.analyses",
+        "gpudoctor.lint.library_call",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
         "gpudoctor.lint.program",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.source",
+        "gpudoctor.lint.room",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
-    },
-    "gpudoctor.lint.fix": {
-        "gpudoctor.lint.values",
-        "gpudoctor.lint.flow",
-        "gpudoctor.lint.source",
-        "gpudoctor.lint.program",
-        "gpudoctor.diagnostic",
     },
     "gpudoctor.run.recording": {"gpudoctor.diagnostic"},
     "gpudoctor.rule": {
         "gpudoctor.lint.program",
-        "gpudoctor.lint.values",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
         "gpudoctor.run.recording",
         "gpudoctor.diagnostic",
     },
     "gpudoctor.registry": {"gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.errors"},
-    "gpudoctor.lint": {
-        "gpudoctor",
-        "gpudoctor.lint",
-        "gpudoctor.lint.answers",
-        "gpudoctor.lint.discovery",
-        "gpudoctor.lint.fix",
-        "gpudoctor.lint.interp",
-        "gpudoctor.lint.room",
-        "gpudoctor.lint.source",
+    # --- from events to findings ---
+    "gpudoctor.lint.fix": {
+        "gpudoctor.lint.repair",
         "gpudoctor.lint.program",
-        # Where a finding stands is asked of the ways to the event behind it.
-        "gpudoctor.lint.values",
-        "gpudoctor.registry",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.flow",
+        "gpudoctor.lint.source",
+        "gpudoctor.lint.suppression",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.results": {
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.fix",
+        "gpudoctor.lint.program",
+        "gpudoctor.lint.guard_log",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.source",
+        "gpudoctor.lint.suppression",
+        "gpudoctor.lint.request",
         "gpudoctor.rule",
         "gpudoctor.config",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.analyze": {
+        "gpudoctor.lint.interp",
+        "gpudoctor.lint.results",
+        "gpudoctor.lint.fix",
+        "gpudoctor.lint.program",
+        "gpudoctor.lint.guard_log",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.entry_result",
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.room",
+        "gpudoctor.lint.runtime",
+        "gpudoctor.lint.source",
+        "gpudoctor.registry",
+        "gpudoctor.rule",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
         "gpudoctor.errors",
     },
+    "gpudoctor.lint.pipeline": {
+        "gpudoctor.lint.analyze",
+        "gpudoctor.lint.results",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.entry_result",
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.runtime",
+        "gpudoctor.lint.runtime.workers",
+        "gpudoctor.lint.size_limits",
+        "gpudoctor.lint.source",
+        "gpudoctor.registry",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.fix_loop": {
+        "gpudoctor.lint.pipeline",
+        "gpudoctor.lint.fix",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.source",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint": set(),
     # Also what is made for pages and services must show what others wrote, and never obey it.
     "gpudoctor.visible": set(),
     "gpudoctor.report": {"gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.visible"},
@@ -126,7 +225,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor_rules": {
         "gpudoctor.rule",
         "gpudoctor.lint.program",
-        "gpudoctor.lint.values",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.repair",
         "gpudoctor.lint.flow",
         "gpudoctor.run.recording",
         "gpudoctor.diagnostic",
@@ -138,36 +239,36 @@ BY_ALL = "gpudoctor.record"
 CIRCLES_TO_CUT: dict[str, frozenset[str]] = {
     # The evaluator calls itself; how much of the room that takes is still to be found out.
     "gpudoctor.lint.interp": frozenset(),
-    "the lint command": frozenset({"gpudoctor.cli.fixing", "gpudoctor.cli.ignores", "gpudoctor.cli.lint"}),
-    "instruments": frozenset({"gpudoctor.run.instruments.exchanges", "gpudoctor.run.instruments.reads"}),
+    "the lint command": frozenset({"gpudoctor.cli.fix_report", "gpudoctor.cli.ignores", "gpudoctor.cli.lint"}),
+    "instruments": frozenset({"gpudoctor.run.instruments.collective_calls", "gpudoctor.run.instruments.tensor_reads"}),
 }
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
-    "gpudoctor.lint.examine",
+    "gpudoctor.lint.analyze",
     # Most programs make no mistake.
-    "gpudoctor.lint.telling",
-    "gpudoctor.lint.wording",
+    "gpudoctor.lint.results.enrich",
+    "gpudoctor.lint.results.remedy_words",
     # Programs are mostly named: no folder is searched.
     "gpudoctor.lint.discovery.gitignore",
     # Most programs train in all of their files that do.
-    "gpudoctor.lint.interp.untaken",
+    "gpudoctor.lint.interp.unreached_training",
     # Most projects have no notebooks.
-    "gpudoctor.lint.source.cell_writing",
-    "gpudoctor.lint.source.joining",
-    "gpudoctor.lint.source.notebook",
-    "gpudoctor.lint.source.magics",
+    "gpudoctor.lint.notebooks.write",
+    "gpudoctor.lint.notebooks.joined_cells",
+    "gpudoctor.lint.notebooks.ipynb",
+    "gpudoctor.lint.notebooks.magics",
     # Most projects have no file that does not parse.
-    "gpudoctor.lint.source.newer",
+    "gpudoctor.lint.source.newer_syntax",
     # Most runs ask for no fixes.
     "gpudoctor.lint.fix.findings",
     # Few causes show at several places that can be fixed.
     "gpudoctor.lint.fix.edits",
     "gpudoctor.lint.fix.comments",
     # In the user's process: only in ranks of a launcher that we have started.
-    "gpudoctor.ranks.processes",
+    "gpudoctor.ranks.process_tree",
     # In the user's process: not before torch is there, and not where nothing is recorded.
-    "gpudoctor.run.agent",
+    "gpudoctor.run.startup_agent",
     "gpudoctor.run.instruments",
 }
 
@@ -254,7 +355,7 @@ def test_circles_that_are_still_to_be_cut_do_not_grow_together() -> None:
     assert cycle is None, f"circle of imports: {' -> '.join(cycle)}"
 
 
-@pytest.mark.parametrize("module", ["gpudoctor.cli", "gpudoctor.lint.check"])
+@pytest.mark.parametrize("module", ["gpudoctor.cli", "gpudoctor.lint.pipeline"])
 def test_start_up_leaves_out_what_is_slow(module: str) -> None:
     code = f"import {module}, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)

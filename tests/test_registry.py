@@ -240,13 +240,17 @@ class TestIndexGenerator:
     def test_needs_are_the_events_that_a_rule_goes_over_or_imports(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        events = "from gpudoctor.lint.values.event import Load, Save, Wrap\nclass R:\n  def in_code(self, program):\n"
+        events = (
+            "from gpudoctor.lint.events.files import Load, Save; from gpudoctor.lint.events.model import Wrap\n"
+            "class R:\n  def in_code(self, program):\n"
+        )
         texts = {
-            "named": "from gpudoctor.lint.values.event import Event, Loop, Save, Wrap\n",
-            "asked": "from gpudoctor.lint.values.event import Save\ndef f(p): return p.forwards\n",
+            "named": "from gpudoctor.lint.events.event_context import Event, Loop; "
+            "from gpudoctor.lint.events.files import Save; from gpudoctor.lint.events.model import Wrap\n",
+            "asked": "from gpudoctor.lint.events.files import Save\ndef f(p): return p.forwards\n",
             "through": "from gpudoctor_rules.toys._shared import g\n",
-            "_shared": "from gpudoctor.lint.values.event import Load\n",
-            "reads_all": "from gpudoctor.lint.values.event import Save\ndef f(p): return p.log\n",
+            "_shared": "from gpudoctor.lint.events.files import Load\n",
+            "reads_all": "from gpudoctor.lint.events.files import Save\ndef f(p): return p.log\n",
             "goes_over": events + "    for e in program.events(Save, Wrap):\n        yield program.events(Load)\n",
             "guarded": events + "    for e in program.events(Wrap) if program.has(Load) else ():\n        yield e\n",
             "returned": events + "    if not program.has(Wrap):\n        return\n    yield program.events(Load)\n",

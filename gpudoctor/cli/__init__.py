@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from gpudoctor.cli.command import COMMANDS, Parser, command_named
-from gpudoctor.cli.edge import at_the_edge
+from gpudoctor.cli.error_boundary import at_the_edge
 
 __all__ = ["main"]
 

@@ -53,7 +53,7 @@ def _inventory() -> Inventory:
 
 
 def _facts(inventory: Inventory | None) -> dict[str, Any]:
-    from gpudoctor.probe.inventory.plain import to_plain
+    from gpudoctor.probe.inventory.field_json import to_plain
     from gpudoctor.probe.inventory.system import system
 
     machine = system() if inventory is None else inventory.system
@@ -107,7 +107,7 @@ def _table(facts: dict[str, Any], inventory: Inventory | None) -> list[str]:
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
     if inventory is not None:
-        from gpudoctor.probe.inventory.summary import summary
+        from gpudoctor.probe.inventory.overview import summary
 
         lines += ["", *summary(inventory), ""]
     variables = facts["variables"]
@@ -141,8 +141,8 @@ def _document(facts: dict[str, Any], inventory: Inventory | None) -> str:
 
     document = {"version": 1, **facts}
     if inventory is not None:
-        from gpudoctor.probe.inventory.plain import to_plain
-        from gpudoctor.probe.inventory.weak.judge import weak_points
+        from gpudoctor.probe.inventory.field_json import to_plain
+        from gpudoctor.probe.inventory.findings.judge import weak_points
 
         document |= {"inventory": to_plain(inventory), "weak_points": to_plain(weak_points(inventory))}
     return json.dumps(document, indent=2) + "\n"

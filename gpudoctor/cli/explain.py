@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.markdown import fenced, plain
 from gpudoctor.cli.output import write_lines
-from gpudoctor.cli.page import fenced, plain
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
 

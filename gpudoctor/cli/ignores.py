@@ -12,18 +12,18 @@ from gpudoctor.cli.output import say
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.errors import GpudoctorError
-from gpudoctor.lint.findings import UNKNOWN, UNREADABLE, UNUSED
-from gpudoctor.lint.fixing import Change
+from gpudoctor.lint.fix_loop import Change
+from gpudoctor.lint.results.merge import UNKNOWN, UNREADABLE, UNUSED
+from gpudoctor.lint.source.atomic_write import NotWritten, edited, write_bytes
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
-from gpudoctor.lint.source.ignoring import comments_for
-from gpudoctor.lint.source.rewriting import NotWritten, edited, write_bytes
-from gpudoctor.lint.source.suppression import Suppressions
+from gpudoctor.lint.suppression.comments import Suppressions
+from gpudoctor.lint.suppression.insert import comments_for
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.cli.settings import Settings
     from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.task import Outcome
+    from gpudoctor.lint.request import Outcome
 
 ABOUT_FILES = (UNREADABLE, UNUSED, UNKNOWN)
 """What is wrong with a file or with its comments is not cured by one more comment."""

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
-from gpudoctor.cli.edge import report_bug
+from gpudoctor.cli.error_boundary import report_bug
 from gpudoctor.cli.output import refuse_bad_target, say, write_aside, write_file, write_out
 from gpudoctor.cli.progress import Progress
 from gpudoctor.cli.rendering import rendered, untold
@@ -16,8 +16,8 @@ from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES, NOT_FOLLOWED
 from gpudoctor.coverage import Followed
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.check import lint
-from gpudoctor.lint.collector import SeldomCollecting
+from gpudoctor.lint.pipeline import lint
+from gpudoctor.lint.runtime.garbage import SeldomCollecting
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpudoctor.diagnostic import Finding, Problem
-    from gpudoctor.lint.task import Outcome
+    from gpudoctor.lint.request import Outcome
 
 
 class Lint(Command):
@@ -49,7 +49,7 @@ class Lint(Command):
             refuse_bad_target(settings.output_file)
         if settings.fix or (settings.diff and not settings.add_ignores):
             # Imported late: most runs only look.
-            from gpudoctor.cli.fixing import fix_files
+            from gpudoctor.cli.fix_report import fix_files
 
             return fix_files(settings, options.arguments)
         choose = _chooser(settings)
@@ -70,12 +70,12 @@ def _chooser(settings: Settings) -> Callable[[Outcome], Outcome]:
     steps: list[Callable[[Outcome], Outcome]] = []
     # Imported late, like all that most runs do without.
     if settings.baseline:
-        from gpudoctor.cli.baseline import refuse_bad_baseline, without_known
+        from gpudoctor.cli.known_findings import refuse_bad_baseline, without_known
 
         refuse_bad_baseline(settings)
         steps.append(lambda outcome: without_known(outcome, settings))
     if settings.since:
-        from gpudoctor.cli.since import changed_since, only_changed
+        from gpudoctor.cli.git_changes import changed_since, only_changed
 
         changed = changed_since(settings.since)
         steps.append(lambda outcome: only_changed(outcome, changed))

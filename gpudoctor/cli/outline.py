@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpudoctor.cli.wording import listed, shown
+from gpudoctor.cli.describe import listed, shown
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.program import Program, who
-from gpudoctor.lint.values import event as events
-from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler, SetEpoch
+from gpudoctor.lint.events.files import Load, Save
+from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.process import DestroyGroup, InitGroup, Spawn
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
+from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event, Loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +57,26 @@ _ONCE_FOR_EACH_PLACE = ("Files",)
 Describe = dict[type[Any], Callable[[Any], str]]
 
 
-def _line(event: events.Event, describe: Describe, program: Program) -> Line | None:
+def _line(event: Event, describe: Describe, program: Program) -> Line | None:
     words = describe.get(type(event))
     text = words(event) if words else ""
     if not text:
         return None
-    ranks = who(event) if program.world.several_processes and program.has_entry else ""
+    ranks = ranks_in_words(event) if program.world.several_processes and program.has_entry else ""
     return Line(text, event.location, "" if ranks == "every rank" else ranks)
 
 
 def _loops(program: Program) -> Iterator[Line]:
     """The loops around training; a model's own loops over its layers would bury them."""
     seen: set[Hashable] = set()
-    for event in program.events(events.Iterate, events.Backward, events.OptimizerStep, events.SetEpoch):
+    for event in program.events(Iterate, Backward, OptimizerStep, SetEpoch):
         for loop in event.loops:
             if loop.identity not in seen:
                 seen.add(loop.identity)
                 yield Line(_rounds(loop), loop.location)
 
 
-def _rounds(loop: events.Loop) -> str:
+def _rounds(loop: Loop) -> str:
     if loop.over is not None:
         return f"over the batches of {shown(loop.over)}"
     if loop.times is None:
@@ -75,21 +84,21 @@ def _rounds(loop: events.Loop) -> str:
     return f"{loop.times} iteration{'' if loop.times == 1 else 's'}"
 
 
-def _init(event: events.InitGroup) -> str:
+def _init(event: InitGroup) -> str:
     return f"{event.by}{listed(backend=event.backend, init_method=event.init_method, rank=event.rank)}"
 
 
-def _spawn(event: events.Spawn) -> str:
+def _spawn(event: Spawn) -> str:
     return f"{event.by} of {shown(event.target)}{listed(args=event.args, nprocs=event.nprocs)}"
 
 
-def _wrap(event: events.Wrap) -> str:
+def _wrap(event: Wrap) -> str:
     kind = event.kind.value if isinstance(event.kind, WrapperKind) else str(event.kind)
     lies = f", model on {shown(event.model_device)}" if event.model_device is not None else ""
     return f"{kind} around {shown(event.inner)}{listed(device_ids=event.device_ids)}{lies}"
 
 
-def _sampler(event: events.MakeSampler) -> str:
+def _sampler(event: MakeSampler) -> str:
     if not isinstance(event.sampler, Sampler):
         return f"sampler {shown(event.sampler)}"
     share = {True: "each rank draws its shard", False: "each rank draws everything", None: "its shard is not known"}
@@ -97,7 +106,7 @@ def _sampler(event: events.MakeSampler) -> str:
     return f"sampler {shown(event.sampler)}{settings}: {share[event.sampler.distributed]}"
 
 
-def _loader(event: events.MakeLoader) -> str:
+def _loader(event: MakeLoader) -> str:
     loader = event.loader
     if not isinstance(loader, Loader):
         return f"loader {shown(loader)}"
@@ -111,7 +120,7 @@ def _loader(event: events.MakeLoader) -> str:
     return f"loader {shown(loader)}{settings}{f', sharded by {loader.managed}' if loader.managed else ''}"
 
 
-def _forward(event: events.Forward) -> str:
+def _forward(event: Forward) -> str:
     # A model calls dozens of modules inside; what the training loop calls is what a reader looks for.
     if not isinstance(event.module, Wrapper) and not any(loop.over is not None for loop in event.loops):
         return ""
@@ -119,47 +128,47 @@ def _forward(event: events.Forward) -> str:
     return f"forward of {shown(event.module)}{mode}"
 
 
-def _step(event: events.OptimizerStep) -> str:
+def _step(event: OptimizerStep) -> str:
     return f"step of {shown(event.optimizer)}{f' through {event.through}' if event.through else ''}"
 
 
-def _collective(event: events.Collective) -> str:
+def _collective(event: Collective) -> str:
     return f"{event.call}{listed(of=event.subject, group=event.group)}"
 
 
-def _lost(event: events.Lost) -> str:
+def _lost(event: Imprecision) -> str:
     return f"{event.why} (a limit was reached)" if event.limit else event.why
 
 
-def _escape(event: events.Escape) -> str:
+def _escape(event: Escape) -> str:
     # What gets nothing that matters here may do what it likes.
     return f"{', '.join(map(shown, event.values))} goes into {event.into}, which was not read" if event.values else ""
 
 
 _SECTIONS: dict[str, Describe] = {
-    "Frameworks in charge": {events.UseManaged: lambda event: f"{event.framework}: {event.call}"},
+    "Frameworks in charge": {UseManaged: lambda event: f"{event.framework}: {event.call}"},
     "Processes": {
-        events.InitGroup: _init,
-        events.Spawn: _spawn,
-        events.DestroyGroup: lambda event: "destroy_process_group",
+        InitGroup: _init,
+        Spawn: _spawn,
+        DestroyGroup: lambda event: "destroy_process_group",
     },
-    "Wrapped models": {events.Wrap: _wrap},
+    "Wrapped models": {Wrap: _wrap},
     "Data": {
-        events.MakeSampler: _sampler,
-        events.MakeLoader: _loader,
-        events.SetEpoch: lambda event: f"set_epoch of {shown(event.target)}{listed(epoch=event.epoch)}",
+        MakeSampler: _sampler,
+        MakeLoader: _loader,
+        SetEpoch: lambda event: f"set_epoch of {shown(event.target)}{listed(epoch=event.epoch)}",
     },
     "Loops": {},
     "Training": {
-        events.Forward: _forward,
-        events.Backward: lambda event: f"backward of {shown(event.loss)}",
-        events.OptimizerStep: _step,
-        events.ClearGradients: lambda event: f"gradients of {shown(event.target)} cleared",
+        Forward: _forward,
+        Backward: lambda event: f"backward of {shown(event.loss)}",
+        OptimizerStep: _step,
+        ClearGradients: lambda event: f"gradients of {shown(event.target)} cleared",
     },
-    "Collectives": {events.Collective: _collective},
+    "Collectives": {Collective: _collective},
     "Files": {
-        events.Save: lambda event: f"{event.call}{listed(path=event.path)}",
-        events.Load: lambda event: f"{event.call}{listed(path=event.path, map_location=event.map_location)}",
+        Save: lambda event: f"{event.call}{listed(path=event.path)}",
+        Load: lambda event: f"{event.call}{listed(path=event.path, map_location=event.map_location)}",
     },
-    "Not followed": {events.Lost: _lost, events.Escape: _escape},
+    "Not followed": {Imprecision: _lost, Escape: _escape},
 }

@@ -14,7 +14,7 @@ from gpudoctor.lint.source.file import NOTEBOOK
 from gpudoctor.report.text import Style, harmless
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.fixing import Change
+    from gpudoctor.lint.fix_loop import Change
 
 _LOOKS = {"+++": "bold", "---": "bold", "@@": "hunk", "+": "added", "-": "removed"}
 """By how a line begins; the first that fits counts."""
@@ -36,7 +36,7 @@ def diff_of(change: Change) -> Iterator[str]:
         yield from _diff(_lines(before), _lines(after), change.shown)
         return
     # Imported late: most projects have no notebooks.
-    from gpudoctor.lint.source.joining import changed_cells
+    from gpudoctor.lint.notebooks.joined_cells import changed_cells
 
     for number, old, new in changed_cells(before, after):
         # That the last line of a cell has no line end is no news.

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
-from gpudoctor.cli.edge import INTERRUPTED
+from gpudoctor.cli.error_boundary import INTERRUPTED
 from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, write_file, write_out
 from gpudoctor.cli.terminal import COLOURS
 from gpudoctor.errors import UsageError, nearest
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
 
+    from gpudoctor.probe.options import News, Wishes
     from gpudoctor.probe.results import Report
-    from gpudoctor.probe.wishes import News, Wishes
 
 
 class Probe(Command):
@@ -61,7 +61,7 @@ class Probe(Command):
     def run(self, options: argparse.Namespace) -> int:
         from gpudoctor.probe.compare import compare
         from gpudoctor.probe.gates import gated, read_gate
-        from gpudoctor.probe.reading import read_report
+        from gpudoctor.probe.report_reader import read_report
         from gpudoctor.record import replace
 
         gates = [read_gate(text) for text in options.require]
@@ -83,8 +83,8 @@ class Probe(Command):
 
 
 def _wishes(options: argparse.Namespace) -> Wishes:
-    from gpudoctor.probe.plan import DEFAULT_STRATEGIES, STRATEGIES, WORKLOADS
-    from gpudoctor.probe.wishes import Wishes
+    from gpudoctor.probe.measurement_plan import DEFAULT_STRATEGIES, STRATEGIES, WORKLOADS
+    from gpudoctor.probe.options import Wishes
 
     if options.quick and options.thorough:
         raise UsageError("--quick and --thorough exclude each other")
@@ -126,8 +126,8 @@ def _data(given: str | None) -> str:
 
 def _watched(wishes: Wishes) -> Report | None:
     """The examination, with a live view where standard error is a terminal."""
-    from gpudoctor.probe.examine import examine, examine_given
-    from gpudoctor.probe.place import place_given
+    from gpudoctor.probe.launcher_env import place_given
+    from gpudoctor.probe.run_probe import examine, examine_given
 
     place = place_given(os.environ)
     if place is not None and wishes.ranks is not None:
@@ -141,7 +141,7 @@ def _watched(wishes: Wishes) -> Report | None:
 
     if not sys.stderr.isatty() or (place is not None and place.rank != 0):
         return work()
-    from gpudoctor.cli.watching import LiveView
+    from gpudoctor.cli.live_view import LiveView
 
     with LiveView() as view:
         return work(view.tell)
@@ -154,10 +154,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _hand_over(report: Report, options: argparse.Namespace) -> None:
-    from gpudoctor.cli.verdicts import summary
-    from gpudoctor.probe import document
+    from gpudoctor.cli.probe_summary import summary
+    from gpudoctor.probe import report_json
 
-    text = rendered(options, sys.stdout, lambda: document.rendered(report), lambda style: summary(report, style))
+    text = rendered(options, sys.stdout, lambda: report_json.rendered(report), lambda style: summary(report, style))
     if options.output_file:
         write_file(options.output_file, text)
     else:

@@ -11,7 +11,7 @@ from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.cli.settings import Settings
-    from gpudoctor.lint.task import Outcome
+    from gpudoctor.lint.request import Outcome
     from gpudoctor.report.sarif import Described
     from gpudoctor.report.text import Style
 
@@ -73,7 +73,7 @@ def _sarif(outcome: Outcome, settings: Settings, exit_code: int) -> str:
 
 def _described(outcome: Outcome, settings: Settings) -> dict[str, Described]:
     """The rules that have found something, with their pages; those of all rules would be most of each log."""
-    from gpudoctor.cli.page import plain
+    from gpudoctor.cli.markdown import plain
     from gpudoctor.registry import page_of
     from gpudoctor.report.sarif import Described
     from gpudoctor.report.text import Style

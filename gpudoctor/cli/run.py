@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
 from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_aside, write_file
+from gpudoctor.cli.run_report import compared, document, report, standstill
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
-from gpudoctor.cli.watched import compared, document, report, standstill
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, UsageError
-from gpudoctor.lint.check import lint
-from gpudoctor.ranks.processes import ON_LINUX
+from gpudoctor.lint.pipeline import lint
+from gpudoctor.ranks.process_tree import ON_LINUX
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
-from gpudoctor.run.faults import Faults
-from gpudoctor.run.given import file_of_node, given_rank
+from gpudoctor.run.external_rank import file_of_node, given_rank
+from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
 from gpudoctor.run.trace import trace_of
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.task import Outcome
-    from gpudoctor.run.given import Given
+    from gpudoctor.lint.request import Outcome
+    from gpudoctor.run.external_rank import Given
     from gpudoctor.run.outcome import Watched
     from gpudoctor.run.recording import Recording, Waiting
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.cli.command import flattened
 from gpudoctor.config import Config, find_config, read_config
 from gpudoctor.errors import UsageError
-from gpudoctor.lint.cache import cache_folder
-from gpudoctor.lint.source.limits import most_bytes
-from gpudoctor.lint.task import Request
+from gpudoctor.lint.request import Request
+from gpudoctor.lint.runtime.cache import cache_folder
+from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.record import dataclass
 from gpudoctor.registry import Registry, Selection, find_rules
 

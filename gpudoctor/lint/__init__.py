@@ -1,0 +1,48 @@
+"""Lint: abstract interpretation of training programs. The door of the engine, and its words.
+
+A file becomes findings in one direction; each stage is a room::
+
+    request ──> discovery ──> source (notebooks) ──> interp ──> events ──> program ──> rules ──> results ──> report
+                                                     │    ▲
+                                 library, analyses ──┘    └── domain, flow
+
+``pipeline.py`` is the outline of all of it, ``analyze.py`` that of one entry.
+
+Program
+    One execution on paper of an entry file in one launch world, as rules see it (`program.py`).
+Launch world
+    How the program is started: by torchrun, by its own `mp.spawn`, or as one process (`interp/launch_worlds.py`).
+Abstract value
+    What a name may hold, as far as rules ask: a module, a loader, a rank, a constant (`domain`, one file a kind).
+Value set
+    The few values that a name may hold, each guarded by the path condition under which it does (`flow/valueset.py`).
+Path condition
+    A conjunction of tests with their answers that had to hold to get here (`flow/condition.py`).
+Atom, literal
+    One test that a program makes, and that test with its answer.
+Divergence
+    Whether ranks may disagree about an atom or a value: not at all, by their rank, by their data, or through code that
+    was not read. "Only rank 0 gets here" is a question about it.
+Store
+    Abstract memory in layers: a branch writes a delta of its own, and a join merges the deltas (`flow/store.py`).
+Fact, own attribute
+    What the engine knows of an object, and what the program has written to it: two spaces of names in the store.
+Allocation site, occurrence
+    Where an object was made, and how often that place was reached before: the two name the object.
+Event
+    Something that the program does, with its place, calls, loops and path condition (`events`).
+Library model
+    What a call into a library means (`library`); an analysis is what several models and the interpreter ask about one
+    question, such as the scale of a loss (`analyses`).
+Speculative run
+    An execution whose events are kept back until somebody replays them: a `forward`, the items of a data set.
+Summary
+    What a call of a function did before, where following it again would tell nothing new (`interp/summaries.py`).
+Widening
+    Fewer, less definite values where a name could hold too many (`interp/widening.py`).
+Refinement
+    An assumption that the interpreter makes when a program asks for it, such as that it is distributed; it begins
+    again with the assumption made.
+Imprecision
+    Where knowledge ends: a limit, or code that was not read. It is recorded, and the report says so.
+"""

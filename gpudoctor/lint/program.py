@@ -10,41 +10,29 @@ from typing import Protocol, TypeVar
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Finding, Location
-from gpudoctor.lint.answers import Answers, Gone, Standing
-from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
+from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Sampler
+from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.module import UNSEEN, Module, WrapperKind, core_of
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Imprecision, UseManaged
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.option_defaults import Option, comes_to, only_with, options_of
+from gpudoctor.lint.events.process import ArgumentDeclared, DestroyGroup, InitGroup, Spawn
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep, TakeGradient
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.values.base import NONE, Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import ListOf, Range, TupleOf
-from gpudoctor.lint.values.data import Dataset, Sampler
-from gpudoctor.lint.values.event import (
-    SILENT_SAMPLER,
-    ArgumentDeclared,
-    Backward,
-    Collective,
-    DestroyGroup,
-    Escape,
-    Event,
-    Forward,
-    InitGroup,
-    Iterate,
-    Loop,
-    Lost,
-    OptimizerStep,
-    Spawn,
-    TakeGradient,
-    UseManaged,
-    Wrap,
-)
-from gpudoctor.lint.values.function import Instance
-from gpudoctor.lint.values.module import UNSEEN, Module, WrapperKind, core_of
-from gpudoctor.lint.values.options import Option, comes_to, only_with, options_of
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, fields
 
 E = TypeVar("E", bound=Event)
 
 
-class Written(Protocol):
+class WrittenNames(Protocol):
     """A file, as far as rules see it."""
 
     @property
@@ -56,7 +44,7 @@ class Written(Protocol):
         """The text without what does nothing."""
 
 
-class World(enum.Enum):
+class LaunchWorld(enum.Enum):
     """How the program is launched."""
 
     TORCHRUN = "torchrun"
@@ -65,7 +53,7 @@ class World(enum.Enum):
 
     @property
     def several_processes(self) -> bool:
-        return self is not World.SINGLE
+        return self is not LaunchWorld.SINGLE
 
 
 @dataclass(frozen=True)
@@ -77,16 +65,16 @@ class Program:
     """
 
     entry: str
-    world: World
+    world: LaunchWorld
     log: tuple[Event, ...]
     has_entry: bool = True
     files: frozenset[str] = frozenset()
     """The files of the project that were read for it, as they are shown."""
-    sources: tuple[Written, ...] = ()
+    sources: tuple[WrittenNames, ...] = ()
     """These files themselves, of which `names` asks what stands in them."""
     parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
     """The modules that each module has taken in, on any path."""
-    worlds: frozenset[World] = frozenset()
+    worlds: frozenset[LaunchWorld] = frozenset()
     """All the ways of launching for which the entry is read, this one among them."""
     names_before: Mapping[Location, list[dict[str, Values]]] = field(default_factory=dict)
     """What the names in sight hold before a statement, each time that it is executed, where that was asked for."""
@@ -100,7 +88,7 @@ class Program:
     """A call that may lead there, and was not followed because a setting chooses what it calls."""
     idle: tuple[Stop, ...] = ()
     """Where its other files train, as they are written, that have no backward pass that was seen."""
-    answers: Answers = field(default_factory=Answers, compare=False)
+    answers: GuardLog = field(default_factory=GuardLog, compare=False)
     """What a rule was told that makes it silent."""
 
     @property
@@ -142,7 +130,7 @@ class Program:
     @property
     def spawned(self) -> bool:
         """It starts its ranks itself: on one node, and by no launcher."""
-        return self.world is World.SPAWN
+        return self.world is LaunchWorld.SPAWN
 
     @cached_property
     def managed_by(self) -> frozenset[str]:
@@ -225,9 +213,9 @@ class Program:
             self.answers.note(Cause.UNREAD, value)
 
     @cached_property
-    def lost(self) -> tuple[Lost, ...]:
+    def lost(self) -> tuple[Imprecision, ...]:
         """Where knowledge ended."""
-        return tuple(self.events(Lost))
+        return tuple(self.events(Imprecision))
 
     @property
     def cut_short(self) -> bool:
@@ -237,7 +225,7 @@ class Program:
         return bool(self.stops)
 
     @cached_property
-    def stops(self) -> tuple[Lost, ...]:
+    def stops(self) -> tuple[Imprecision, ...]:
         """The limits that were reached."""
         return tuple(event for event in self.lost if event.limit)
 
@@ -245,7 +233,7 @@ class Program:
     def trained_at(self) -> tuple[Location, ...]:
         """Where gradients are asked for or used, and the calls that lead there."""
         events = self.events(Backward, TakeGradient, OptimizerStep)
-        return tuple(dict.fromkeys(place for event in events for place in (event.location, *event.way.calls)))
+        return tuple(dict.fromkeys(place for event in events for place in (event.location, *event.context.calls)))
 
     @cached_property
     def of_unknown_model(self) -> Location | None:
@@ -312,9 +300,9 @@ class Program:
         several = self.world.several_processes
         wraps = (event for event in self.events(Wrap) if not several or event.kind.synchronises)  # type: ignore[attr-defined]
         launch = [*self.events(InitGroup), *self.events(Spawn), *wraps, *self.events(UseManaged)]
-        found = frozenset(literal for event in launch for literal in event.when)
-        trains = [event.when for event in self.events(Backward)]
-        return found | (reduce(Condition.shared, trains).literals if trains else frozenset())
+        found = frozenset(literal for event in launch for literal in event.condition)
+        trains = [event.condition for event in self.events(Backward)]
+        return found | (reduce(Condition.intersection, trains).literals if trains else frozenset())
 
     def unusual(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, and fail where the options that they ask about are left
@@ -322,7 +310,7 @@ class Program:
         events = self.at(place) or self._through(place, inside)
         if not events or not self.options:
             return []
-        shared = reduce(Condition.shared, (event.when for event in events))
+        shared = reduce(Condition.intersection, (event.condition for event in events))
         found = [each for each in shared if each not in self.taken_on and comes_to(each, self.options) is False]
         # Of `amp and clip` the parts follow, and say more.
         parts = {part for each in found for part in (each.atom.every if each.holds else ())}
@@ -330,24 +318,24 @@ class Program:
         return sorted(told, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
 
     def _through(self, call: Location, places: Iterable[Location]) -> list[Event]:
-        return [event for place in places for event in self.at(place) if call in event.way.calls]
+        return [event for place in places for event in self.at(place) if call in event.context.calls]
 
     def by_one_process(self, event: Event) -> bool:
         """The process that starts the others does this, or the only one there is."""
-        if self.world is not World.SPAWN:
-            return self.world is World.SINGLE
-        return not any(spawn.location in event.way.calls for spawn in self.events(Spawn))
+        if self.world is not LaunchWorld.SPAWN:
+            return self.world is LaunchWorld.SINGLE
+        return not any(spawn.location in event.context.calls for spawn in self.events(Spawn))
 
     def by_every_rank(self, event: Event) -> bool:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
-        told_apart = event.when.depends & (Dependence.RANK | Dependence.UNREAD)
+        told_apart = event.condition.divergence & (Divergence.RANK | Divergence.UNREAD)
         return self.whole and not told_apart and not self.by_one_process(event) and not self._without_others(event)
 
     def _without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train
         in more."""
-        return bool(self._starts) and all(start.when.excludes(event.when) for start in self._starts)
+        return bool(self._starts) and all(start.condition.excludes(event.condition) for start in self._starts)
 
     @cached_property
     def _starts(self) -> tuple[Event, ...]:
@@ -359,19 +347,19 @@ class Program:
 
         `if rank == 0: train(writer) else: train(None)` trains on every rank.
         """
-        guards = event.when.depending_on(Dependence.RANK)
+        guards = event.condition.depending_on(Divergence.RANK)
         if not guards:
             return True
         others = (each.negated() for each in guards[:1]) if len(guards) == 1 else ()
         return any(
-            other.location == event.location and other.when.depending_on(Dependence.RANK) == (negated,)
+            other.location == event.location and other.condition.depending_on(Divergence.RANK) == (negated,)
             for negated in others
             for other in self.events(type(event))
         )
 
     def in_known_order(self, one: Event, other: Event) -> bool:
         """What came first is known: functions of a library are read one by one, whichever is called first."""
-        return self.has_entry or one.way.frames[:2] == other.way.frames[:2]
+        return self.has_entry or one.context.frames[:2] == other.context.frames[:2]
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""
@@ -431,7 +419,7 @@ def _words_of(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in re.findall(_WORD, name))
 
 
-def _stands_in(source: Written, words: Iterable[str], in_any_case: bool) -> bool:
+def _stands_in(source: WrittenNames, words: Iterable[str], in_any_case: bool) -> bool:
     # Few texts have the word at all, and to tell code from comments takes time.
     return _has(source.text, words, in_any_case) and _has(source.code, words, in_any_case)
 
@@ -465,7 +453,7 @@ def _of_bare_parameters(backward: Backward) -> bool:
 
 def _has_one_member(group: InitGroup) -> bool:
     size, backend = group.world_size, group.backend
-    return (size is not None and size.only == Const(1)) or (backend is not None and backend.only == Const("fake"))
+    return (size is not None and size.single == Const(1)) or (backend is not None and backend.single == Const("fake"))
 
 
 def batch_loop(event: Event) -> Loop | None:
@@ -511,7 +499,7 @@ def when_of(program: Program, loop: Loop) -> Condition:
     # A loop that counts steps has no such event: then it is what all its steps have in common.
     known: list[Event] = [*begun] or [*program.during(loop, Backward, OptimizerStep)]
     known = known or [*program.during(loop, Forward)]
-    return reduce(lambda one, other: one.shared(other), (event.when for event in known))
+    return reduce(lambda one, other: one.intersection(other), (event.condition for event in known))
 
 
 def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
@@ -521,33 +509,34 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
         return False
     # What stands under a test of numbers or settings is rare, or asked for.
     outside = when_of(program, loop)
-    if all(_asks_only_the_rank(literal) for literal in event.when.without(outside)):
+    if all(_asks_only_the_rank(literal) for literal in event.condition.difference(outside)):
         return True
     return any(
-        all(_asks_only_the_rank(literal) for literal in when.without(outside)) for when in _on_all_ways(program, event)
+        all(_asks_only_the_rank(literal) for literal in when.difference(outside))
+        for when in _on_all_ways(program, event)
     )
 
 
 def _on_all_ways(program: Program, event: Event) -> list[Condition]:
     """When the same happens there in this round, whatever it happens to: one of two models, one of two losses."""
-    alike = [e.when for e in program.events(type(event)) if e.location == event.location and same_round(e, event)]
+    alike = [e.condition for e in program.events(type(event)) if e.location == event.location and same_round(e, event)]
     merged = union(ValueSet((Binding(event.location, when),)) for when in alike)
-    return [each.when for each in merged.bindings if event.when.implies(each.when)]
+    return [each.condition for each in merged.bindings if event.condition.implies(each.condition)]
 
 
 def _asks_only_the_rank(literal: Literal) -> bool:
     """`if rank == 0:`, and not `if loss > 10:` in what only rank 0 does."""
     key = literal.atom.key
     numbers = isinstance(key, tuple) and any(isinstance(part, Tensor) for part in key)
-    return literal.atom.depends is Dependence.RANK and not numbers
+    return literal.atom.divergence is Divergence.RANK and not numbers
 
 
 def only_some_ranks(event: Event) -> bool:
     """The path to this event depends on the rank."""
-    return bool(event.when.depends & Dependence.RANK)
+    return bool(event.condition.divergence & Divergence.RANK)
 
 
-def who(event: Event) -> str:
+def ranks_in_words(event: Event) -> str:
     """Which ranks get here, for a message: `rank 0 only`, `some ranks only`, `every rank`."""
     guards = event.rank_guards
     if not guards:
@@ -564,7 +553,7 @@ GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.Seq
 
 def shares_nothing(given: Values | None, when: Condition) -> bool:
     """No sampler is given, or one that goes over all of the data."""
-    return given is None or given.given(when).all(
+    return given is None or given.restrict(when).all(
         lambda value: (
             value == NONE
             or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
@@ -575,7 +564,7 @@ def shares_nothing(given: Values | None, when: Condition) -> bool:
 def is_whole(dataset: Value, shuffled: bool) -> bool:
     """All of the data, and not a share or a stream that may be cut out of sight."""
     # `Subset(data, range(rank, n, world_size))` is sharding by hand.
-    if dataset.depends & Dependence.RANK:
+    if dataset.divergence & Divergence.RANK:
         return False
     if isinstance(dataset, Dataset):
         # A stream is often split between ranks inside of `__iter__`, out of sight.

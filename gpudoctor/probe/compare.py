@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from gpudoctor.probe.environment_diff import surroundings
 from gpudoctor.probe.results import (
     Bandwidth,
     Change,
@@ -19,8 +20,7 @@ from gpudoctor.probe.results import (
     StepResult,
     Verdict,
 )
-from gpudoctor.probe.steps import efficiency_range
-from gpudoctor.probe.surroundings import surroundings
+from gpudoctor.probe.step_figures import efficiency_range
 from gpudoctor.record import dataclass
 
 DRIFT = 0.02

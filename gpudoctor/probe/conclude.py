@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpudoctor.probe import epochs, verdict
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
-from gpudoctor.probe.checks.base import Examination, Seen
+from gpudoctor.probe.checks.check import Examination, Seen
 from gpudoctor.probe.journal import RankState
-from gpudoctor.probe.plan import Plan, World
+from gpudoctor.probe.measurement_plan import Plan, World
 from gpudoctor.probe.results import Bandwidth, Check, Report, StepResult, Verdict
 from gpudoctor.probe.stages import START, stages_of, trials_by_name
-from gpudoctor.probe.steps import related, step_result
+from gpudoctor.probe.step_figures import related, step_result
 from gpudoctor.record import dataclass, replace
 
 Samples = Mapping[str, list[tuple[float, float]]]

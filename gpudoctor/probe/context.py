@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gpudoctor.probe.plan import Plan
+from gpudoctor.probe.measurement_plan import Plan
 from gpudoctor.record import dataclass
 
 Facts: TypeAlias = dict[str, Any]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.probe.results import Check, StepResult, Verdict
 from gpudoctor.probe.strategies import BY_NAME, Strategy
 from gpudoctor.probe.workloads import cifar10, cifar10_files
-from gpudoctor.probe.workloads.base import Workload
+from gpudoctor.probe.workloads.workload import Workload
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.plan import Plan, World
+    from gpudoctor.probe.measurement_plan import Plan, World
 
 BATCH = 128
 NAME = "epoch-time"

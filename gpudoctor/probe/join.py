@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.plain import plain
 from gpudoctor.probe import inventory
-from gpudoctor.probe import plan as plans
-from gpudoctor.probe.board import LOOK_EVERY, Board
-from gpudoctor.probe.checks.base import ranks_in_words
-from gpudoctor.probe.document import machine_from
+from gpudoctor.probe import measurement_plan as plans
+from gpudoctor.probe.checks.check import ranks_in_words
 from gpudoctor.probe.journal import LOST, Journal, RankState
 from gpudoctor.probe.launch import (
     FOLDER,
@@ -33,10 +31,12 @@ from gpudoctor.probe.launch import (
     overdue,
     read_output,
 )
-from gpudoctor.probe.rank import PLAN, ROUND, SHARED_FOLDER
+from gpudoctor.probe.rank_process import PLAN, ROUND, SHARED_FOLDER
+from gpudoctor.probe.report_json import machine_from
 from gpudoctor.probe.results import Check, Fact, Machine, Verdict
+from gpudoctor.probe.shared_store import LOOK_EVERY, Board
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.processes import adopting_orphans, children
+from gpudoctor.ranks.process_tree import adopting_orphans, children
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.ranks.supervise import end_all
@@ -45,7 +45,7 @@ from gpudoctor.record import dataclass, replace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudoctor.probe.place import Place
+    from gpudoctor.probe.launcher_env import Place
 
 _GRACE = 3.0
 _LAST_WORD = 20.0

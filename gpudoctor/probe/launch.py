@@ -13,18 +13,18 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpudoctor.probe import plan as plans
-from gpudoctor.probe.inventory.errand import memory_file
+from gpudoctor.probe import measurement_plan as plans
+from gpudoctor.probe.inventory.subprocess_query import memory_file
 from gpudoctor.probe.journal import Journal, RankState
-from gpudoctor.probe.rank import PLAN, SHOW_STACKS
+from gpudoctor.probe.rank_process import PLAN, SHOW_STACKS
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.processes import ON_LINUX, PROC, adopting_orphans, children
+from gpudoctor.ranks.process_tree import ON_LINUX, PROC, adopting_orphans, children
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
-WORKER = "gpudoctor.probe.rank"
+WORKER = "gpudoctor.probe.rank_process"
 FOLDER = "gpudoctor-probe-"
 """How the names of folders begin in which the ranks of a node meet."""
 MOST_ROUNDS = 4
@@ -94,7 +94,7 @@ class Launcher:
         self._output = memory_file()
         self._strangers = set(children(os.getpid()))
         self._process = subprocess.Popen(
-            module_command("gpudoctor.probe.agent", str(os.getpid())),
+            module_command("gpudoctor.probe.launcher_process", str(os.getpid())),
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=self._output,

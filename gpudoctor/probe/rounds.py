@@ -6,17 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.blame import guilty_rank, stuck, verdict_of
 from gpudoctor.probe.conclude import Part
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import MOST_ROUNDS, Launcher, Round, left_after, run_round
+from gpudoctor.probe.options import News, Teller, Wishes, plan_for
 from gpudoctor.probe.results import Check, Fact, Machine, Verdict
+from gpudoctor.probe.root_cause import guilty_rank, stuck, verdict_of
 from gpudoctor.probe.stages import START, stages_of
-from gpudoctor.probe.wishes import News, Teller, Wishes, plan_for
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.plan import Plan
+    from gpudoctor.probe.measurement_plan import Plan
 
 EXPERIMENTS: dict[str, dict[str, str]] = {
     "nccl": {

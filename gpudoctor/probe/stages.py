@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP
 from gpudoctor.probe.context import Context, Facts
 from gpudoctor.probe.epochs import epochs_of
-from gpudoctor.probe.training import Trial, trials_of
+from gpudoctor.probe.reference_step import Trial, trials_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.plan import Plan
+    from gpudoctor.probe.measurement_plan import Plan
 
 START = "start"
 START_SECONDS = 90.0

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from gpudoctor.ranks.processes import Stillness, children, kill_trees
+from gpudoctor.ranks.process_tree import Stillness, children, kill_trees
 from gpudoctor.record import dataclass
 
 _LOOK_EVERY = 0.05

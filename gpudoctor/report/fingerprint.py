@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from gpudoctor.report.place import from_root
+from gpudoctor.report.repository_root import from_root
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.report.place import from_root
+from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.story import story
 from gpudoctor.visible import visible
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.report.fingerprint import Lines, fingerprints
-from gpudoctor.report.place import from_root
+from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.story import story
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudoctor.ranks.processes import busy_seconds, state_of
+from gpudoctor.ranks.process_tree import busy_seconds, state_of
 from gpudoctor.record import dataclass, replace
-from gpudoctor.run.questions import ANSWER, ENOUGH, QUESTION
-from gpudoctor.run.reading import collective_of, frames_of, lines_of
+from gpudoctor.run.protocol import ANSWER, ENOUGH, QUESTION
 from gpudoctor.run.recording import Collective, Frame, Waiting
-from gpudoctor.run.silent import stack_of
+from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
+from gpudoctor.run.unresponsive import stack_of
 
 _PATIENCE = 3.0
 """Seconds that a rank may take to answer."""

@@ -10,18 +10,18 @@ from gpudoctor.diagnostic import Finding, SeenIn
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
-from gpudoctor.run.given import RECORDING, Given, shared_folder, wait_for_the_others
+from gpudoctor.run.external_rank import RECORDING, Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
-from gpudoctor.run.questions import ENDED, STARTS, STEPS
-from gpudoctor.run.reading import read
+from gpudoctor.run.protocol import ENDED, STARTS, STEPS
 from gpudoctor.run.recording import Recording
+from gpudoctor.run.recording_reader import read
 from gpudoctor.run.session import run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpudoctor.rule import RuleCard
-    from gpudoctor.run.faults import Faults
+    from gpudoctor.run.internal_errors import Faults
     from gpudoctor.run.recording import Process, Waiting
 
 

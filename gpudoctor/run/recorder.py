@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gpudoctor.run import clock
-from gpudoctor.run.appending import ByCalls, InMemory, appended
+from gpudoctor.run.append_log import ByCalls, InMemory, appended
 from gpudoctor.run.places import own_place
 
 MOST_BYTES = 20_000_000

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
-from gpudoctor.ranks.processes import descendants, die_with_parent
+from gpudoctor.ranks.process_tree import descendants, die_with_parent
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.record import dataclass
-from gpudoctor.run.agent import FOLDER, LAUNCHER, NEXT
+from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT
 
 STARTUP = Path(__file__).parent / "startup"
 _LOOK_EVERY = 0.2

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from gpudoctor.probe import training
+from gpudoctor.probe import reference_step
 from gpudoctor.probe.context import Context
-from gpudoctor.probe.plan import Plan, World
+from gpudoctor.probe.measurement_plan import Plan, World
 from gpudoctor.probe.workloads import cifar10
 
 SAMPLES = 16
@@ -46,7 +46,7 @@ def by_probe(context: Context, steps: int) -> float:
     workload = cifar10.workload(SAMPLES)
     inputs, labels = (part.to(context.device) for part in workload.batch(SAMPLES, 0))
     model = workload.model().to(context.device)
-    run = training.loop(workload, model, inputs, labels, context)
+    run = reference_step.loop(workload, model, inputs, labels, context)
     run(3)
     began = _now(context.device)
     run(steps)

@@ -12,10 +12,11 @@ import pytest
 
 from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint import examine
-from gpudoctor.lint.program import Program, World
+from gpudoctor.lint import analyze
+from gpudoctor.lint.events.event_context import Event, EventContext
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.source.project import ModuleFile, Project
-from gpudoctor.lint.values.event import Event, SeedSet, Way
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ Nothing, it is a test.
 """
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.values.event import SeedSet
+from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.rule import Rule
 
 
@@ -54,7 +55,7 @@ def programs_in(entry: ModuleFile, project: Project, launch: str) -> list[Progra
         os._exit(9)
     if "interpreter crashes" in text:
         raise KeyError("a bug of the interpreter")
-    worlds = [world for world in World if f"world {world.value}" in text] or [World.TORCHRUN]
+    worlds = [world for world in LaunchWorld if f"world {world.value}" in text] or [LaunchWorld.TORCHRUN]
     files = [entry, *_imported(entry, project)]
     log = tuple(event for file in files for event in _events(file))
     return [
@@ -78,7 +79,7 @@ def _events(file: ModuleFile) -> Iterator[Event]:
         if column >= 0:
             call = line[column + 5 :].partition(")")[0] or "seed"
             at = Location(file.source.shown, number, column + 1, number, column + 5)
-            yield SeedSet(way=Way(at), order=number, call=call, seed=None)
+            yield SeedSet(context=EventContext(at), order=number, call=call, seed=None)
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def lint(
 @pytest.fixture
 def on_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lint executes programs by the stand-in."""
-    monkeypatch.setattr(examine, "programs_of", programs_in)
+    monkeypatch.setattr(analyze, "programs_of", programs_in)
 
 
 @pytest.fixture

@@ -14,21 +14,27 @@ import pytest
 
 from gpudoctor import __version__, cli
 from gpudoctor.cli import plan
-from gpudoctor.cli.page import plain
+from gpudoctor.cli.markdown import plain
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Module, WrapperKind
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
+from gpudoctor.lint.events.event_context import EventContext, Loop
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.training_step import OptimizerStep
+from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.program import Program, World
-from gpudoctor.lint.values import event as events
-from gpudoctor.lint.values.base import Const, Unknown
-from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Way
-from gpudoctor.lint.values.module import Module, WrapperKind
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.probe.inventory import take
 from gpudoctor.probe.inventory.facts import Inventory
-from gpudoctor.probe.inventory.plain import from_plain
+from gpudoctor.probe.inventory.field_json import from_plain
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style
 
@@ -184,8 +190,8 @@ def test_env_loads_neither_torch_nor_a_driver() -> None:
     assert not set(run.stderr.split()) & {"torch", "pynvml", "psutil", "gpudoctor.probe.results"}
 
 
-def way(line: int, **more: object) -> Way:
-    return Way(Location("train.py", line), **more)
+def way(line: int, **more: object) -> EventContext:
+    return EventContext(Location("train.py", line), **more)
 
 
 def example() -> Program:
@@ -194,31 +200,31 @@ def example() -> Program:
     model = Module("m", here, "model")
     sampler = Sampler("s", here, "sampler", made_by="torch", distributed=True)
     loader = Loader("l", here, "loader", sampler=ValueSet.of(sampler), shuffle=ValueSet.of(Const(False)))
-    epochs = events.Loop("e", Location("train.py", 9), times=3)
-    batches = events.Loop("b", Location("train.py", 10), over=loader)
-    first = Condition(frozenset({Literal(Atom("r0", Dependence.RANK, ranks="rank 0"), True)}))
+    epochs = Loop("e", Location("train.py", 9), times=3)
+    batches = Loop("b", Location("train.py", 10), over=loader)
+    first = Condition(frozenset({Literal(Atom("r0", Divergence.RANK, ranks="rank 0"), True)}))
     inside = {"loops": (epochs, batches)}
     log = (
-        events.InitGroup(way=way(2), by="init_process_group", backend=ValueSet.of(Const("nccl"))),
-        events.Wrap(
-            way=way(3),
+        InitGroup(context=way(2), by="init_process_group", backend=ValueSet.of(Const("nccl"))),
+        Wrap(
+            context=way(3),
             wrapper=model,
             inner=model,
             kind=WrapperKind.DDP,
             device_ids=ValueSet.of(rank),
             model_device=ValueSet.of(Device("cuda", rank)),
         ),
-        events.MakeSampler(way=way(4), sampler=sampler),
-        events.MakeLoader(way=way(5), loader=loader),
-        events.Forward(way=way(11, **inside), identity=1, module=model),
-        events.Forward(way=way(11, **inside), identity=1, module=model),
-        events.Forward(way=way(40), identity=2, module=model),
-        events.OptimizerStep(way=way(12, **inside), optimizer=Unknown("o", label="optimizer")),
-        events.Collective(way=way(13, **inside), call="all_reduce"),
-        events.Save(way=way(14, when=first), call="torch.save", path=ValueSet.of(Const("m.pt"))),
-        events.Lost(way=way(15), why="`hydra.compose` was not read"),
+        MakeSampler(context=way(4), sampler=sampler),
+        MakeLoader(context=way(5), loader=loader),
+        Forward(context=way(11, **inside), identity=1, module=model),
+        Forward(context=way(11, **inside), identity=1, module=model),
+        Forward(context=way(40), identity=2, module=model),
+        OptimizerStep(context=way(12, **inside), optimizer=Unknown("o", label="optimizer")),
+        Collective(context=way(13, **inside), call="all_reduce"),
+        Save(context=way(14, condition=first), call="torch.save", path=ValueSet.of(Const("m.pt"))),
+        Imprecision(context=way(15), why="`hydra.compose` was not read"),
     )
-    return Program("train.py", World.TORCHRUN, log, files=frozenset({"train.py"}))
+    return Program("train.py", LaunchWorld.TORCHRUN, log, files=frozenset({"train.py"}))
 
 
 OUTLINE = """train.py, when torchrun starts one process per GPU

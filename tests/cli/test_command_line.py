@@ -13,7 +13,7 @@ import pytest
 
 from gpudoctor import __version__, cli
 from gpudoctor.cli.command import COMMANDS, Parser, command_named
-from gpudoctor.cli.edge import at_the_edge
+from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.errors import ConfigError, InternalError, UsageError
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -181,7 +181,8 @@ class TestEdge:
     def test_the_last_frames_are_named(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.ending(ZeroDivisionError("by zero"))
         assert re.search(
-            r"at tests/cli/test_command_line\.py:\d+ in work < gpudoctor/cli/edge\.py", capsys.readouterr().err
+            r"at tests/cli/test_command_line\.py:\d+ in work < gpudoctor/cli/error_boundary\.py",
+            capsys.readouterr().err,
         )
 
     def test_the_traceback_for_debugging(
@@ -225,7 +226,7 @@ class TestStartUp:
         assert "gpudoctor.lint.interp" in self.loaded_by("lint")
         loaded = self.loaded_by("lint")
         assert not loaded & {*SLOW, "tomllib"} - {"json"}
-        assert not {"gpudoctor.lint.interp", "gpudoctor.lint.models", "gpudoctor.lint.values"} & loaded
+        assert not {"gpudoctor.lint.interp", "gpudoctor.lint.library", "gpudoctor.lint.domain"} & loaded
 
     def loaded_by(self, *arguments: str) -> set[str]:
         """The modules that a command loads."""

@@ -11,7 +11,7 @@ import pytest
 
 from gpudoctor import cli
 from gpudoctor.diagnostic import Finding, Fix, Location, Safety, Severity
-from gpudoctor.lint import examine
+from gpudoctor.lint import analyze
 from gpudoctor.record import replace
 from gpudoctor.report.fixable import fixable
 
@@ -61,7 +61,7 @@ def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path))
     program = str(next(iter((RULES / "GPU302").glob("bad_*.py"))))
     for limit in (0, 1000):
-        monkeypatch.setattr(examine, "_QUICKLY_DONE_AGAIN", limit)
+        monkeypatch.setattr(analyze, "_QUICKLY_DONE_AGAIN", limit)
         fresh, again = lint("--output-format=concise", program), lint("--output-format=concise", program)
         assert fresh == again
         monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "other"))
@@ -71,13 +71,13 @@ def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.Monk
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What was executed on paper."""
     seen: list[object] = []
-    execute = examine.programs_of
+    execute = analyze.programs_of
 
     def counted(*arguments: object) -> object:
         seen.append(arguments)
         return execute(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(examine, "programs_of", counted)
+    monkeypatch.setattr(analyze, "programs_of", counted)
     return seen
 
 
@@ -93,7 +93,7 @@ def test_a_program_is_executed_again_only_where_a_mark_hangs_on_names(lint: Lint
 def test_a_large_program_is_not_executed_again(
     lint: Lint, executed: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examine, "_QUICKLY_DONE_AGAIN", 0)
+    monkeypatch.setattr(analyze, "_QUICKLY_DONE_AGAIN", 0)
     named = RULES / "GPU302" / "bad_while_epochs.py"
     out, err = lint("--no-cache", "--output-format=concise", "--select=GPU302", str(named))
     assert "GPU302 [?] " in out
@@ -119,7 +119,7 @@ def test_a_bug_in_a_fix_hides_nothing(lint: Lint, monkeypatch: pytest.MonkeyPatc
 def test_what_was_tried_in_vain_is_not_promised(lint: Lint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "train.py"
     program.write_text((RULES / "GPU302" / "bad_while_epochs.py").read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr("gpudoctor.lint.fixing._is_better", lambda *_: False)
+    monkeypatch.setattr("gpudoctor.lint.fix_loop._is_better", lambda *_: False)
     out, err = lint("--no-cache", "--select=GPU302", "--fix", "--unsafe-fixes", str(program))
     assert "GPU302 missing-set-epoch" in out
     assert "fixable" not in err

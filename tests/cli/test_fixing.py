@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor import cli
-from gpudoctor.lint.source import rewriting
+from gpudoctor.lint.source import atomic_write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,8 +102,8 @@ def test_mode_and_links_stay(train: Path) -> None:
 def test_a_file_that_was_changed_meanwhile_is_left_alone(
     train: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest_of = rewriting.digest_of
-    monkeypatch.setattr(rewriting, "digest_of", lambda data: digest_of(data + b"changed"))
+    digest_of = atomic_write.digest_of
+    monkeypatch.setattr(atomic_write, "digest_of", lambda data: digest_of(data + b"changed"))
     assert fix() == 2
     assert train.read_text(encoding="utf-8") == PROGRAM
     assert "changed meanwhile" in capsys.readouterr().err

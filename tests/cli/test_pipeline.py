@@ -10,11 +10,11 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
-from gpudoctor.lint import check, examine
+from gpudoctor.lint import analyze, pipeline
 from gpudoctor.lint.discovery import importers
 from gpudoctor.lint.discovery.importers import Importers
+from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.source.project import Sources
-from gpudoctor.lint.task import Outcome, Request
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 
@@ -34,7 +34,7 @@ def lint(seed_rule: RuleCard) -> Callable[..., Outcome]:
 
     def run(*paths: str, **settings: object) -> Outcome:
         rules = (*own, seed_rule)
-        return check.lint(Request(paths=paths or (".",), rules=rules, known=rules, **settings))
+        return pipeline.lint(Request(paths=paths or (".",), rules=rules, known=rules, **settings))
 
     return run
 
@@ -190,9 +190,9 @@ def test_rules_without_their_events_are_not_imported(
 ) -> None:
     write(train=MAIN)
     asked: list[str] = []
-    monkeypatch.setattr("gpudoctor.lint.examine.load", lambda card: asked.append(card.code))
+    monkeypatch.setattr("gpudoctor.lint.analyze.load", lambda card: asked.append(card.code))
     idle = replace(seed_rule, needs=("Wrap", "Collective"))
-    assert check.lint(Request((".",), rules=(idle,), known=(idle,))).findings == ()
+    assert pipeline.lint(Request((".",), rules=(idle,), known=(idle,))).findings == ()
     assert asked == []
 
 
@@ -201,7 +201,7 @@ def test_many_entries_over_processes(write: Write, lint: Callable[..., Outcome])
     seen: list[tuple[int, int]] = []
     alone = lint(jobs=1)
     assert len(alone.findings) == 60
-    outcome = check.lint(Request((".",), rules=(), known=(), jobs=2), lambda done, total: seen.append((done, total)))
+    outcome = pipeline.lint(Request((".",), rules=(), known=(), jobs=2), lambda done, total: seen.append((done, total)))
     assert outcome.files == 60
     assert seen[-1] == (60, 60)
     assert lint(jobs=2).findings == alone.findings
@@ -225,7 +225,7 @@ def test_the_collector_works_again_afterwards(write: Write, lint: Callable[..., 
 
 def test_what_cannot_be_read_is_told_also_where_no_rule_says_so(write: Write, seed_rule: RuleCard) -> None:
     write(train="import torch\n(\n")
-    outcome = check.lint(Request((".",), rules=(seed_rule,), known=(seed_rule,)))
+    outcome = pipeline.lint(Request((".",), rules=(seed_rule,), known=(seed_rule,)))
     assert (outcome.findings, outcome.problems) == ((), ())
     assert outcome.unread[0].path == "train.py"
 
@@ -238,7 +238,7 @@ def test_a_limit_is_no_bug_and_is_told(
         raise error
 
     write(train=MAIN)
-    monkeypatch.setattr("gpudoctor.lint.examine.programs_of", ends)
+    monkeypatch.setattr("gpudoctor.lint.analyze.programs_of", ends)
     outcome = lint()
     assert outcome.failures == ()
     assert [each.path for each in outcome.partly] == ["train.py"]
@@ -254,9 +254,9 @@ def test_no_part_of_it_takes_for_ever(
             pass
 
     write(train=MAIN)
-    monkeypatch.setattr(examine, "MAX_ALL_SECONDS", 0.3)
-    monkeypatch.setattr(examine, "MIN_PART_SECONDS", 0.2)
-    monkeypatch.setattr(examine, part, hang)
+    monkeypatch.setattr(analyze, "MAX_ALL_SECONDS", 0.3)
+    monkeypatch.setattr(analyze, "MIN_PART_SECONDS", 0.2)
+    monkeypatch.setattr(analyze, part, hang)
     outcome = lint(fixes=True)
     assert outcome.failures == ()
     assert "seconds of execution" in outcome.partly[0].message

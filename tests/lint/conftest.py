@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.lint.interp import interpreter
-from gpudoctor.lint.models.api import MODELS
+from gpudoctor.lint.library_call import MODELS
 from tests.support import paper as on_paper
 
 if TYPE_CHECKING:

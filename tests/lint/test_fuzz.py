@@ -25,8 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint import check
-from gpudoctor.lint.task import Request
+from gpudoctor.lint import pipeline
+from gpudoctor.lint.request import Request
 from gpudoctor.registry import find_rules
 from tests.support.mutations import mutated
 
@@ -76,7 +76,7 @@ def wrong_with(name: str, text: str) -> str:
     started, peak = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         data = text.encode("utf-8", "surrogatepass")
-        outcome = check.lint(Request(("-",), rules=rules, known=rules, stdin=data, stdin_name=name))
+        outcome = pipeline.lint(Request(("-",), rules=rules, known=rules, stdin=data, stdin_name=name))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     took = time.process_time() - started

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor import cli
-from gpudoctor.lint.source import limits
+from gpudoctor.lint import size_limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
 from tests.support.linting import lint, working_in
 from tests.support.notebooks import notebook
@@ -94,7 +94,7 @@ def read(path: str, data: bytes) -> SourceFile | Unreadable:
     [
         pytest.param("a.py", b"a\n" * 2_000_000, "words and signs", id="lines"),
         pytest.param("a.py", b"[" + b"a," * 2_000_000 + b"]", "words and signs", id="one line"),
-        pytest.param("a.py", b"x" * (limits.MAX_FILE_BYTES + 1), "larger than 8 MiB", id="standard input"),
+        pytest.param("a.py", b"x" * (size_limits.MAX_FILE_BYTES + 1), "larger than 8 MiB", id="standard input"),
         pytest.param("a.ipynb", outputs("0, " * 3_000_000 + "0"), "2,000,000 values", id="values"),
         pytest.param("a.ipynb", notebook("a\n" * 500_000).encode(), "its cells have more than", id="one cell"),
         pytest.param("a.ipynb", notebook(*["a\n" * 50] * 5_000).encode(), "its cells have more than", id="cells"),

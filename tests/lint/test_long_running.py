@@ -6,8 +6,9 @@ import ast
 import gc
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint import check, collector
-from gpudoctor.lint.task import Request
+from gpudoctor.lint import pipeline
+from gpudoctor.lint.request import Request
+from gpudoctor.lint.runtime import garbage
 from gpudoctor.registry import find_rules
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ main()
 def lint(folder: Path, name: str) -> None:
     (folder / "train.py").write_text(PROGRAM.format(name=name))
     rules = find_rules().cards
-    outcome = check.lint(Request(("train.py",), rules=rules, known=rules))
+    outcome = pipeline.lint(Request(("train.py",), rules=rules, known=rules))
     assert not outcome.failures
 
 
@@ -53,7 +54,7 @@ def still_there(name: str) -> int:
 def test_programs_of_before_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(collector, "_MANY", 2_000)
+    monkeypatch.setattr(garbage, "_MANY", 2_000)
     for number in range(30):
         lint(tmp_path, f"Net{number}")
     # Of the last few something may be left until there is enough of it.

@@ -14,13 +14,14 @@ import pytest
 from gpudoctor import cli
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.check import lint
-from gpudoctor.lint.findings import merged
+from gpudoctor.lint.events.event_context import EventContext
+from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.interp import machine
-from gpudoctor.lint.program import Program, World
-from gpudoctor.lint.task import Request
-from gpudoctor.lint.values.event import Escape, Way
+from gpudoctor.lint.pipeline import lint
+from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.request import Request
+from gpudoctor.lint.results.merge import merged
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.report.silence import silence
@@ -242,8 +243,8 @@ def test_a_file_with_a_start_of_its_own_whose_training_another_program_calls(tel
     ],
 )
 def test_a_helper_that_begins_the_group_says_so_in_words(name: str, begins: bool) -> None:
-    escape = Escape(way=Way(Location("a.py", 1), when=ALWAYS), order=0, into=name)
-    assert Program("a.py", World.TORCHRUN, (escape,)).may_begin_group is begins
+    escape = Escape(context=EventContext(Location("a.py", 1), condition=ALWAYS), order=0, into=name)
+    assert Program("a.py", LaunchWorld.TORCHRUN, (escape,)).may_begin_group is begins
 
 
 def test_an_error_on_all_paths(tell: Tell) -> None:

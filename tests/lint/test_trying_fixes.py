@@ -7,13 +7,13 @@ import random
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding
-from gpudoctor.lint import check
+from gpudoctor.lint import pipeline
 from gpudoctor.lint.fix import trying
 from gpudoctor.lint.fix.edits import apply, clash
 from gpudoctor.lint.fix.syntax import Syntax
 from gpudoctor.lint.fix.trying import Trials
+from gpudoctor.lint.request import Request
 from gpudoctor.lint.source.file import SourceFile, parse_text
-from gpudoctor.lint.task import Request
 from gpudoctor.registry import find_rules
 
 if TYPE_CHECKING:
@@ -135,6 +135,6 @@ def linted(folder: Path, text: str) -> list[Finding]:
     path = folder / "train.py"
     path.write_text(text)
     rules = find_rules().cards
-    outcome = check.lint(Request((str(path),), rules=rules, known=rules, fixes=True))
+    outcome = pipeline.lint(Request((str(path),), rules=rules, known=rules, fixes=True))
     assert not outcome.failures
     return [each for each in outcome.findings if each.code == "GPU405"]

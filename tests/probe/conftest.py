@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpudoctor.probe import inventory
-from gpudoctor.probe.examine import examine
+from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Fact, Machine
-from gpudoctor.probe.wishes import Wishes
-from gpudoctor.ranks.processes import ON_LINUX
+from gpudoctor.probe.run_probe import examine
+from gpudoctor.ranks.process_tree import ON_LINUX
 from tests.support import probe_faults as faults
 
 if TYPE_CHECKING:

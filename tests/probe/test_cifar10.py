@@ -11,7 +11,7 @@ from probe.conftest import probe
 
 from gpudoctor.errors import UsageError
 from gpudoctor.probe.epochs import judged
-from gpudoctor.probe.plan import World
+from gpudoctor.probe.measurement_plan import World
 from gpudoctor.probe.results import StepResult, Verdict
 from gpudoctor.probe.workloads import cifar10_files
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.cli.changes import changes
+from gpudoctor.cli.probe_diff import changes
 from gpudoctor.errors import UsageError
 from gpudoctor.probe.compare import compare
-from gpudoctor.probe.document import document, rendered
-from gpudoctor.probe.reading import read_report
+from gpudoctor.probe.report_json import document, rendered
+from gpudoctor.probe.report_reader import read_report
 from gpudoctor.probe.results import Bandwidth, Check, Direction, Fact, Interval, Machine, Report, StepResult, Verdict
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style

@@ -11,9 +11,9 @@ import pytest
 from probe.conftest import named
 
 from gpudoctor.probe import inventory
-from gpudoctor.probe.examine import examine
+from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Verdict
-from gpudoctor.probe.wishes import Wishes
+from gpudoctor.probe.run_probe import examine
 from tests.support import fake_gpus
 from tests.support.fake_gpus import Sick
 from tests.support.recordings import machine

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.probe.place import advice
-from gpudoctor.ranks.environment import free_port
+from gpudoctor.probe.launcher_env import advice
+from gpudoctor.ranks.launcher_environment import free_port
 from tests.support.probe_faults import Fault, variables
 
 if TYPE_CHECKING:

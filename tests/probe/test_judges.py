@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from gpudoctor.probe import plan as plans
+from gpudoctor.probe import measurement_plan as plans
 from gpudoctor.probe.conclude import concluded
-from gpudoctor.probe.document import machine_from
 from gpudoctor.probe.journal import RankState
+from gpudoctor.probe.report_json import machine_from
 from gpudoctor.probe.results import Report, Verdict
 from tests.support.recordings import FOLDER, Recording, recordings, text_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.probe.join import world_of
-from gpudoctor.probe.place import Place, first_host, place_given
+from gpudoctor.probe.launcher_env import Place, first_host, place_given
 
 MEETING = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
 TORCHRUN = {

@@ -12,7 +12,7 @@ from probe.conftest import examined, named
 
 from gpudoctor.probe import rounds
 from gpudoctor.probe.results import Verdict
-from gpudoctor.ranks.processes import children, descendants
+from gpudoctor.ranks.process_tree import children, descendants
 from tests.support.probe_faults import Fault
 
 if TYPE_CHECKING:

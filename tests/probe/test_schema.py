@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.probe.document import document
+from gpudoctor.probe.report_json import document
 from tests.tools import make_schema
 from tests.tools.make_recordings import made_up
 

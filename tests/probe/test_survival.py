@@ -19,10 +19,10 @@ from probe.conftest import named, probe
 
 from gpudoctor.errors import UsageError
 from gpudoctor.probe import inventory, launch
-from gpudoctor.probe.examine import INSTALL, examine
 from gpudoctor.probe.launch import FOLDER
+from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Fact, Machine
-from gpudoctor.probe.wishes import Wishes
+from gpudoctor.probe.run_probe import INSTALL, examine
 from gpudoctor.ranks.scratch import remove_orphans, scratch
 
 MARK = "GPUDOCTOR_TEST_MARK"

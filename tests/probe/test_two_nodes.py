@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.ranks.environment import free_port
+from gpudoctor.ranks.launcher_environment import free_port
 from tests.support.probe_faults import Fault, variables
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_worker_that_cannot_start_is_named(repository: Path) -> None:
 def test_an_address_where_nobody_answers(repository: Path) -> None:
     given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
     path = os.pathsep.join([str(repository), str(repository / "rules")])
-    code = "import gpudoctor.probe.board as board; board.START_SECONDS = 1.0; from gpudoctor.cli import main; "
+    code = "import gpudoctor.probe.shared_store as board; board.START_SECONDS = 1.0; from gpudoctor.cli import main; "
     ended = subprocess.run(
         [sys.executable, "-c", f"{code} raise SystemExit(main(['probe']))"],
         env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},

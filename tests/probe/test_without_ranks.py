@@ -10,19 +10,19 @@ import pytest
 
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import plain
-from gpudoctor.probe import plan as plans
-from gpudoctor.probe.blame import innermost, verdict_of
+from gpudoctor.probe import measurement_plan as plans
 from gpudoctor.probe.checks.bandwidth import factor, message_sizes
-from gpudoctor.probe.document import document, machine_from, read_document, rendered
 from gpudoctor.probe.gates import gated, read_gate
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import overdue
 from gpudoctor.probe.measure import interval, worst
-from gpudoctor.probe.plan import Plan, World, world_sizes
+from gpudoctor.probe.measurement_plan import Plan, World, world_sizes
+from gpudoctor.probe.options import Wishes, plan_for
+from gpudoctor.probe.reference_step import trials_of
+from gpudoctor.probe.report_json import document, machine_from, read_document, rendered
 from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
+from gpudoctor.probe.root_cause import innermost, verdict_of
 from gpudoctor.probe.stages import START, stages_of
-from gpudoctor.probe.training import trials_of
-from gpudoctor.probe.wishes import Wishes, plan_for
 from gpudoctor.probe.workloads import reference
 from gpudoctor.probe.workloads.transformer import SHARE, SIZES, size_for
 
@@ -35,7 +35,7 @@ STACK = """Thread 0x00007f (most recent call first):
 
 Current thread 0x00007e (most recent call first):
   File "/x/torch/distributed/distributed_c10d.py", line 3252 in all_reduce
-  File "/x/gpudoctor/probe/rank.py", line 64 in _attempt
+  File "/x/gpudoctor/probe/rank_process.py", line 64 in _attempt
 """
 
 

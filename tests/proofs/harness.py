@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudoctor.ranks.environment import free_port, rank_environment
+from gpudoctor.ranks.launcher_environment import free_port, rank_environment
 
 from . import claims, record
 

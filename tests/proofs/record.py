@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import replace
-from gpudoctor.run import reading
+from gpudoctor.run import recording_reader
 from gpudoctor.run.recording import Recording
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def read(folder: Path, outcome: list[Line], seconds: float) -> Run:
 
 def _recording(folder: Path, seconds: float) -> Recording:
     hang = folder / HANG
-    recording = reading.read(folder / RECORDING, status=None, seconds=seconds)
+    recording = recording_reader.read(folder / RECORDING, status=None, seconds=seconds)
     return replace(recording, hang=pickle.loads(hang.read_bytes())) if hang.exists() else recording
 
 

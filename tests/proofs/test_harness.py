@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.ranks.processes import descendants
+from gpudoctor.ranks.process_tree import descendants
 
 from . import claims
 from .harness import ROOT, Proof, Prover, Verdict, describe, parse, read_header, split_claims

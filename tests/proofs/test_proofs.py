@@ -18,7 +18,7 @@ from gpudoctor.diagnostic import Severity
 from gpudoctor.record import replace as changed
 from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
-from gpudoctor.run.faults import Faults
+from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
 from tests.support.linting import lint
 

@@ -28,7 +28,7 @@ import torch.nn.parallel
 import torch.optim
 import torch.utils.data
 
-from gpudoctor.ranks.processes import adopt_orphans, die_with_parent
+from gpudoctor.ranks.process_tree import adopt_orphans, die_with_parent
 from gpudoctor.ranks.supervise import Limits, supervise
 from gpudoctor.run import instruments, places
 from gpudoctor.run.hang import Watch

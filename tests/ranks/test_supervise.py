@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from gpudoctor.ranks.processes import ON_LINUX, Stillness, adopting_orphans, children, descendants
+from gpudoctor.ranks.process_tree import ON_LINUX, Stillness, adopting_orphans, children, descendants
 from gpudoctor.ranks.supervise import Ending, Exit, Limits, supervise
 
 needs_proc = pytest.mark.skipif(not ON_LINUX, reason="standing still is read from /proc")
 
 GUARDIAN = """
 import subprocess, sys
-from gpudoctor.ranks.processes import adopt_orphans
+from gpudoctor.ranks.process_tree import adopt_orphans
 from gpudoctor.ranks.supervise import Limits, supervise
 adopt_orphans()
 stranger = subprocess.Popen(["sleep", "600"])

@@ -12,7 +12,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Problem, Related
 from gpudoctor.record import replace
 from gpudoctor.report import github, gitlab
 from gpudoctor.report.fingerprint import fingerprints
-from gpudoctor.report.place import from_root
+from gpudoctor.report.repository_root import from_root
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.ranks.processes import ON_LINUX
-from gpudoctor.run.silent import SIGNAL, stack_of
+from gpudoctor.ranks.process_tree import ON_LINUX
+from gpudoctor.run.unresponsive import SIGNAL, stack_of
 from tests.support.watching import TRAINING, watch
 
 if TYPE_CHECKING:

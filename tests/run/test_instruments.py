@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 
 LOOKED_FOR = """
 import importlib.util, sys
-from gpudoctor.run.imports import when_imported
+from gpudoctor.run.import_hooks import when_imported
 told = []
 when_imported("colorsys", lambda: told.append("colorsys"))
 importlib.util.find_spec("colorsys")
@@ -172,14 +172,14 @@ def test_collectives_are_kept_unless_the_user_has_said_how_many(
 def test_a_tensor_that_the_backend_still_holds_is_waited_for_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gpudoctor.run.instruments import exchanges
+    from gpudoctor.run.instruments import collective_calls
 
     tensor = torch.ones(4)
     held, waits = [tensor.view(2, 2)], []
-    monkeypatch.setattr(exchanges.time, "sleep", lambda _: held.clear())
-    exchanges._wait_for_backend(tensor)
+    monkeypatch.setattr(collective_calls.time, "sleep", lambda _: held.clear())
+    collective_calls._wait_for_backend(tensor)
     assert tensor._use_count() == 1
     held.append(tensor.view(2, 2))
-    monkeypatch.setattr(exchanges.time, "sleep", waits.append)
-    exchanges._wait_for_backend(tensor)
+    monkeypatch.setattr(collective_calls.time, "sleep", waits.append)
+    collective_calls._wait_for_backend(tensor)
     assert 0 < len(waits) < 100

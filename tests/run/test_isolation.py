@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.ranks.processes import ON_LINUX
+from gpudoctor.ranks.process_tree import ON_LINUX
 from tests.support.watching import TRAINING, plain, watch
 
 pytestmark = pytest.mark.skipif(not ON_LINUX, reason="runs are watched on Linux")

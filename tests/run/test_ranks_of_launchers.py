@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.run.given import Given, file_of_node, given_rank
+from gpudoctor.run.external_rank import Given, file_of_node, given_rank
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.run import appending
-from gpudoctor.run.appending import ByCalls, InMemory, appended
-from gpudoctor.run.reading import lines_of, read
+from gpudoctor.run import append_log
+from gpudoctor.run.append_log import ByCalls, InMemory, appended
 from gpudoctor.run.recorder import Recorder
+from gpudoctor.run.recording_reader import lines_of, read
 from gpudoctor.run.timing import samples_per_second
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_without_shared_memory_lines_are_written_by_calls(tmp_path: Path, monkey
     def refuse(*_: object) -> None:
         raise OSError
 
-    monkeypatch.setattr(appending.os, "posix_fallocate", refuse, raising=False)
+    monkeypatch.setattr(append_log.os, "posix_fallocate", refuse, raising=False)
     file = appended(str(tmp_path / "other"))
     assert isinstance(file, ByCalls)
     file.append(b'{"kind":"one"}\n')

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.cli.watched import report
+from gpudoctor.cli.run_report import report
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
-from gpudoctor.run.document import report_of
+from gpudoctor.run.report_schema import report_of
 from tests.support.made_runs import healthy
 from tests.support.watching import watch
 
@@ -60,7 +60,7 @@ def ids(rows: int, columns: int) -> Any:
     ],
 )
 def test_what_a_batch_shows_of_its_tables(made: Callable[[], Any], shape: tuple[int, int], tokens: bool) -> None:
-    from gpudoctor.run.instruments.prints import table_of
+    from gpudoctor.run.instruments.fingerprints import table_of
 
     assert table_of(made()) == (*shape, tokens)
 
@@ -76,7 +76,7 @@ def test_what_a_batch_shows_of_its_tables(made: Callable[[], Any], shape: tuple[
     ],
 )
 def test_what_is_no_table(made: Callable[[], Any]) -> None:
-    from gpudoctor.run.instruments.prints import table_of
+    from gpudoctor.run.instruments.fingerprints import table_of
 
     assert table_of(made()) is None
 

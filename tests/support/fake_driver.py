@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.inventory.errand import Answers
+from gpudoctor.probe.inventory.subprocess_query import Answers
 from gpudoctor.probe.inventory.take import put_together
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SOURCE = Path(__file__).with_name("fake_nvml.c")
 _READ_ALL = """
 import json, os, sys
 from gpudoctor.probe.inventory import nvml
-from gpudoctor.probe.inventory.plain import to_plain
+from gpudoctor.probe.inventory.field_json import to_plain
 for name, text in json.load(sys.stdin).items():
     path = os.path.join(sys.argv[1], name)
     with open(path, "w") as file:

@@ -1,8 +1,9 @@
 """A rank on a GPU that there is not: what the probe does on GPUs is executed, and the CPU computes for them.
 
-`python -m tests.support.fake_gpus FOLDER` takes the place of `python -m gpudoctor.probe.rank FOLDER`. Tensors that are
-sent to `cuda:1` stay where they are, NCCL is gloo, and what torch only has for GPUs has a stand-in of a few lines here.
-That shows that the probe's own code for GPUs runs and judges rightly, and nothing of CUDA, NCCL or torch on a GPU.
+`python -m tests.support.fake_gpus FOLDER` takes the place of `python -m gpudoctor.probe.rank_process FOLDER`. Tensors
+that are sent to `cuda:1` stay where they are, NCCL is gloo, and what torch only has for GPUs has a stand-in of a few
+lines here. That shows that the probe's own code for GPUs runs and judges rightly, and nothing of CUDA, NCCL or torch on
+a GPU.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def main() -> int:
     """Be a rank with a GPU."""
     from pathlib import Path
 
-    from gpudoctor.probe import plan as plans
-    from gpudoctor.probe import rank as ranks
+    from gpudoctor.probe import measurement_plan as plans
+    from gpudoctor.probe import rank_process as ranks
     from gpudoctor.probe.checks import device_speed, peer_copies
 
     plans.PACES["normal"] = plans.Pace(1, 3, 0.01, 1 << 16, 0.05)

@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 
-from gpudoctor.probe.document import rendered
-from gpudoctor.probe.examine import examine_given
 from gpudoctor.probe.launch import WORKER
-from gpudoctor.probe.place import place_given
-from gpudoctor.probe.wishes import Wishes
+from gpudoctor.probe.launcher_env import place_given
+from gpudoctor.probe.options import Wishes
+from gpudoctor.probe.report_json import rendered
+from gpudoctor.probe.run_probe import examine_given
 from tests.support import probe_faults as faults
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import keyword
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.models.index import MODELS
+from gpudoctor.lint.library.register import MODELS
 
 if TYPE_CHECKING:
     import random

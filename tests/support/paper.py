@@ -12,24 +12,24 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, TypeVar
 
-from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.value import NONE, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import Project
-from gpudoctor.lint.values.base import NONE, Const, Text, Truth, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.values.data import Sampler
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Event
-from gpudoctor.lint.values.function import Bound, Class, Function, Instance, Library
-from gpudoctor.lint.values.module import Module, Wrapper
-from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpudoctor.lint.flow.valueset import Binding
-    from gpudoctor.lint.models.api import Call
+    from gpudoctor.lint.library_call import Call
 
 E = TypeVar("E", bound=Event)
 ENTRY = "train.py"
@@ -48,7 +48,7 @@ def reveal(call: Call) -> Values:
     """The model of `reveal`: it logs what it is given."""
     path = call.do.path
     if call.args:
-        bindings = call.args[0].given(path).bindings
+        bindings = call.args[0].restrict(path).bindings
         text = " | ".join(_binding(call, binding) for binding in bindings) or "nothing"
     else:
         text = repr(path)
@@ -57,7 +57,7 @@ def reveal(call: Call) -> Values:
 
 
 def _binding(call: Call, binding: Binding[Value]) -> str:
-    when = binding.when.without(call.do.path)
+    when = binding.condition.difference(call.do.path)
     return described(call, binding.value) + (f" if {when!r}" if when else "")
 
 
@@ -83,7 +83,7 @@ def described(call: Call, value: Value) -> str:
         return f"{value.type}:{described(call, value.index)}" if value.index is not None else value.type
     if isinstance(value, (Function, Class)):
         return value.label
-    if isinstance(value, Bound):
+    if isinstance(value, BoundMethod):
         return f"{described(call, value.receiver)}.{value.name}"
     return _container(call, value)
 

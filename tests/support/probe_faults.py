@@ -1,7 +1,7 @@
 """A rank with a fault: the enum of all that is injected, each with what it does to torch before the rank starts.
 
-`python -m tests.support.probe_faults FOLDER` takes the place of `python -m gpudoctor.probe.rank FOLDER`. The fault, the
-rank that has it and the stage stand in the environment.
+`python -m tests.support.probe_faults FOLDER` takes the place of `python -m gpudoctor.probe.rank_process FOLDER`. The
+fault, the rank that has it and the stage stand in the environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpudoctor.probe import rank as ranks
+from gpudoctor.probe import rank_process as ranks
 from gpudoctor.probe.context import Context
 
 WORKER = "tests.support.probe_faults"

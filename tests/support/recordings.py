@@ -19,10 +19,10 @@ from gpudoctor.probe import inventory
 from gpudoctor.probe.checks import bandwidth
 from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.launch import run_round
-from gpudoctor.probe.plan import Plan, World, written
+from gpudoctor.probe.measurement_plan import Plan, World, written
+from gpudoctor.probe.options import Wishes, plan_for
+from gpudoctor.probe.reference_step import Trial, trials_of
 from gpudoctor.probe.results import Fact, Gpu, Link, Machine, Report
-from gpudoctor.probe.training import Trial, trials_of
-from gpudoctor.probe.wishes import Wishes, plan_for
 from gpudoctor.record import replace
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "recordings"

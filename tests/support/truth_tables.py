@@ -39,7 +39,7 @@ def all_of(*literals: Literal) -> Condition:
     """The condition that asks all of these."""
     condition = ALWAYS
     for literal in literals:
-        condition = condition.also(literal)
+        condition = condition.conjoined_with(literal)
     return condition
 
 
@@ -51,7 +51,7 @@ def conditions(literals: Iterable[Literal] = (A, B, C)) -> list[Condition]:
 
 def in_row(values: ValueSet[str], row: Row) -> set[str]:
     """The values that are possible where the atoms come out like this."""
-    return {binding.value for binding in values.bindings if holds(binding.when, row)}
+    return {binding.value for binding in values.bindings if holds(binding.condition, row)}
 
 
 def sets() -> list[ValueSet[str]]:

@@ -20,16 +20,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
-from gpudoctor.lint.cache import Cache
 from gpudoctor.lint.discovery.classify import Role
 from gpudoctor.lint.discovery.select import list_files
-from gpudoctor.lint.interp.worlds import programs_of
+from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.request import Request
+from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.project import Project, Sources
-from gpudoctor.lint.task import Request
-from gpudoctor.lint.values.event import Backward, Escape, Event, Forward, MakeLoader, Wrap
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 SEEN = {"loader": (MakeLoader,), "forward": (Forward,), "backward": (Backward,), "wrap": (Wrap,)}

@@ -12,6 +12,7 @@ import argparse
 import ast
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from gpudoctor.record import fields, replace
@@ -19,7 +20,7 @@ from gpudoctor.record import fields, replace
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
 
-from gpudoctor.lint.values import event as events  # noqa: E402
+from gpudoctor.lint.events.event_context import Event  # noqa: E402
 from gpudoctor.registry import BUILT_IN, card_of, rule_files  # noqa: E402
 from gpudoctor.rule import RuleCard  # noqa: E402
 
@@ -134,15 +135,15 @@ def _asked_for(module: str) -> set[str]:
 
 def _events_in(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "gpudoctor.lint.values.event":
-            yield from (alias.name for alias in node.names if _is_event(alias.name))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpudoctor.lint.events."):
+            yield from (alias.name for alias in node.names if _is_event(str(node.module), alias.name))
         elif isinstance(node, ast.Attribute) and node.attr in _ASKED_THROUGH:
             yield _ASKED_THROUGH[node.attr]
 
 
-def _is_event(name: str) -> bool:
-    value = getattr(events, name)
-    return isinstance(value, type) and issubclass(value, events.Event) and value is not events.Event
+def _is_event(module: str, name: str) -> bool:
+    value = getattr(import_module(module), name)
+    return isinstance(value, type) and issubclass(value, Event) and value is not Event
 
 
 def _imported_from_pack(tree: ast.Module) -> Iterator[str]:

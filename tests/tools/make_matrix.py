@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from gpudoctor.diagnostic import Severity  # noqa: E402
 from gpudoctor.record import dataclass, replace  # noqa: E402
 from gpudoctor.registry import RuleCard, find_rules  # noqa: E402
-from gpudoctor.run.faults import Faults  # noqa: E402
+from gpudoctor.run.internal_errors import Faults  # noqa: E402
 from gpudoctor.run.observe import judged  # noqa: E402
 from tests.proofs.harness import AT_ONCE, Proof, Prover, Verdict  # noqa: E402
 from tests.proofs.test_proofs import PROOFS, code_of, fixture_of  # noqa: E402

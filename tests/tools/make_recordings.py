@@ -10,7 +10,7 @@ import math
 import sys
 from pathlib import Path
 
-from gpudoctor.probe.document import document
+from gpudoctor.probe.report_json import document
 from gpudoctor.probe.results import (
     Bandwidth,
     Check,

@@ -16,7 +16,7 @@ from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.results import SCHEMA_VERSION, Finding, Report
 from gpudoctor.record import dataclass, fields
 from gpudoctor.report.json import VERSION
-from gpudoctor.run.document import RunReport
+from gpudoctor.run.report_schema import RunReport
 
 PACKAGE = Path(gpudoctor.__file__).parent
 FILE = PACKAGE / "probe" / "report.schema.json"

@@ -24,7 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from gpudoctor.lint.interp.worlds import programs_of  # noqa: E402
+from gpudoctor.lint.interp.launch_worlds import programs_of  # noqa: E402
 from gpudoctor.lint.source.project import Project, Sources  # noqa: E402
 from tests.support.linting import Seen, lint  # noqa: E402
 from tests.tools.editing import Code, Planted  # noqa: E402

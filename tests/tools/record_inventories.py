@@ -27,9 +27,9 @@ from gpudoctor.probe.inventory.facts import (  # noqa: E402
     Xid,
 )
 from gpudoctor.probe.inventory.field import absent, known  # noqa: E402
-from gpudoctor.probe.inventory.plain import to_plain  # noqa: E402
-from gpudoctor.probe.inventory.visible import visibility  # noqa: E402
-from gpudoctor.probe.inventory.weak.judge import weak_points  # noqa: E402
+from gpudoctor.probe.inventory.field_json import to_plain  # noqa: E402
+from gpudoctor.probe.inventory.findings.judge import weak_points  # noqa: E402
+from gpudoctor.probe.inventory.visible_gpus import visibility  # noqa: E402
 from gpudoctor.record import replace  # noqa: E402
 from tests.support.fake_driver import compile_driver, read_all  # noqa: E402
 from tests.support.inventories import EIGHT_H100, FOUR_4090, H100, MIG_SLICE, OLD_DRIVER, ONE_GPU  # noqa: E402

@@ -10,13 +10,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES
-from gpudoctor.lint.interp.worlds import programs_of
-from gpudoctor.lint.program import who
+from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import fields
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.values.event import Event
+    from gpudoctor.lint.events.event_context import Event
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,7 +42,7 @@ def _told(event: Event) -> str:
     """An event with what it says of itself, and on which ranks it happens."""
     says = {each.name: getattr(event, each.name) for each in fields(event) if each.name not in ("way", "order")}
     told = ", ".join(f"{name}={value}" for name, value in says.items() if value not in (None, "", (), False))
-    ranks = who(event)
+    ranks = ranks_in_words(event)
     return f"{type(event).__name__}({told}){'' if ranks == 'every rank' else f' on {ranks}'}"
 
 

@@ -20,8 +20,8 @@ from gpudoctor.lint.discovery.commands import commands_in, is_command
 from gpudoctor.lint.discovery.prefilter import is_irrelevant
 from gpudoctor.lint.discovery.reach import at_top, leads_to_training, name_parts
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.layout import is_package
-from gpudoctor.lint.source.looks import real_path
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import dataclass
 
@@ -56,7 +56,7 @@ class Classified:
     commands: tuple[str, ...] = ()
 
 
-class Glance(NamedTuple):
+class FileTraits(NamedTuple):
     """What was seen of a file: `path` without links, and `shown` to users.
 
     `quiet` says that it is about nothing that a built-in rule is about, unless it is a program; `commented` that
@@ -210,13 +210,13 @@ def may_start(path: str, raw: bytes) -> bool:
     return name == "__main__.py" or b"__main__" in raw or bool(re.search(_ACTS, raw)) or is_command(real_path(path))
 
 
-def glance(source: SourceFile) -> Glance:
+def glance(source: SourceFile) -> FileTraits:
     """Look at a file that was read, without asking where it leads."""
     role = classify_alone(source).role
     may_be_part = role is Role.PART or (role is Role.SCRIPT and is_part_of_package(source))
     # That a cell cannot be read is said by whoever examines the notebook.
     quiet = may_be_part and not source.flaws and is_irrelevant(source)
-    return Glance(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), is_test(source))
+    return FileTraits(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), is_test(source))
 
 
 def _is_commented(text: str) -> bool:
@@ -224,7 +224,7 @@ def _is_commented(text: str) -> bool:
     return "gpudoctor" in text or ("noqa" in text and re.search(_NOQA, text) is not None)
 
 
-def glance_at_all(paths: Sequence[str]) -> list[Glance | Unreadable]:
+def glance_at_all(paths: Sequence[str]) -> list[FileTraits | Unreadable]:
     """Look at many files, one after the other: no more than one tree is kept at a time."""
     was_enabled = gc.isenabled()
     # Trees hold no cycles: the collector would look at them again and again for nothing.
@@ -236,13 +236,13 @@ def glance_at_all(paths: Sequence[str]) -> list[Glance | Unreadable]:
             gc.enable()
 
 
-def _glance_at(path: str) -> Glance | Unreadable:
+def _glance_at(path: str) -> FileTraits | Unreadable:
     # A link that leads nowhere is known by its own name.
     source = read_source(os.path.realpath(path) if os.path.exists(path) else path)
     return glance(source) if isinstance(source, SourceFile) else source
 
 
-def settled(looks: Iterable[Glance], sources: Sources) -> Iterator[Glance]:
+def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTraits]:
     """What the project says of the role of a file: whether a command starts it, and where its calls lead."""
     for look in looks:
         if look.role is not Role.MAIN and (is_command(look.path) or _may_be_part(look)):
@@ -252,5 +252,5 @@ def settled(looks: Iterable[Glance], sources: Sources) -> Iterator[Glance]:
         yield look
 
 
-def _may_be_part(look: Glance) -> bool:
+def _may_be_part(look: FileTraits) -> bool:
     return look.role is Role.SCRIPT and is_package(os.path.dirname(look.path))

@@ -6,9 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
+from gpudoctor.lint.source.file_queries import question
 from gpudoctor.lint.source.layout import project_root
-from gpudoctor.lint.source.limits import MAX_SETUP_BYTES
-from gpudoctor.lint.source.looks import question
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.project import ModuleFile, Project

@@ -28,7 +28,7 @@ FRAMEWORKS = (
     "horovod", "hvd", "ignite", "lightning", "lightning_fabric", "megatron", "mmcv", "mmengine", "ray",
     "smdistributed", "tensor_parallel", "torchtnt",
 )  # fmt: skip
-"""The libraries that run a training, as `models/frameworks.py` knows them (a test compares), but for those of which
+"""The libraries that run a training, as `library/frameworks.py` knows them (a test compares), but for those of which
 projects build their layers, and `transformers`: a `Trainer` tells enough of these."""
 
 # A search for these in the text saves most files the look at their names. Documentation holds them, too.

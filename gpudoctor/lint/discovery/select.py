@@ -11,7 +11,7 @@ from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.discovery.classify import (
-    Glance,
+    FileTraits,
     Role,
     classify,
     deeds_of,
@@ -23,17 +23,17 @@ from gpudoctor.lint.discovery.classify import (
 )
 from gpudoctor.lint.discovery.reach import calls_own_code
 from gpudoctor.lint.discovery.walk import collect, concerns_training
-from gpudoctor.lint.processes import in_processes, processes_for
+from gpudoctor.lint.runtime.workers import in_processes, processes_for
+from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
-from gpudoctor.lint.source.limits import most_bytes
-from gpudoctor.lint.source.looks import digest_of, real_path
+from gpudoctor.lint.source.file_queries import digest_of, real_path
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.cache import Cache
-    from gpudoctor.lint.task import Request
+    from gpudoctor.lint.request import Request
+    from gpudoctor.lint.runtime.cache import Cache
 
 STDIN = "-"
 _MOST_TREES = 200
@@ -54,7 +54,7 @@ class Listed:
     `seen` are those that could say something; `count` also counts those that have nothing to do with training.
     """
 
-    seen: tuple[Glance, ...]
+    seen: tuple[FileTraits, ...]
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     count: int
@@ -78,7 +78,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     # Who names a file is told that it cannot be read, whatever it is about.
     looks += [_look(found) for path, found in helped if isinstance(found, SourceFile) or (found and path in named)]
     return Listed(
-        seen=tuple(settled([look for look in looks if isinstance(look, Glance)], sources)),
+        seen=tuple(settled([look for look in looks if isinstance(look, FileTraits)], sources)),
         unreadable=tuple(look for look in looks if isinstance(look, Unreadable)),
         problems=tuple(problems),
         count=len(paths) + (STDIN in request.paths),
@@ -111,7 +111,9 @@ def _sorted_out(
     return plain, [path for path in others if plain or path in named]
 
 
-def _glances_at(paths: Sequence[str], request: Request, sources: Sources, cache: Cache) -> list[Glance | Unreadable]:
+def _glances_at(
+    paths: Sequence[str], request: Request, sources: Sources, cache: Cache
+) -> list[FileTraits | Unreadable]:
     if len(paths) < _WORTH_KEEPING:
         return [_look(_read(path, sources)) for path in paths]
     known = {path: old for path in paths if (old := cache.find_glance(real_path(path))) is not None}
@@ -125,11 +127,11 @@ def _glances_at(paths: Sequence[str], request: Request, sources: Sources, cache:
         found = (look for part in in_processes(glance_at_all, parts, jobs) for look in part)
         fresh = dict(zip(new, found, strict=True))
     looks = [known.get(path) or fresh[path] for path in paths]
-    cache.keep_glances([look for look in looks if isinstance(look, Glance)], changed=bool(new))
+    cache.keep_glances([look for look in looks if isinstance(look, FileTraits)], changed=bool(new))
     return looks
 
 
-def _look(source: SourceFile | Unreadable) -> Glance | Unreadable:
+def _look(source: SourceFile | Unreadable) -> FileTraits | Unreadable:
     return glance(source) if isinstance(source, SourceFile) else source
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 
 from gpudoctor.lint.source.file import shown_path
+from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
-from gpudoctor.lint.source.looks import real_path
 
 _SUFFIXES = (".py", ".ipynb")
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})

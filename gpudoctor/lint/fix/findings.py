@@ -10,11 +10,11 @@ from gpudoctor.diagnostic import Finding, Location, Safety
 from gpudoctor.lint.fix.make import FileOf, Fixes, asks_names
 from gpudoctor.lint.fix.trying import EnoughTried
 from gpudoctor.lint.fix.writing import Sight
-from gpudoctor.lint.values.repair import Repair
+from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program, World
+    from gpudoctor.lint.program import LaunchWorld, Program
 
 Execute = Callable[[frozenset[Location]], "list[Program]"]
 """Executes the programs once more, noting what names hold at these places."""
@@ -22,7 +22,7 @@ Execute = Callable[[frozenset[Location]], "list[Program]"]
 
 def with_fixes(
     found: Sequence[Sequence[Finding]],
-    worlds: Sequence[World],
+    worlds: Sequence[LaunchWorld],
     execute: Execute | None,
     file_of: FileOf,
     safety: Mapping[str, Safety],

@@ -12,8 +12,8 @@ from gpudoctor.lint.fix.steps import anchor, changes_of, place_of
 from gpudoctor.lint.fix.syntax import NoFix, Syntax
 from gpudoctor.lint.fix.trying import Trials
 from gpudoctor.lint.fix.writing import Sight, Writer
+from gpudoctor.lint.repair.repair import Assign, Counter, Either, Holds, Part, Repair, Substitute
 from gpudoctor.lint.source.file import SourceFile
-from gpudoctor.lint.values.repair import Assign, Counter, Either, Holds, Part, Repair, Substitute
 
 if TYPE_CHECKING:
     from gpudoctor.lint.fix.imports import Change

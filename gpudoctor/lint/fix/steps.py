@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.fix.arguments import find, remove_arguments, set_argument, set_arguments
 from gpudoctor.lint.fix.classes import super_first
 from gpudoctor.lint.fix.syntax import NoFix
 from gpudoctor.lint.fix.writing import part_of
-from gpudoctor.lint.values.base import Const, Value
-from gpudoctor.lint.values.repair import (
+from gpudoctor.lint.repair.repair import (
     After,
     Assign,
     AtEnd,

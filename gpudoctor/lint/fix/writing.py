@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.fix.imports import Change, bound_around, called
 from gpudoctor.lint.fix.syntax import NoFix
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Writer:
     def holds(self, name: str, value: Value, at: ast.stmt) -> bool:
         """The name surely holds the value before a statement, at some time."""
         visits = self.sight.before.get(self.syntax.place(at), ())
-        return any(name in visit and visit[name].only == value for visit in visits)
+        return any(name in visit and visit[name].single == value for visit in visits)
 
     def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
         if isinstance(part, str):
@@ -209,7 +209,7 @@ def _added(syntax: Syntax, statement: ast.Assign) -> ast.expr | None:
 
 def _names_of(value: Value, visits: Visits) -> list[str]:
     """The names that surely hold a value, whenever the program comes by with it."""
-    with_it = [found for visit in visits if (found := [name for name, held in visit.items() if held.only == value])]
+    with_it = [found for visit in visits if (found := [name for name, held in visit.items() if held.single == value])]
     # A function may be called for other things, too; what is written must fit those as well.
     names = [
         name
@@ -249,4 +249,4 @@ def _counts(held: Values | None) -> bool:
 def _is_number(value: Value) -> bool:
     if isinstance(value, Const):
         return isinstance(value.value, int) and not isinstance(value.value, bool)
-    return isinstance(value, Unknown) and bool(value.depends & Dependence.BATCH_INDEX)
+    return isinstance(value, Unknown) and bool(value.divergence & Divergence.BATCH_INDEX)

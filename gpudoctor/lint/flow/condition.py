@@ -15,7 +15,7 @@ from gpudoctor.lint.flow.interning import interned, rank_of, ranked
 from gpudoctor.record import dataclass
 
 
-class Dependence(enum.Flag):
+class Divergence(enum.Flag):
     """What a value or a test depends on, as far as ranks may disagree about it."""
 
     NONE = 0
@@ -29,17 +29,17 @@ class Dependence(enum.Flag):
     """What code says that was not read: nobody knows whether ranks agree about it."""
 
     # The operators of `enum.Flag` look each result up anew, and these are asked all the time.
-    def __or__(self, other: Dependence) -> Dependence:
+    def __or__(self, other: Divergence) -> Divergence:
         return _DEPENDENCES[self._value_ | other._value_]
 
-    def __and__(self, other: Dependence) -> Dependence:
+    def __and__(self, other: Divergence) -> Divergence:
         return _DEPENDENCES[self._value_ & other._value_]
 
     def __bool__(self) -> bool:
         return self._value_ != 0
 
 
-_DEPENDENCES = tuple(map(Dependence, range(sum(each.value for each in Dependence) + 1)))
+_DEPENDENCES = tuple(map(Divergence, range(sum(each.value for each in Divergence) + 1)))
 
 
 _FAR = float("inf")
@@ -47,7 +47,7 @@ _MAX_TESTS = 6
 """So many tests are taken both ways before it counts as open whether conditions leave a gap."""
 
 
-class Bound(NamedTuple):
+class Inequality(NamedTuple):
     """That something is less than, greater than or the same as a number: such tests may answer one another."""
 
     subject: Hashable
@@ -62,7 +62,7 @@ class Bound(NamedTuple):
             return ((-_FAR, 0), (self.number, -1)) if holds else ((self.number, 0), (_FAR, 0))
         return ((self.number, 0), (self.number, 0)) if holds else None
 
-    def tells(self, holds: bool, other: Bound) -> bool | None:
+    def settles(self, holds: bool, other: Inequality) -> bool | None:
         """What the other test says where this one has this answer: behind `n > 1`, `n == 1` fails."""
         here, there = self.span(holds), other.span(True)
         if here is None or there is None or self.subject != other.subject:
@@ -83,14 +83,14 @@ class Atom:
     """
 
     key: Hashable
-    depends: Dependence = Dependence.NONE
+    divergence: Divergence = Divergence.NONE
     text: str = ""
     place: object = None
     ranks: str = ""
     switch: bool = False
     every: tuple[Literal, ...] = ()
     none: tuple[Literal, ...] = ()
-    bound: Bound | None = None
+    bound: Inequality | None = None
 
     def __post_init__(self) -> None:
         # Keys hold whole values; compared by identity, asking the same test again costs nothing.
@@ -129,7 +129,7 @@ class Condition:
         self.literals = literals
         self._hash = hash(literals)
         self._opposite: frozenset[Literal] | None = None
-        self._depends: Dependence | None = None
+        self._depends: Divergence | None = None
         self._bounded: tuple[Literal, ...] | None = None
 
     def __iter__(self) -> Iterator[Literal]:
@@ -150,7 +150,7 @@ class Condition:
     def __repr__(self) -> str:
         return " and ".join(sorted(map(repr, self.literals))) or "always"
 
-    def also(self, literal: Literal) -> Condition:
+    def conjoined_with(self, literal: Literal) -> Condition:
         """This and one more literal, with all that follows from it."""
         if literal in self.literals:
             return self
@@ -169,7 +169,7 @@ class Condition:
         bound = literal.atom.bound
         assert bound is not None
         for atom, holds in self.bounded:
-            told = atom.bound.tells(holds, bound) if atom.bound is not None else None
+            told = atom.bound.settles(holds, bound) if atom.bound is not None else None
             if told is not None:
                 return told is literal.holds
         return None
@@ -181,7 +181,7 @@ class Condition:
             self._bounded = tuple(each for each in self.literals if each.atom.bound is not None)
         return self._bounded
 
-    def both(self, other: Condition) -> Condition:
+    def and_(self, other: Condition) -> Condition:
         """This and the other."""
         if other.literals <= self.literals:
             return self
@@ -201,7 +201,7 @@ class Condition:
         """Wherever this holds, the other does."""
         return other.literals <= self.literals
 
-    def without(self, other: Condition) -> Condition:
+    def difference(self, other: Condition) -> Condition:
         """What this asks beyond the other."""
         if not other.literals:
             return self
@@ -209,25 +209,25 @@ class Condition:
             return ALWAYS
         return Condition(self.literals - other.literals)
 
-    def shared(self, other: Condition) -> Condition:
+    def intersection(self, other: Condition) -> Condition:
         """What both ask."""
         if self is other:
             return self
         return Condition(self.literals & other.literals)
 
-    def depending_on(self, what: Dependence) -> tuple[Literal, ...]:
+    def depending_on(self, what: Divergence) -> tuple[Literal, ...]:
         """The literals that depend on `what`, in an order that is the same in each run."""
-        found = (each for each in self.literals if each.atom.depends & what and not self._follows(each))
+        found = (each for each in self.literals if each.atom.divergence & what and not self._follows(each))
         return tuple(sorted(found, key=lambda literal: (str(literal.atom.place), literal.atom.text, literal.holds)))
 
     @property
-    def depends(self) -> Dependence:
+    def divergence(self) -> Divergence:
         """All that its literals depend on."""
         if self._depends is None:
-            found = Dependence.NONE
+            found = Divergence.NONE
             for literal in self.literals:
-                if literal.atom.depends and not self._follows(literal):
-                    found |= literal.atom.depends
+                if literal.atom.divergence and not self._follows(literal):
+                    found |= literal.atom.divergence
             self._depends = found
         return self._depends
 
@@ -250,7 +250,7 @@ def _consequences(literal: Literal) -> Iterator[Literal]:
         yield from _consequences(part.negated())
 
 
-def either(one: Condition, other: Condition) -> Condition | None:
+def disjunction(one: Condition, other: Condition) -> Condition | None:
     """One condition for `one or other` where that is again a conjunction, else None."""
     if one.implies(other):
         return other
@@ -259,11 +259,11 @@ def either(one: Condition, other: Condition) -> Condition | None:
     left, right = one.literals - other.literals, other.literals - one.literals
     # Both answers of one test: the test no longer matters.
     if len(left) == len(right) == 1 and next(iter(left)) == next(iter(right)).negated():
-        return one.shared(other)
+        return one.intersection(other)
     return None
 
 
-def gaps(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> list[Condition]:
+def complement(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> list[Condition]:
     """Where `base` holds and none of the conditions does, or more than that where it takes too many tests to see."""
     left = [each for each in conditions if not each.excludes(base)]
     if any(all(base.answer(literal) for literal in each) for each in left):
@@ -273,4 +273,4 @@ def gaps(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TES
     open_ones = [literal for literal in left[0] if base.answer(literal) is None]
     # Of `distributed and rank == 0` the whole is asked, from which its parts follow.
     asked = max(open_ones, key=lambda each: (len(list(_consequences(each))), repr(each)))
-    return [gap for each in (asked, asked.negated()) for gap in gaps(base.also(each), left, tests - 1)]
+    return [gap for each in (asked, asked.negated()) for gap in complement(base.conjoined_with(each), left, tests - 1)]

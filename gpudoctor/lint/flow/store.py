@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
 
 V = TypeVar("V")
-Layer = dict[Hashable, ValueSet[V]]
+Delta = dict[Hashable, ValueSet[V]]
 
 
 class Store(Generic[V]):
@@ -30,12 +30,12 @@ class Store(Generic[V]):
         self._age_of = age_of
         self.clock = 0
         """Set forward by who makes something."""
-        self._layers: list[Layer[V]] = [{}]
+        self._layers: list[Delta[V]] = [{}]
         # For each layer the time since when what is made is known to nobody outside of it.
         self._opened: list[int] = [0]
         # What all layers say together, and for each layer what that was before the layer wrote: reading is far more
         # frequent than opening and closing a layer.
-        self.now: Layer[V] = {}
+        self.now: Delta[V] = {}
         """To be read only."""
         self._before: list[dict[Hashable, ValueSet[V] | None]] = [{}]
         self._names: dict[Hashable, dict[str, None]] = {}
@@ -55,7 +55,7 @@ class Store(Generic[V]):
             self._layers[-1][key] = values
         now[key] = values
 
-    def take(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
+    def apply(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
         """Write what the only side wrote that has come out: it holds without a condition."""
         opened, before, layer, now = self._opened[-1], self._before[-1], self._layers[-1], self.now
         for key, values in writes.items():
@@ -69,13 +69,13 @@ class Store(Generic[V]):
         """The number of layers now."""
         return len(self._layers)
 
-    def layer(self) -> _Open[V]:
+    def delta(self) -> _Open[V]:
         """Writes go into the yielded layer until the block ends; then they are forgotten here."""
         return _Open(self)
 
-    def open(self) -> Layer[V]:
+    def open(self) -> Delta[V]:
         """Begin a layer; `close` ends it."""
-        fresh: Layer[V] = {}
+        fresh: Delta[V] = {}
         self._layers.append(fresh)
         self._before.append({})
         self._opened.append(self.clock)
@@ -120,9 +120,9 @@ class Store(Generic[V]):
         for name in self._names.pop(scope, ()):
             self.now.pop((scope, name), None)
 
-    def written_since(self, depth: int) -> Layer[V]:
+    def changes_since(self, depth: int) -> Delta[V]:
         """All writes above `depth` layers, in one layer: what holds on a path that leaves here."""
-        merged: Layer[V] = {}
+        merged: Delta[V] = {}
         # The path takes along what was made so far, so what the others write about it must be told apart from now on.
         self._opened[depth:] = [self.clock] * (len(self._opened) - depth)
         for layer in self._layers[depth:]:
@@ -141,14 +141,14 @@ class Store(Generic[V]):
         makes a set that has grown too large smaller.
         """
         if len(sides) == 1:
-            self.take(sides[0][1])
+            self.apply(sides[0][1])
             return
         for key in {key: None for _, layer in sides for key in layer}:
             old = self.get(key) or missing
             parts = [layer.get(key, old) for _, layer in sides]
             joined = parts[0]
             if any([part is not joined and part != joined for part in parts[1:]]):  # noqa: C419, a list is quicker here
-                joined = union([part.under(when) for part, (when, _) in zip(parts, sides, strict=True)])
+                joined = union([part.guarded_by(when) for part, (when, _) in zip(parts, sides, strict=True)])
             self.set(key, widen(key, joined))
 
 
@@ -160,7 +160,7 @@ class _Open(Generic[V]):
     def __init__(self, store: Store[V]) -> None:
         self._store = store
 
-    def __enter__(self) -> Layer[V]:
+    def __enter__(self) -> Delta[V]:
         return self._store.open()
 
     def __exit__(self, *error: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import starmap
 from typing import Generic, TypeVar
 
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, either
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, disjunction
 
 V = TypeVar("V")
 W = TypeVar("W")
@@ -15,20 +15,20 @@ W = TypeVar("W")
 class Binding(Generic[V]):
     """A value and the condition under which it is the one. Immutable; written out, because so many are made."""
 
-    __slots__ = ("value", "when")
+    __slots__ = ("condition", "value")
 
     def __init__(self, value: V, when: Condition = ALWAYS) -> None:
         self.value = value
-        self.when = when
+        self.condition = when
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Binding) and self.value == other.value and self.when == other.when
+        return isinstance(other, Binding) and self.value == other.value and self.condition == other.condition
 
     def __hash__(self) -> int:
-        return hash((self.value, self.when))
+        return hash((self.value, self.condition))
 
     def __repr__(self) -> str:
-        return f"{self.value!r} if {self.when!r}" if self.when else repr(self.value)
+        return f"{self.value!r} if {self.condition!r}" if self.condition else repr(self.value)
 
 
 class ValueSet(Generic[V]):
@@ -67,34 +67,38 @@ class ValueSet(Generic[V]):
         return " | ".join(map(repr, self.bindings)) or "nothing"
 
     @property
-    def sure(self) -> bool:
+    def is_definite(self) -> bool:
         """There is one value, on every path."""
-        return len(self.bindings) == 1 and not self.bindings[0].when.literals
+        return len(self.bindings) == 1 and not self.bindings[0].condition.literals
 
     @property
-    def only(self) -> V | None:
+    def single(self) -> V | None:
         """The value where there is just one."""
         return self.bindings[0].value if len(self.bindings) == 1 else None
 
-    def given(self, condition: Condition) -> ValueSet[V]:
+    def restrict(self, condition: Condition) -> ValueSet[V]:
         """Without the values that `condition` excludes."""
         # By far the most sets hold one value, and hold it always.
-        if not condition.literals or (len(self.bindings) == 1 and not self.bindings[0].when.literals):
+        if not condition.literals or (len(self.bindings) == 1 and not self.bindings[0].condition.literals):
             return self
-        kept = [b for b in self.bindings if not b.when.literals or not b.when.excludes(condition)]
+        kept = [b for b in self.bindings if not b.condition.literals or not b.condition.excludes(condition)]
         return self if len(kept) == len(self.bindings) else ValueSet(kept)
 
-    def under(self, condition: Condition) -> ValueSet[V]:
+    def guarded_by(self, condition: Condition) -> ValueSet[V]:
         """The same values, each only where `condition` holds too."""
         if not condition.literals:
             return self
         return ValueSet(
-            [Binding(b.value, b.when.both(condition)) for b in self.bindings if not b.when.excludes(condition)]
+            [
+                Binding(b.value, b.condition.and_(condition))
+                for b in self.bindings
+                if not b.condition.excludes(condition)
+            ]
         )
 
-    def mapped(self, change: Callable[[V], W]) -> ValueSet[W]:
+    def map(self, change: Callable[[V], W]) -> ValueSet[W]:
         """Each value changed, the conditions kept."""
-        return ValueSet([Binding(change(b.value), b.when) for b in self.bindings])
+        return ValueSet([Binding(change(b.value), b.condition) for b in self.bindings])
 
     def all(self, test: Callable[[V], bool]) -> bool:
         """There is a value, and the test holds for each."""
@@ -121,25 +125,25 @@ def union(sets: Iterable[ValueSet[V]]) -> ValueSet[V]:
     for binding in bindings:
         conditions = found.setdefault(binding.value, [])
         if conditions:
-            _weaken(conditions, binding.when)
+            _weaken(conditions, binding.condition)
         else:
-            conditions.append(binding.when)
+            conditions.append(binding.condition)
     return ValueSet([Binding(value, when) for value, conditions in found.items() for when in conditions])
 
 
-def each_once(values: ValueSet[V]) -> ValueSet[V]:
+def without_conditions(values: ValueSet[V]) -> ValueSet[V]:
     """No value twice: it is there under what its conditions have in common."""
     when: dict[V, Condition] = {}
     for binding in values.bindings:
         known = when.get(binding.value)
-        when[binding.value] = binding.when if known is None else known.shared(binding.when)
+        when[binding.value] = binding.condition if known is None else known.intersection(binding.condition)
     return values if len(when) == len(values.bindings) else ValueSet(starmap(Binding, when.items()))
 
 
 def _weaken(conditions: list[Condition], new: Condition) -> None:
     for index, old in enumerate(conditions):
         # Without it, each `if` in a loop would double what a name holds.
-        merged = either(old, new)
+        merged = disjunction(old, new)
         if merged is not None:
             del conditions[index]
             _weaken(conditions, merged)

@@ -6,21 +6,10 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp.imports import member
-from gpudoctor.lint.interp.machine import UNBOUND, one
-from gpudoctor.lint.models.api import NOT_ANSWERED, Call
-from gpudoctor.lint.models.arguments import kind_of
-from gpudoctor.lint.models.index import MODELS
-from gpudoctor.lint.models.lacking import note_opened
-from gpudoctor.lint.models.replicas import note_read
-from gpudoctor.lint.models.tensors import ABOUT_FORM
-from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
-from gpudoctor.lint.values.container import TupleOf
-from gpudoctor.lint.values.event import SettingRead
-from gpudoctor.lint.values.function import (
-    Bound,
+from gpudoctor.lint.analyses.data_parallel_replicas import note_read
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
     Class,
     Function,
     Instance,
@@ -30,7 +19,18 @@ from gpudoctor.lint.values.function import (
     ProjectModule,
     Super,
 )
-from gpudoctor.lint.values.module import Module, Wrapper
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.events.process import SettingRead
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interp.imports import member
+from gpudoctor.lint.interp.machine import UNBOUND_SET, singleton
+from gpudoctor.lint.library.argument_parsers import kind_of
+from gpudoctor.lint.library.missing_attributes import note_opened
+from gpudoctor.lint.library.register import MODELS
+from gpudoctor.lint.library.tensors import ABOUT_FORM
+from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     stored = m.read((value, name))
     if m.replicated and (value, name) in m.replicated:
         note_read(m, value, name, m.place(node))
-    if stored is not None and not stored.any(lambda each: each is UNBOUND.only):
+    if stored is not None and not stored.any(lambda each: each is UNBOUND_SET.single):
         return stored
     # Attributes of the object first, then its class, then its library base: Python's order.
     inherited = _from_own_class(m, value, name, node)
@@ -59,9 +59,9 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
     if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value)):
         inherited = _by_kind(m, value, name, node)
-    bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND.only])
+    bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND_SET.single])
     if inherited is not None:
-        left = [inherited.under(each.when) for each in stored.bindings if each.value is UNBOUND.only]
+        left = [inherited.guarded_by(each.condition) for each in stored.bindings if each.value is UNBOUND_SET.single]
         return union([bound, *left])
     return bound if bound.bindings else stored
 
@@ -78,8 +78,8 @@ def has_option(m: Interpreter, owner: Namespace, name: str) -> bool:
 
 def _declares(m: Interpreter, owner: Namespace, name: str) -> bool:
     options = m.fact(owner, "its options")
-    declared = options.only.items if options is not None and isinstance(options.only, TupleOf) else ()
-    return any(item.only == Const(name) for item in declared)
+    declared = options.single.items if options is not None and isinstance(options.single, TupleOf) else ()
+    return any(item.single == Const(name) for item in declared)
 
 
 def _answers_for_all(m: Interpreter, value: Value) -> bool:
@@ -93,7 +93,7 @@ def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> V
     if cls is None or (type(value), name) in MODELS.before_own:
         return None
     found = find_in_class(m, cls, name)
-    return None if found is None else m.each(found, lambda each: bind(m, value, each, name, node), node)
+    return None if found is None else m.for_each_value(found, lambda each: bind(m, value, each, name, node), node)
 
 
 def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
@@ -105,12 +105,12 @@ def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     if isinstance(value, Unknown):
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
-        depends, shards = value.dependence, value.shards
+        divergence, shards = value.dependence, value.shards
         # Samplers give each rank as many samples as the others: a tensor's size is not about what is in it.
         if name in ABOUT_FORM:
-            depends, shards = depends & ~Dependence.LOCAL, frozenset()
-        found = Unknown(("attribute", value.key, name), value.why, label, depends, value.config, shards, made_by)
-        return one(m.setting(found, m.place(node)))
+            divergence, shards = divergence & ~Divergence.LOCAL, frozenset()
+        found = Unknown(("attribute", value.key, name), value.why, label, divergence, value.config, shards, made_by)
+        return singleton(m.setting(found, m.place(node)))
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:
         answered = model(library_call(m, name, (), {}, node, value))
@@ -118,7 +118,7 @@ def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
             return answered
     if isinstance(value, Instance) and class_of(value) is not None:
         return _missing(m, value, name, node)
-    return one(Method(value, name))
+    return singleton(Method(value, name))
 
 
 def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Values:
@@ -126,21 +126,23 @@ def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Value
     cls = class_of(value)
     # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
     kept = m.read((value, "__dict__"))
-    if kept is not None and isinstance(kept.only, Unknown):
-        return _by_kind(m, replace(kept.only, label=getattr(value, "label", "")), name, node)
+    if kept is not None and isinstance(kept.single, Unknown):
+        return _by_kind(m, replace(kept.single, label=getattr(value, "label", "")), name, node)
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
         if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:
             config = m.fact(value, OF_SETTINGS) is not None
             entry = Unknown(("attribute", value, name), "an entry", m.text(node, 40), config=config)
-            return one(m.setting(entry, m.place(node)))
+            return singleton(m.setting(entry, m.place(node)))
         getter = find_in_class(m, cls, "__getattr__")
         if getter is not None:
             return m.unknown(node, "answered by __getattr__")
         # `self.log` of a LightningModule comes from a base that is not read.
         if cls.library_bases or not cls.complete:
-            return one(Method(value, name))
-    return one(Unknown(("attribute", value, name), "an attribute that was never seen to be set", m.text(node, 40)))
+            return singleton(Method(value, name))
+    return singleton(
+        Unknown(("attribute", value, name), "an attribute that was never seen to be set", m.text(node, 40))
+    )
 
 
 def setting(m: Interpreter, owner: Namespace, name: str, node: ast.AST) -> Values:
@@ -152,12 +154,12 @@ def setting(m: Interpreter, owner: Namespace, name: str, node: ast.AST) -> Value
         return declared
     kind = kind_of(m, owner, name)
     found = Unknown(("setting", name), "chosen at the start", m.text(node, 40), config=True, kind=kind)
-    return one(m.setting(found, m.place(node)))
+    return singleton(m.setting(found, m.place(node)))
 
 
 def class_of(value: Value) -> Class | None:
     """The project's class of an object."""
-    cls = getattr(value, "cls", None) if isinstance(value, Made) else None
+    cls = getattr(value, "cls", None) if isinstance(value, Allocated) else None
     return cls if isinstance(cls, Class) else None
 
 
@@ -197,31 +199,31 @@ def fields_of(cls: Class) -> Iterator[str]:
 def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
     """What reading a class attribute through an object gives: a bound method, a property's value, or the value."""
     if not isinstance(found, Function):
-        return one(found)
+        return singleton(found)
     # `__new__` is given its class by hand.
     if found.kind == "staticmethod" or name == "__new__":
-        return one(found)
+        return singleton(found)
     if found.kind == "classmethod":
-        return one(Bound(class_of(receiver) or receiver, found, name))
+        return singleton(BoundMethod(class_of(receiver) or receiver, found, name))
     # Reading it runs it: `self.model` may build the model.
     if found.kind == "property":
-        return m.call(one(Bound(receiver, found, name)), (), {}, node)
-    return one(Bound(receiver, found, name))
+        return m.call(singleton(BoundMethod(receiver, found, name)), (), {}, node)
+    return singleton(BoundMethod(receiver, found, name))
 
 
 def _from_class(m: Interpreter, cls: Class, name: str, node: ast.AST) -> Values:
     found = find_in_class(m, cls, name)
     if found is None:
         if cls.library_bases:
-            return one(Method(cls, name))
+            return singleton(Method(cls, name))
         return m.unknown(node, f"{cls.label} has no `{name}` that could be seen")
 
     def through(value: Value) -> Values:
         if isinstance(value, Function) and value.kind == "classmethod":
-            return one(Bound(cls, value, name))
-        return one(value)
+            return singleton(BoundMethod(cls, value, name))
+        return singleton(value)
 
-    return m.each(found, through, node)
+    return m.for_each_value(found, through, node)
 
 
 def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Values:
@@ -229,8 +231,8 @@ def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Value
     if cls is not None:
         found = find_in_class(m, cls, name, after=value.after)
         if found is not None and not (name == "__init__" and _is_module_first(m, cls, value.after)):
-            return m.each(found, lambda each: bind(m, value.receiver, each, name, node), node)
-    return one(Method(value.receiver, f"super.{name}"))
+            return m.for_each_value(found, lambda each: bind(m, value.receiver, each, name, node), node)
+    return singleton(Method(value.receiver, f"super.{name}"))
 
 
 def _is_module_first(m: Interpreter, cls: Class, after: Value) -> bool:
@@ -275,7 +277,7 @@ def library_call(
 
 def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None:
     """`owner.name = values`."""
-    for binding in m.evaluate(target.value).given(m.path).bindings:
+    for binding in m.evaluate(target.value).restrict(m.path).bindings:
         owner = binding.value
         # Before the attribute is there: registering must see what was known until now.
         setter = MODELS.setters.get(type(owner))

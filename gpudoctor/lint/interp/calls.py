@@ -6,24 +6,10 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp import containers
-from gpudoctor.lint.interp.attributes import OF_SETTINGS, class_of, fields_of, find_in_class, library_call
-from gpudoctor.lint.interp.containers import MAX_TUPLE
-from gpudoctor.lint.interp.heard import listening
-from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
-from gpudoctor.lint.interp.machine import NONE_SET, Exit, Frame, one
-from gpudoctor.lint.interp.repeats import Watch
-from gpudoctor.lint.models.api import AS_MADE, NOT_ANSWERED
-from gpudoctor.lint.models.classes import new_object
-from gpudoctor.lint.models.index import MODELS
-from gpudoctor.lint.models.lacking import PLAIN, note_opened
-from gpudoctor.lint.models.names import gives_settings
-from gpudoctor.lint.values.base import TRUE, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.values.data import Dataset, Sampler
-from gpudoctor.lint.values.function import (
-    Bound,
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Sampler
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
     Class,
     FieldFactory,
     Function,
@@ -35,6 +21,20 @@ from gpudoctor.lint.values.function import (
     Partial,
     Super,
 )
+from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interp import containers
+from gpudoctor.lint.interp.attributes import OF_SETTINGS, class_of, fields_of, find_in_class, library_call
+from gpudoctor.lint.interp.containers import MAX_TUPLE
+from gpudoctor.lint.interp.iteration_probe import probing_iteration
+from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
+from gpudoctor.lint.interp.machine import NONE_SET, Frame, PathExit, singleton
+from gpudoctor.lint.interp.summaries import EffectWatch
+from gpudoctor.lint.library.class_kinds import new_object
+from gpudoctor.lint.library.library_names import gives_settings
+from gpudoctor.lint.library.missing_attributes import PLAIN, note_opened
+from gpudoctor.lint.library.register import MODELS
+from gpudoctor.lint.library_call import AS_MADE, NOT_ANSWERED
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -51,10 +51,10 @@ def call_node(m: Interpreter, node: ast.Call) -> Values:
         return _super(m, node)
     function = m.evaluate(node.func)
     # `load()(x)`: the callee itself may have ended the path.
-    if m.dead:
+    if m.unreachable:
         return NONE_SET
     args, keywords, rest = _arguments(m, node)
-    if m.dead:
+    if m.unreachable:
         return NONE_SET
     # Models see it through `Call`; nested calls have an answer of their own.
     before = m.open_ended, m.rest
@@ -66,8 +66,8 @@ def call_node(m: Interpreter, node: ast.Call) -> Values:
 
 def _super(m: Interpreter, node: ast.Call) -> Values:
     if node.args:
-        after = m.evaluate(node.args[0]).only
-        receiver = m.evaluate(node.args[1]).only if len(node.args) > 1 else None
+        after = m.evaluate(node.args[0]).single
+        receiver = m.evaluate(node.args[1]).single if len(node.args) > 1 else None
     else:
         # Past lambdas and helpers inside the method, as Python's `__class__` cell does.
         frame = next((frame for frame in reversed(m.frames) if frame.function and frame.function.owner), m.frame)
@@ -76,10 +76,10 @@ def _super(m: Interpreter, node: ast.Call) -> Values:
         names = function.node.args if function else None
         first = (names.posonlyargs + names.args)[:1] if names else []
         found = m.read((frame.scope, first[0].arg)) if first else None
-        receiver = found.only if found is not None else None
+        receiver = found.single if found is not None else None
     if after is None or receiver is None:
         return m.unknown(node, "super() outside of a method")
-    return one(Super(receiver, after))
+    return singleton(Super(receiver, after))
 
 
 def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict[str, Values], list[Values] | None]:
@@ -90,7 +90,7 @@ def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict
     for each in node.args:
         if isinstance(each, ast.Starred):
             values = m.evaluate(each.value)
-            known = m.known_items(values.only) if values.only is not None else None
+            known = m.known_items(values.single) if values.single is not None else None
             # `f(*args, *args)` doubles with each call.
             if known is None or len(args) + len(known) > MAX_TUPLE:
                 rest = [*(rest or ()), *_inside(m, values)]
@@ -104,18 +104,18 @@ def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict
             keywords[keyword.arg] = values
             continue
         # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
-        entries = m.pairs(values.only) if isinstance(values.only, DictOf) else None
-        if entries is None or m.fact(values.only, "more") is not None:  # type: ignore[arg-type]
+        entries = m.pairs(values.single) if isinstance(values.single, DictOf) else None
+        if entries is None or m.fact(values.single, "more") is not None:  # type: ignore[arg-type]
             rest = [*(rest or ()), *_inside(m, values)]
         for key, value in entries or ():
-            if isinstance(key.only, Const) and isinstance(key.only.value, str):
-                keywords[key.only.value] = value
+            if isinstance(key.single, Const) and isinstance(key.single.value, str):
+                keywords[key.single.value] = value
     return tuple(args), keywords, rest
 
 
 def _inside(m: Interpreter, values: Values) -> list[Values]:
     """What a container holds whose items are not known one by one; a batch is one itself."""
-    only = values.only
+    only = values.single
     if not isinstance(only, (DictOf, ListOf)):
         return [values]
     more, held = m.fact(only, "more"), m.fact(only, "items") if isinstance(only, ListOf) else None
@@ -129,12 +129,12 @@ def call(
 ) -> Values:
     """Call whatever the function may be."""
     # `each` would do the same.
-    if function.sure:
+    if function.is_definite:
         return call_value(m, function.bindings[0].value, args, keywords, node)
     # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
     able = [each for each in function.bindings if not isinstance(each.value, Const)]
     function = ValueSet(able) if able else function
-    return m.each(function, lambda value: call_value(m, value, args, keywords, node), node)
+    return m.for_each_value(function, lambda value: call_value(m, value, args, keywords, node), node)
 
 
 def call_value(
@@ -157,9 +157,9 @@ def call_value(
 
 
 def _call_bound(
-    m: Interpreter, value: Bound, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+    m: Interpreter, value: BoundMethod, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
-    return call_value(m, value.function, (one(value.receiver), *args), keywords, node)
+    return call_value(m, value.function, (singleton(value.receiver), *args), keywords, node)
 
 
 def _call_partial(
@@ -199,9 +199,11 @@ def call_function(
 ) -> Values:
     """Follow a call into a function of the project."""
     # Calling a generator runs nothing; its body runs where it is iterated.
-    if m.shape(function).yields:
+    if m.traits_of(function).yields:
         place = m.place(node)
-        return one(Generator(m.identity(place), place, function.label, function, args, tuple(keywords.items())))
+        return singleton(
+            Generator(m.allocation_site(place), place, function.label, function, args, tuple(keywords.items()))
+        )
     return _run(m, function, args, keywords, node)
 
 
@@ -231,7 +233,7 @@ def _run(
     if known is not None and (again := known.answer(m, args, keywords, node)) is not None:
         return again
     place = m.place(node)
-    watch = Watch.begin(m)
+    watch = EffectWatch.begin(m)
     scope = m.open_scope()
     frame = Frame(scope, (scope, *function.scopes), function.file, function.label, function)  # type: ignore[arg-type]
     frame.on_yield = on_yield  # type: ignore[assignment]
@@ -270,13 +272,13 @@ def _left_out(m: Interpreter) -> str:
     # Sets up logging, registers, writes docstrings: what a library file's own functions do is what counts.
     if m.reading_library and m.executing_module and m.calls:
         return "while a module is imported"
-    return "deep inside of what makes an item" if m.looks_no_further else ""
+    return "deep inside of what makes an item" if m.lookahead_exhausted else ""
 
 
 def _is_too_deep(m: Interpreter, function: Function, node: ast.AST) -> bool:
     """Calls of this function are open already, or too many of any kind."""
     if len(m.frames) >= MAX_CALL_DEPTH:
-        m.lose("calls are nested too deeply to follow", m.place(node))
+        m.record_imprecision("calls are nested too deeply to follow", m.place(node))
         return True
     # By node, since closures of one `def` are new functions each time.
     alike = [frame.function for frame in m.frames if frame.function and frame.function.node is function.node]
@@ -289,13 +291,13 @@ def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:
     """The object that a method was called on."""
     names = function.node.args
     first = (*names.posonlyargs, *names.args)[:1]
-    return bound[first[0].arg].only if function.owner is not None and function.kind == "function" and first else None
+    return bound[first[0].arg].single if function.owner is not None and function.kind == "function" and first else None
 
 
 def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, Values]) -> Values:
     base = m.path
     loops = len(m.open_loops)
-    with m.store.layer() as layer:
+    with m.store.delta() as layer:
         frame.base_depth = m.store.depth - 1
         m.begin_scope(frame.scope)
         for name, values in bound.items():
@@ -303,26 +305,26 @@ def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, V
         body = function.node.body
         if isinstance(body, list):
             m.execute(body)
-            sides = [] if m.dead else [Exit(layer, m.path)]
+            sides = [] if m.unreachable else [PathExit(layer, m.path)]
         else:
-            sides = [Exit(layer, m.path, m.evaluate(body))]
+            sides = [PathExit(layer, m.path, m.evaluate(body))]
     # `for place in places: if place == rank: return …`, then `raise`: whoever finds no place ends the job of all.
-    ended = m.path if m.dead and m.aborted else None
+    ended = m.path if m.unreachable and m.job_aborted else None
     # A `return` inside a loop leaves that loop open in our books.
     del m.open_loops[loops:]
     sides += frame.exits
     # Local names of finished calls would fill the store and slow every join.
-    if not m.shape(function).captures:
+    if not m.traits_of(function).captures:
         for side in sides:
             side.writes = _without(side.writes, frame.scope)
         m.store.forget(frame.scope)
     m.join(base, sides)
     if ended is not None and sides:
-        m.path = m.path.shared(ended)
+        m.path = m.path.intersection(ended)
     # By far the most calls come out in one way.
     if len(sides) == 1 and len(sides[0].value.bindings) == 1:
         return sides[0].value
-    return union(side.value.under(side.path.without(m.path)) for side in sides) if sides else NONE_SET
+    return union(side.value.guarded_by(side.path.difference(m.path)) for side in sides) if sides else NONE_SET
 
 
 def _is_short(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
@@ -352,9 +354,9 @@ def _bind_parameters(
         else:
             bound[name] = _among_the_rest(m, name, defaults.get(name)) or m.missing_argument(function, name, node)
     if names.vararg:
-        bound[names.vararg.arg] = one(TupleOf(args[len(positional) :]))
+        bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
     if names.kwarg:
-        entries: list[tuple[Values | None, Values]] = [(one(Const(key)), value) for key, value in left.items()]
+        entries: list[tuple[Values | None, Values]] = [(singleton(Const(key)), value) for key, value in left.items()]
         bound[names.kwarg.arg] = m.new_dict(entries, node)
     return bound
 
@@ -363,10 +365,10 @@ def _among_the_rest(m: Interpreter, name: str, default: Values | None) -> Values
     """What a parameter is that nobody gives by name: `f(**settings)` may hold it, and may leave it to its default."""
     found = [default] if default is not None else []
     for values in m.rest:
-        only = values.only
+        only = values.single
         if isinstance(only, Unknown):
             key = ("item", only.key, Const(name))
-            found.append(one(Unknown(key, only.why, name, only.dependence, True, only.shards, only.escaped_from)))
+            found.append(singleton(Unknown(key, only.why, name, only.dependence, True, only.shards, only.escaped_from)))
     return union(found) if found else None
 
 
@@ -386,15 +388,15 @@ def instantiate(
     if left_out and any(isinstance(f, Function) for f in initialiser or ()):
         return m.unknown(node, f"{cls.label} is made {left_out}")
     given = _given_by_new(m, cls, args, keywords, node)
-    if m.dead:
+    if m.unreachable:
         return NONE_SET
     if given is not None:
-        return m.each(given, lambda each: _begun(m, each, args, keywords, node), node)
-    made = new_object(cls, m.identity(place), place, label, m)
+        return m.for_each_value(given, lambda each: _begun(m, each, args, keywords, node), node)
+    made = new_object(cls, m.allocation_site(place), place, label, m)
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
-        m.set_fact(made, OF_SETTINGS, one(TRUE))
+        m.set_fact(made, OF_SETTINGS, singleton(TRUE))
     if initialiser is not None:
-        _construct(m, made, initialiser, (one(made), *args), keywords, node)
+        _construct(m, made, initialiser, (singleton(made), *args), keywords, node)
     # Configurations are written so: their constructors exist in no file.
     elif cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases):
         _fill_fields(m, made, cls, args, keywords, node)
@@ -402,12 +404,12 @@ def instantiate(
         call_method(m, made, "__init__", args, keywords, node)
     after = find_in_class(m, cls, "__post_init__") if cls.is_dataclass else None
     if after is not None:
-        call(m, after, (one(made),), {}, node)
+        call(m, after, (singleton(made),), {}, node)
     # What is registered can be judged only once the constructor is done.
     look = MODELS.ready_objects.get(type(made))
-    if look is not None and not m.dead:
+    if look is not None and not m.unreachable:
         look(m, made)
-    return m.fact(made, AS_MADE) or one(made)
+    return m.fact(made, AS_MADE) or singleton(made)
 
 
 def _given_by_new(
@@ -419,7 +421,7 @@ def _given_by_new(
     maker = find_in_class(m, cls, "__new__") if plain else None
     if maker is None or any(isinstance(each, Function) and _is_too_deep(m, each, node) for each in maker):
         return None
-    given = call(m, maker, (one(cls), *args), keywords, node)
+    given = call(m, maker, (singleton(cls), *args), keywords, node)
     return given if given.all(lambda each: isinstance(each, Instance)) else None
 
 
@@ -428,8 +430,8 @@ def _begun(m: Interpreter, made: Value, args: tuple[Values, ...], keywords: dict
     cls = class_of(made)
     initialiser = find_in_class(m, cls, "__init__") if cls is not None else None
     if initialiser is not None:
-        call(m, initialiser, (one(made), *args), keywords, node)
-    return one(made)
+        call(m, initialiser, (singleton(made), *args), keywords, node)
+    return singleton(made)
 
 
 def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:
@@ -442,7 +444,7 @@ def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:
                 return False
         elif isinstance(value, Unknown):
             made_by = value.escaped_from
-            if value.depends or value.shards or (made_by and not value.config and not gives_settings(made_by)):
+            if value.divergence or value.shards or (made_by and not value.config and not gives_settings(made_by)):
                 return False
         elif not isinstance(value, (Const, Text, Namespace, DictOf, ListOf, TupleOf)):
             return False
@@ -460,7 +462,7 @@ def _construct(
     if not isinstance(made, (Dataset, Sampler)):
         call(m, initialiser, args, keywords, node)
         return
-    with listening(m) as heard:
+    with probing_iteration(m) as heard:
         call(m, initialiser, args, keywords, node)
     if heard.picks:
         m.takes_parts.add(made)
@@ -470,7 +472,7 @@ _WAYS_TO_CALL: dict[
     type[Value], Callable[[Interpreter, Any, tuple[Values, ...], dict[str, Values], ast.AST], Values]
 ] = {
     Function: call_function,
-    Bound: _call_bound,
+    BoundMethod: _call_bound,
     Partial: _call_partial,
     Class: instantiate,
     Library: _call_library,
@@ -486,10 +488,10 @@ def _fill_fields(
         m.write((made, name), values)
     for name in names[len(args) :]:
         given = keywords.get(name) or find_in_class(m, cls, name)
-        only = given.only if given is not None else None
+        only = given.single if given is not None else None
         if isinstance(only, FieldFactory):
             given = call(m, only.factory, (), {}, node)
         if name not in keywords:
             given = _among_the_rest(m, name, given)
-        missing = one(Unknown(("field", made, name), "a field without a value", name, config=True))
+        missing = singleton(Unknown(("field", made, name), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

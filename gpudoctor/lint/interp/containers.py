@@ -6,20 +6,20 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.analyses.collective_taint import put_back
+from gpudoctor.lint.analyses.state_dicts import is_loaded
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator
+from gpudoctor.lint.domain.function import Generator
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import TRUE, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_VALUES
-from gpudoctor.lint.interp.machine import one
+from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import compare
-from gpudoctor.lint.models.marks import put_back
-from gpudoctor.lint.models.states import is_loaded
-from gpudoctor.lint.values.base import TRUE, Const, Text, Truth, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
-from gpudoctor.lint.values.data import Dataset, Loader, LoaderIterator
-from gpudoctor.lint.values.event import BatchCut
-from gpudoctor.lint.values.function import Generator
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -38,34 +38,34 @@ MAX_ENTRIES = 500
 def new_list(m: Interpreter, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
     """A list with these items; not `exact` where there may be others of the same kind."""
     place = m.place(node)
-    made = ListOf(m.identity(place), place, m.hints.get(id(node), "a list"), kind)
+    made = ListOf(m.allocation_site(place), place, m.hints.get(id(node), "a list"), kind)
     # Made under a rank guard: that it is filled there too gives no rank another share.
-    if m.path.depends & Dependence.RANK:
-        m.set_fact(made, "of some ranks", one(TRUE))
+    if m.path.divergence & Divergence.RANK:
+        m.set_fact(made, "of some ranks", singleton(TRUE))
     # One by one as long as it pays: layer lists matter, word lists do not.
     if exact and len(items) <= MAX_ITEMS:
-        m.set_fact(made, "items", one(TupleOf(tuple(items))))
+        m.set_fact(made, "items", singleton(TupleOf(tuple(items))))
     elif items:
         m.set_fact(made, "more", union(items))
     else:
         m.set_fact(made, "more", m.unknown(node, "an item"))
-    return one(made)
+    return singleton(made)
 
 
 def new_tuple(m: Interpreter, items: list[Values], node: ast.AST) -> Values:
     """A tuple with these items, as long as they are few: `x = (*x, *x)` doubles with each line."""
-    return one(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(m, items, node, kind="tuple")
+    return singleton(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(m, items, node, kind="tuple")
 
 
 def new_dict(m: Interpreter, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
     """A dictionary; an entry without a key is another dictionary merged in."""
     place = m.place(node)
-    made = DictOf(m.identity(place), place, m.hints.get(id(node), "a dictionary"))
+    made = DictOf(m.allocation_site(place), place, m.hints.get(id(node), "a dictionary"))
     # As in Python, later entries win, in the place of the first.
     known: dict[Values, Values] = {}
     more: list[Values] = []
     for key, value in entries:
-        only = key.only if key is not None else None
+        only = key.single if key is not None else None
         if key is None:
             _merge(m, value, known, more)
         # A key that is computed may replace any of the others.
@@ -76,14 +76,14 @@ def new_dict(m: Interpreter, entries: list[tuple[Values | None, Values]], node: 
     _set_entries(m, made, known)
     if more:
         m.set_fact(made, "more", union(more))
-    return one(made)
+    return singleton(made)
 
 
 def _merge(m: Interpreter, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
-    only = other.only
+    only = other.single
     entries = pairs(m, only) if isinstance(only, DictOf) else None
     if entries is None or not isinstance(only, DictOf):
-        more.append(one(Unknown(("merged", only), "entries of another dictionary")))
+        more.append(singleton(Unknown(("merged", only), "entries of another dictionary")))
         return
     known.update(entries)
     extra = m.fact(only, "more")
@@ -92,13 +92,13 @@ def _merge(m: Interpreter, other: Values, known: dict[Values, Values], more: lis
 
 
 def _set_entries(m: Interpreter, made: DictOf, known: dict[Values, Values]) -> None:
-    m.set_fact(made, "entries", one(TupleOf(tuple(each for pair in known.items() for each in pair))))
+    m.set_fact(made, "entries", singleton(TupleOf(tuple(each for pair in known.items() for each in pair))))
 
 
 def pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]] | None:
     """The known entries; None where the dictionary is known only in part on this path."""
     entries = m.fact(value, "entries")
-    return _by_two(entries.only) if entries is not None and isinstance(entries.only, TupleOf) else None
+    return _by_two(entries.single) if entries is not None and isinstance(entries.single, TupleOf) else None
 
 
 def possible_pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]]:
@@ -106,12 +106,12 @@ def possible_pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]]
     entries = m.fact(value, "entries")
     if entries is None:
         return []
-    if isinstance(entries.only, TupleOf):
-        return _by_two(entries.only)
+    if isinstance(entries.single, TupleOf):
+        return _by_two(entries.single)
     found: dict[Values, list[Values]] = {}
     for binding in entries.bindings:
         for key, held in _by_two(binding.value) if isinstance(binding.value, TupleOf) else ():
-            found.setdefault(key, []).append(held.under(binding.when))
+            found.setdefault(key, []).append(held.guarded_by(binding.condition))
     return [(key, union(each)) for key, each in found.items()]
 
 
@@ -125,7 +125,7 @@ def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | Non
         return value.items
     if isinstance(value, ListOf):
         items = m.fact(value, "items")
-        only = items.only if items is not None else None
+        only = items.single if items is not None else None
         return only.items if isinstance(only, TupleOf) and m.fact(value, "more") is None else None
     if isinstance(value, DictOf):
         known = pairs(m, value)
@@ -136,14 +136,14 @@ def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | Non
 
 
 def _known_enumerated(m: Interpreter, value: Enumerated) -> tuple[Values, ...] | None:
-    columns = [known_items(m, item.only) for item in value.items]
+    columns = [known_items(m, item.single) for item in value.items]
     if any(column is None for column in columns) or not columns:
         return None
     if value.kind == "enumerate":
-        return tuple(one(TupleOf((one(Const(i)), item))) for i, item in enumerate(columns[0] or ()))
+        return tuple(singleton(TupleOf((singleton(Const(i)), item))) for i, item in enumerate(columns[0] or ()))
     # As short as the shortest column, as in Python.
     if value.kind == "zip":
-        return tuple(one(TupleOf(row)) for row in zip(*(column or () for column in columns), strict=False))
+        return tuple(singleton(TupleOf(row)) for row in zip(*(column or () for column in columns), strict=False))
     return columns[0]
 
 
@@ -152,16 +152,18 @@ def known_keys(m: Interpreter, value: DictOf) -> list[Value] | None:
     known = pairs(m, value)
     if known is None or m.fact(value, "more") is not None:
         return None
-    return [key.only for key, _ in known if key.only is not None]
+    return [key.single for key, _ in known if key.single is not None]
 
 
 def items_of(m: Interpreter, values: Values, node: ast.AST) -> Values:
     """What a loop over these values gets in one round."""
-    return m.each(values, lambda value: _item_of(m, value, node), node)
+    return m.for_each_value(values, lambda value: _item_of(m, value, node), node)
 
 
 def _items_on_paths(held: Values) -> list[Values]:
-    return [item.under(b.when) for b in held.bindings if isinstance(b.value, TupleOf) for item in b.value.items]
+    return [
+        item.guarded_by(b.condition) for b in held.bindings if isinstance(b.value, TupleOf) for item in b.value.items
+    ]
 
 
 def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
@@ -189,9 +191,9 @@ def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
     # Going over a batch gives its parts, each of which is of the same shard.
     if isinstance(value, Tensor):
         # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
-        return m.part(value, node).mapped(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
+        return m.part(value, node).map(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
     if isinstance(value, Unknown):
-        return one(Unknown(("item of", value.key), value.why, value.label, value.dependence, False, value.shards))
+        return singleton(Unknown(("item of", value.key), value.why, value.label, value.dependence, False, value.shards))
     return m.iterate_object(value, node)
 
 
@@ -199,61 +201,61 @@ def _row(m: Interpreter, value: Enumerated, node: ast.AST) -> Values:
     columns = [items_of(m, item, node) for item in value.items]
     if value.kind == "enumerate":
         # `if step % 100 == 0` is the same on all ranks: a collective there is fine.
-        return one(TupleOf((counter(m, node, "the counter of enumerate"), *columns)))
+        return singleton(TupleOf((counter(m, node, "the counter of enumerate"), *columns)))
     if value.kind == "zip":
-        return one(TupleOf(tuple(columns)))
+        return singleton(TupleOf(tuple(columns)))
     return columns[0] if columns else m.unknown(node, "an item")
 
 
 def counter(m: Interpreter, node: ast.AST, label: str) -> Values:
     """The number of a round: the same on all ranks, another one each time."""
-    if m.assumed and m.counts_ranks:
-        return one(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
-    return one(Unknown(("counter", m.identity(m.place(node))), "a counter", label, Dependence.BATCH_INDEX))
+    if m.assumptions and m.counts_ranks:
+        return singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
+    return singleton(Unknown(("counter", m.allocation_site(m.place(node))), "a counter", label, Divergence.BATCH_INDEX))
 
 
 def note_rank_decides(m: Interpreter, values: Values) -> None:
     """Each rank puts other items into these lists, as `files[rank::world]` does."""
     for value in values:
         if isinstance(value, ListOf):
-            m.set_fact(value, "by rank", one(TRUE))
+            m.set_fact(value, "by rank", singleton(TRUE))
 
 
 def item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]`: what another index gives on each rank is another thing on each rank."""
     found = _item_at(m, value, index, node)
     # `chunks[rank]` hands each rank a part of its own.
-    if not any(each.depends & Dependence.RANK for each in index.given(m.path)):
+    if not any(each.divergence & Divergence.RANK for each in index.restrict(m.path)):
         return found
     note_rank_decides(m, found)
     # `batch[rank * share : (rank + 1) * share]`: each rank takes rows of its own.
     loader = next((each.batch_of for each in found if isinstance(each, Tensor) and each.batch_of is not None), None)
     if loader is not None:
         m.emit(BatchCut, at=m.place(node), loader=loader)
-    return found.mapped(_by_rank)
+    return found.map(_by_rank)
 
 
 def _by_rank(value: Value) -> Value:
     if isinstance(value, (Unknown, Tensor)):
-        return replace(value, dependence=value.dependence | Dependence.RANK)
+        return replace(value, dependence=value.dependence | Divergence.RANK)
     return replace(value, sharded=True) if isinstance(value, Dataset) else value
 
 
 def _sliced(m: Interpreter, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
     """`value[start:stop:step]`: the items where all of it is known, else some of them."""
     known = known_items(m, value)
-    bounds = [Const(None) if each is None else each.only for each in (part.start, part.stop, part.step)]
+    bounds = [Const(None) if each is None else each.single for each in (part.start, part.stop, part.step)]
     numbers = [each.value for each in bounds if isinstance(each, Const) and isinstance(each.value, (int, type(None)))]
     # `files[rank::world_size]`: bounds that are no numbers. Slicing with a step of 0 is an error.
     if known is None or len(numbers) < len(bounds) or numbers[2] == 0:
         return new_list(m, [_item_of(m, value, node)], node, exact=False)
     start, stop, step = numbers
     chosen = known[start:stop:step]
-    return one(TupleOf(chosen)) if isinstance(value, TupleOf) else new_list(m, list(chosen), node)
+    return singleton(TupleOf(chosen)) if isinstance(value, TupleOf) else new_list(m, list(chosen), node)
 
 
 def _item_at(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
-    only = index.given(m.path).only
+    only = index.restrict(m.path).single
     if isinstance(value, (TupleOf, ListOf)) and isinstance(only, Slice):
         return _sliced(m, value, only, node)
     if isinstance(value, (TupleOf, ListOf)) and not isinstance(only, Const):
@@ -276,7 +278,7 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
     known = possible_pairs(m, value)
     if isinstance(key, Const):
         for each, found in known:
-            if each.only == key:
+            if each.single == key:
                 return found
     extra = m.fact(value, "more")
     candidates = [extra] if extra is not None else []
@@ -286,15 +288,15 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
     factory = m.fact(value, "factory")
     if factory is not None and not candidates:
         made = m.call(factory, (), {}, node)
-        set_item(m, value, one(key) if key is not None else m.unknown(node, "a key"), made, node)
+        set_item(m, value, singleton(key) if key is not None else m.unknown(node, "a key"), made, node)
         return made
     return union(candidates) if candidates else m.unknown(node, "no such key is known")
 
 
 def _picked(m: Interpreter, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:
     """`MODELS[args.arch]` asks what a chain of `elif` over the keys asks."""
-    plain = isinstance(key, Unknown) and not key.depends and 1 < len(known) <= MAX_VALUES
-    names = [each.only for each, _ in known]
+    plain = isinstance(key, Unknown) and not key.divergence and 1 < len(known) <= MAX_VALUES
+    names = [each.single for each, _ in known]
     # Another value for each key: the last one is what is left.
     if not plain or key is None or not all(isinstance(each, Const) for each in names):
         yield from (found for _, found in known)
@@ -304,18 +306,18 @@ def _picked(m: Interpreter, key: Value | None, known: list[tuple[Values, Values]
         text = f"{getattr(key, 'label', '')} == {name!r}"
         test = compare(ast.Eq(), key, name or key, text, m.place(node))
         literal = test.literal if isinstance(test, Truth) and name != names[-1] else None
-        yield found.under(others if literal is None else others.also(literal))
-        others = others if literal is None else others.also(literal.negated())
+        yield found.guarded_by(others if literal is None else others.conjoined_with(literal))
+        others = others if literal is None else others.conjoined_with(literal.negated())
 
 
 def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast.AST) -> None:
     """`value[index] = new`."""
-    only = index.given(m.path).only
+    only = index.restrict(m.path).single
     if isinstance(value, DictOf):
         known = possible_pairs(m, value)
         # Each entry that is put in makes the table anew.
         if isinstance(only, Const) and len(known) < MAX_ENTRIES:
-            _set_entries(m, value, {**dict(known), one(only): new})
+            _set_entries(m, value, {**dict(known), singleton(only): new})
         else:
             _add_more(m, value, new)
     elif isinstance(value, ListOf):
@@ -327,12 +329,12 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
             and isinstance(only.value, int)
             and 0 <= only.value < len(items)
         ):
-            m.set_fact(value, "items", one(TupleOf((*items[: only.value], new, *items[only.value + 1 :]))))
+            m.set_fact(value, "items", singleton(TupleOf((*items[: only.value], new, *items[only.value + 1 :]))))
         else:
             _add_more(m, value, new)
     # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
     elif isinstance(value, Tensor) or (isinstance(value, Unknown) and is_loaded(value)):
-        m.set_fact(value, "rewritten", one(TRUE))
+        m.set_fact(value, "rewritten", singleton(TRUE))
         if isinstance(value, Tensor):
             before = m.fact(value, "written")
             m.set_fact(value, "written", union([before, new]) if before is not None else new)
@@ -345,13 +347,13 @@ def _add_more(m: Interpreter, value: Value, new: Values) -> None:
 
 def extend(m: Interpreter, value: ListOf, new: list[Values], exact: bool) -> None:
     """Items come to a list."""
-    if m.path.depends & Dependence.RANK and m.fact(value, "of some ranks") is None:
-        note_rank_decides(m, one(value))
+    if m.path.divergence & Divergence.RANK and m.fact(value, "of some ranks") is None:
+        note_rank_decides(m, singleton(value))
     items = known_items(m, value)
     # The body is followed twice, so a list that grows in a loop has no known length.
     in_loop = any(loop.event.times != 1 for loop in m.open_loops)
     if items is not None and exact and len(items) + len(new) <= MAX_ITEMS and not (in_loop and len(items) > 8):
-        m.set_fact(value, "items", one(TupleOf((*items, *new))))
+        m.set_fact(value, "items", singleton(TupleOf((*items, *new))))
         return
     for each in new:
         _add_more(m, value, each)
@@ -372,10 +374,10 @@ def concatenate(m: Interpreter, left: Value, right: Value, node: ast.AST) -> Val
 def unpack(m: Interpreter, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:
     """One set of values for each of `count` targets."""
     columns: list[list[Values]] = [[] for _ in range(count)]
-    for binding in values.given(m.path).bindings:
+    for binding in values.restrict(m.path).bindings:
         parts = _parts(m, binding.value, count, star, node)
         for column, part in zip(columns, parts, strict=True):
-            column.append(part.under(binding.when))
+            column.append(part.guarded_by(binding.condition))
     return [union(column) if column else m.unknown(node, "nothing to unpack") for column in columns]
 
 
@@ -390,9 +392,9 @@ def _parts(m: Interpreter, value: Value, count: int, star: int | None, node: ast
     if isinstance(value, Tensor):
         return [m.part(value, node, index if star is None else None) for index in range(count)]
     if isinstance(value, Unknown):
-        return [one(_nth(value, index)) for index in range(count)]
+        return [singleton(_nth(value, index)) for index in range(count)]
     if isinstance(value, Text):
-        return [one(value)] * count
+        return [singleton(value)] * count
     single = _item_of(m, value, node)
     return [single] * count
 

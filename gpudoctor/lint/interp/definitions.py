@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Partial
+from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.limits import MAX_DECORATED
-from gpudoctor.lint.interp.machine import Frame, one
-from gpudoctor.lint.models.index import MODELS
-from gpudoctor.lint.values.base import Unknown, Value, Values
-from gpudoctor.lint.values.function import Bound, Class, Context, Function, Library, Partial
+from gpudoctor.lint.interp.machine import Frame, singleton
+from gpudoctor.lint.library.register import MODELS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -36,7 +36,7 @@ def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef
         else:
             others.append((values, decorator))
     function = _make(m, node, kind, tuple(library))
-    result: Values = one(function)
+    result: Values = singleton(function)
     for name in library:
         change = MODELS.decorators.get(name)
         result = change(library_call(m, name, (result,), {}, node, None)) if change is not None else result
@@ -48,7 +48,7 @@ def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _decorated(m: Interpreter, decorator: Values, function: Values, node: ast.expr) -> Values:
-    only = decorator.only
+    only = decorator.single
     kept = m.decorated.get(only.node, 0) if isinstance(only, Function) else 0
     # A registry of a thousand models tells nothing more after the first ones.
     if kept >= MAX_DECORATED:
@@ -61,12 +61,12 @@ def _decorated(m: Interpreter, decorator: Values, function: Values, node: ast.ex
 
 def _library_name(values: Values) -> str:
     """The dotted name of a library decorator, called or not."""
-    only = values.only
+    only = values.single
     if isinstance(only, Library):
         return only.name
     if isinstance(only, Unknown) and only.escaped_from:
         return only.escaped_from
-    return only.name if isinstance(only, Context) else ""
+    return only.name if isinstance(only, ContextManager) else ""
 
 
 def _make(
@@ -83,7 +83,7 @@ def _make(
     # A method does not see the names of its class body.
     scopes = frame.scopes[1:] if frame.name == "<class>" else frame.scopes
     return Function(
-        identity=m.identity(place),
+        identity=m.allocation_site(place),
         place=place,
         label=getattr(node, "name", "lambda"),
         node=node,
@@ -99,7 +99,7 @@ def _make(
 
 def define_lambda(m: Interpreter, node: ast.Lambda) -> Values:
     """The value of a lambda."""
-    return one(_make(m, node, "function", ()))
+    return singleton(_make(m, node, "function", ()))
 
 
 def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
@@ -107,16 +107,16 @@ def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
     bases: list[Value] = []
     complete = True
     for base in node.bases:
-        value = m.evaluate(base).only
+        value = m.evaluate(base).single
         # `class Images(Dataset[Tensor])`: what it is a data set of is for readers.
         if isinstance(value, Unknown) and isinstance(base, ast.Subscript) and not isinstance(base.slice, ast.Constant):
-            value = m.evaluate(base.value).only
+            value = m.evaluate(base.value).single
         if isinstance(value, (Class, Library)):
             bases.append(value)
         else:
             complete = False
     place = m.place(node)
-    scope = ("class", m.identity(place))
+    scope = ("class", m.allocation_site(place))
     decorators = [(m.evaluate(each), each) for each in node.decorator_list]
     cls = Class(
         identity=scope,
@@ -134,9 +134,9 @@ def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
     m.execute(node.body)
     m.frames.pop()
     m.class_being_defined = outer
-    result: Values = one(cls)
+    result: Values = singleton(cls)
     for values, decorator in reversed(decorators):
-        if values.all(lambda value: isinstance(value, (Function, Bound, Partial))):
+        if values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
             made = m.call(values, (result,), {}, decorator)
             # A registry that could not be followed still hands the class on.
             result = made if made.any(lambda value: isinstance(value, (Class, Function))) else result

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.function import Class, Function, Library
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import find_in_class
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import one
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.function import Class, Function, Library
-from gpudoctor.lint.values.module import Module
+from gpudoctor.lint.interp.machine import singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -30,7 +30,7 @@ def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
         if followed is not None and name not in followed:
             continue
         values = m.read((scope, name))
-        only = values.only if values is not None else None
+        only = values.single if values is not None else None
         # Imported functions are read where they stand.
         if isinstance(only, Function) and only.file is file and only.owner is None:
             if name not in mentioned:
@@ -48,19 +48,19 @@ def run_commands(m: Interpreter, scope: Hashable, file: ModuleFile, names: tuple
         values = m.read((scope, name))
         # What is defined elsewhere is started where it stands.
         if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
-            with m.store.layer():
-                m.path, m.dead = type(m.path)(), False
-                m.call(values, (), {}, getattr(values.only, "node", file.source.tree.body[-1]))
-            m.dead = False
+            with m.store.delta():
+                m.path, m.unreachable = type(m.path)(), False
+                m.call(values, (), {}, getattr(values.single, "node", file.source.tree.body[-1]))
+            m.unreachable = False
     m.frames.pop()
 
 
 def _call(m: Interpreter, function: Function) -> None:
     # Each on its own: the order in which others call them is not known.
-    with m.store.layer():
-        m.path, m.dead = type(m.path)(), False
+    with m.store.delta():
+        m.path, m.unreachable = type(m.path)(), False
         call_function(m, function, (), _numbers(function), function.node)
-    m.dead = False
+    m.unreachable = False
 
 
 def _numbers(function: Function) -> dict[str, Values]:
@@ -69,11 +69,11 @@ def _numbers(function: Function) -> dict[str, Values]:
     defaults = [*zip(reversed(named), reversed(function.defaults), strict=False), *function.keyword_defaults]
     found = {}
     for name, values in defaults:
-        only = values.only
+        only = values.single
         # Switches and names stay: what they stand for by default is what the file is read for.
         if isinstance(only, Const) and type(only.value) in (int, float):
             chosen = Unknown(("parameter", function.place, name), "a parameter", name, config=True)
-            found[name] = union([values, one(chosen)])
+            found[name] = union([values, singleton(chosen)])
     return found
 
 
@@ -117,24 +117,24 @@ def _root(node: ast.expr) -> str:
 
 
 def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None:
-    with m.store.layer():
-        m.dead = False
+    with m.store.delta():
+        m.unreachable = False
         initialiser = find_in_class(m, cls, "__init__")
-        first = initialiser.only if initialiser is not None else None
+        first = initialiser.single if initialiser is not None else None
         given = _numbers(first) if isinstance(first, Function) else {}
-        made = instantiate(m, cls, (), given, cls.node).only
+        made = instantiate(m, cls, (), given, cls.node).single
         _put_anywhere(m, made)
         for statement in cls.node.body:
             if not isinstance(statement, ast.FunctionDef) or statement.name in ("__init__", *mentioned):
                 continue
             found = m.read((cls.scope, statement.name))
-            only = found.only if found is not None else None
+            only = found.single if found is not None else None
             if isinstance(only, Function) and made is not None:
-                receiver = (one(made),) if only.kind in ("function", "property") else ()
-                with m.store.layer():
-                    m.path, m.dead = type(m.path)(), False
+                receiver = (singleton(made),) if only.kind in ("function", "property") else ()
+                with m.store.delta():
+                    m.path, m.unreachable = type(m.path)(), False
                     call_function(m, only, receiver, _numbers(only), only.node)
-        m.dead = False
+        m.unreachable = False
 
 
 def _put_anywhere(m: Interpreter, made: Value | None) -> None:
@@ -146,5 +146,5 @@ def _put_anywhere(m: Interpreter, made: Value | None) -> None:
         if part in seen:
             continue
         seen.add(part)
-        m.set_fact(part, "device", one(Unknown(("device of", part), "where its users move it")))
+        m.set_fact(part, "device", singleton(Unknown(("device of", part), "where its users move it")))
         todo += m.parts.get(part, ())

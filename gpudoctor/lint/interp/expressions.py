@@ -7,29 +7,30 @@ from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.flow.condition import Dependence, Literal
+from gpudoctor.lint.analyses.collective_taint import after_operator
+from gpudoctor.lint.domain.constant_folding import fits, joined, negative, operated
+from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
+from gpudoctor.lint.domain.data import Dataset
+from gpudoctor.lint.domain.function import Generator, LazyImport
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, UNBOUND, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.events.host_waits import Elapsed
+from gpudoctor.lint.events.reporting import Averaged
+from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
-from gpudoctor.lint.interp.machine import NONE_SET, Exit, one
+from gpudoctor.lint.interp.machine import NONE_SET, PathExit, singleton
 from gpudoctor.lint.interp.operators import conjunction, negate, rank_arithmetic, scaled_by
-from gpudoctor.lint.interp.targets import assign, hint
-from gpudoctor.lint.interp.tests import as_value, bool_op, compare_values, truth
-from gpudoctor.lint.models.containers import as_set
-from gpudoctor.lint.models.marks import after_operator
-from gpudoctor.lint.models.tensors import agreed, shards_in
-from gpudoctor.lint.values.base import FALSE, NEVER_ASSIGNED, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, ListOf, Slice, TupleOf
-from gpudoctor.lint.values.data import Dataset
-from gpudoctor.lint.values.event import Averaged, Elapsed
-from gpudoctor.lint.values.folding import fits, joined, negative, operated
-from gpudoctor.lint.values.function import Generator, Imported
-from gpudoctor.lint.values.group import Work
-from gpudoctor.lint.values.rank import Rank, Size
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
+from gpudoctor.lint.library.builtin_containers import as_set
+from gpudoctor.lint.library.tensors import agreed, shards_in
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.interpreter import Interpreter
@@ -44,7 +45,7 @@ def _constant(m: Interpreter, node: ast.Constant) -> Values:
 @for_one_program
 @lru_cache(maxsize=1024, typed=True)
 def _constant_set(value: Any) -> Values:
-    return one(Const(value))
+    return singleton(Const(value))
 
 
 def _name(m: Interpreter, node: ast.Name) -> Values:
@@ -55,9 +56,9 @@ def _name(m: Interpreter, node: ast.Name) -> Values:
         m.reads.append(key)
         found = now.get(key)
         if found is not None:
-            if found.sure:
+            if found.is_definite:
                 value = found.bindings[0].value
-                if value is not NEVER_ASSIGNED and type(value) is not Imported:
+                if value is not UNBOUND and type(value) is not LazyImport:
                     return found
             return m.lookup(name, node)
     return m.elsewhere(name, node)
@@ -66,39 +67,39 @@ def _name(m: Interpreter, node: ast.Name) -> Values:
 def _attribute(m: Interpreter, node: ast.Attribute) -> Values:
     owner = m.evaluate(node.value)
     # `each` would do the same.
-    if owner.sure:
+    if owner.is_definite:
         return attribute(m, owner.bindings[0].value, node.attr, node)
-    return m.each(owner, lambda value: attribute(m, value, node.attr, node), node)
+    return m.for_each_value(owner, lambda value: attribute(m, value, node.attr, node), node)
 
 
 def _subscript(m: Interpreter, node: ast.Subscript) -> Values:
     owner, index = m.evaluate(node.value), m.evaluate(node.slice)
-    return m.each(owner, lambda value: m.item(value, index, node), node)
+    return m.for_each_value(owner, lambda value: m.item(value, index, node), node)
 
 
 def _binary(m: Interpreter, node: ast.BinOp) -> Values:
     left, right = m.evaluate(node.left), m.evaluate(node.right)
     # `%` of a text writes it.
-    if m.heard is not None and isinstance(node.op, ast.Mod) and not left.any(_is_text):
-        m.heard.picked(right)
+    if m.iteration_probe is not None and isinstance(node.op, ast.Mod) and not left.any(_is_text):
+        m.iteration_probe.picked(right)
     return binary(m, left, node.op, right, node)
 
 
 def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
     """An operator on what two expressions may be."""
-    if left.sure and right.sure:
+    if left.is_definite and right.is_definite:
         value = _operate(m, op, left.bindings[0].value, right.bindings[0].value, node)
         if isinstance(op, ast.Div):
             _note_average(m, left.bindings[0].value, right.bindings[0].value, node)
-        return value if len(value.bindings) == 1 else m.few(union([value]), node)
+        return value if len(value.bindings) == 1 else m.widen_if_large(union([value]), node)
     results: list[Values] = []
-    for first in left.given(m.path).bindings:
-        for second in right.given(m.path).bindings:
+    for first in left.restrict(m.path).bindings:
+        for second in right.restrict(m.path).bindings:
             # What cannot be there at the same time is never combined.
-            if not first.when.excludes(second.when):
+            if not first.condition.excludes(second.condition):
                 value = _operate(m, op, first.value, second.value, node)
-                results.append(value.under(first.when.both(second.when)))
-    return m.few(union(results), node)
+                results.append(value.guarded_by(first.condition.and_(second.condition)))
+    return m.widen_if_large(union(results), node)
 
 
 def _note_average(m: Interpreter, total: Value, count: Value, node: ast.AST) -> None:
@@ -114,7 +115,7 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
         # `WORLD = 2 * 4` and `"a" + "b"` decide tests further on.
         folded = operated(op, left, right)
         if folded is not None:
-            return one(folded)
+            return singleton(folded)
     # Before text: `%` of a tensor is arithmetic.
     if isinstance(left, (Tensor, Work)) or isinstance(right, (Tensor, Work)):
         return m.combine([left, right], node)
@@ -129,19 +130,19 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
             m.note_text_used(first, type(op).__name__, node)
     joined = _join_text(m, op, left, right)
     if joined is not None:
-        return one(joined)
+        return singleton(joined)
     # `rank % torch.cuda.device_count()` is the usual local rank.
     ranked = rank_arithmetic(op, left, right)
     if ranked is not None:
-        return one(ranked)
+        return singleton(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
         return m.concatenate(left, right, node)
     if isinstance(op, ast.Sub):
         _note_elapsed(m, left, right, node)
     # `step % ACCUMULATE == 0` with ACCUMULATE = 1 holds in each round.
-    if isinstance(op, ast.Mod) and right == Const(1) and left.depends & Dependence.BATCH_INDEX:
-        return one(Const(0))
-    return one(_mixed(op, left, right, m.text(node, 40)))
+    if isinstance(op, ast.Mod) and right == Const(1) and left.divergence & Divergence.BATCH_INDEX:
+        return singleton(Const(0))
+    return singleton(_mixed(op, left, right, m.text(node, 40)))
 
 
 def _note_elapsed(m: Interpreter, left: Value, right: Value, node: ast.AST) -> None:
@@ -162,8 +163,8 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
     shards = frozenset().union(*(v.shards for v in (left, right) if isinstance(v, (Unknown, Tensor))))
     made = Unknown(
-        (type(op).__name__, left, right), "computed", label, left.depends | right.depends, config, frozenset(shards),
-        times=scaled_by(op, left, right),
+        (type(op).__name__, left, right), "computed", label, left.divergence | right.divergence, config,
+        frozenset(shards), times=scaled_by(op, left, right),
     )  # fmt: skip
     return after_operator(op, right, made) if shards else made
 
@@ -195,13 +196,13 @@ def _unary(m: Interpreter, node: ast.UnaryOp) -> Values:
     values = m.evaluate(node.operand)
     if isinstance(node.op, ast.Not):
         answer = truth(m, values, node.operand)
-        return one(negate(as_value(answer)))
+        return singleton(negate(as_value(answer)))
 
     def change(value: Value) -> Value:
         folded = negative(value) if isinstance(node.op, ast.USub) and isinstance(value, Const) else None
         return value if folded is None else folded
 
-    return values.mapped(change)
+    return values.map(change)
 
 
 def _bool(m: Interpreter, node: ast.BoolOp) -> Values:
@@ -223,13 +224,13 @@ def _compare(m: Interpreter, node: ast.Compare) -> Values:
 def _both(m: Interpreter, first: Values, second: Values, node: ast.AST) -> Values:
     left, right = truth(m, first, node), truth(m, second, node)
     if left is False or right is False:
-        return one(FALSE)
+        return singleton(FALSE)
     # `0 <= rank < 1`: the half that is decided adds nothing.
     if isinstance(left, bool):
         return second
     if isinstance(right, bool):
         return first
-    return one(conjunction([left, right], m.text(node), m.place(node)))
+    return singleton(conjunction([left, right], m.text(node), m.place(node)))
 
 
 def _conditional(m: Interpreter, node: ast.IfExp) -> Values:
@@ -238,15 +239,15 @@ def _conditional(m: Interpreter, node: ast.IfExp) -> Values:
         return m.evaluate(node.body if answer else node.orelse)
     results: list[Values] = []
     base = m.path
-    sides: list[Exit] = []
+    sides: list[PathExit] = []
     for literal, branch in ((answer, node.body), (answer.negated(), node.orelse)):
 
         def body(branch: ast.expr = branch, literal: Literal = literal) -> None:
             values = m.evaluate(branch)
             # `model.module if wrapped else model` keeps which one it is, and when.
-            results.append(values.under(base.also(literal).without(base)))
+            results.append(values.guarded_by(base.conjoined_with(literal).difference(base)))
 
-        side = m.side(base, literal, body)
+        side = m.run_branch(base, literal, body)
         if side is not None:
             sides.append(side)
     m.join(base, sides)
@@ -258,7 +259,7 @@ def _tuple(m: Interpreter, node: ast.Tuple) -> Values:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = m.known_items(inner.only) if inner.only is not None else None
+            known = m.known_items(inner.single) if inner.single is not None else None
             # `*args` of unknown length: any of them may be at any position.
             if known is None:
                 return m.new_list([m.items_of(inner, element)], node, exact=False)
@@ -274,7 +275,7 @@ def _list(m: Interpreter, node: ast.List | ast.Set) -> Values:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = m.known_items(inner.only) if inner.only is not None else None
+            known = m.known_items(inner.single) if inner.single is not None else None
             exact = exact and known is not None
             items.extend(known if known is not None else [m.items_of(inner, element)])
         else:
@@ -299,7 +300,7 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.Genera
     base = m.path
     exact = _follow(m, node.generators, filters, lambda: _collect(m, node, element, keys, found))
     # As behind a loop: what was learnt about one item does not hold behind all of them, of which there may be none.
-    m.path, m.dead = base, m.dead and exact
+    m.path, m.unreachable = base, m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
         return m.new_dict(entries, node, exact=exact)
@@ -307,7 +308,7 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.Genera
     if isinstance(node, ast.SetComp):
         as_set(m, made, found)
     # `[f for i, f in enumerate(files) if i % world == rank]` shards by hand.
-    if any(literal.atom.depends & Dependence.RANK for literal in filters):
+    if any(literal.atom.divergence & Divergence.RANK for literal in filters):
         note_rank_decides(m, made)
     return made
 
@@ -331,7 +332,7 @@ def _follow(
         return True
     first, rest = generators[0], generators[1:]
     iterable = m.evaluate(first.iter)
-    known = m.known_items(iterable.only) if iterable.only is not None else None
+    known = m.known_items(iterable.single) if iterable.single is not None else None
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
     one_by_one = known is not None and len(known) <= min(16, room)
     exact = one_by_one and not first.ifs
@@ -354,14 +355,14 @@ def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
             values = m.evaluate(piece.value)
             # `f"{loss:.3f}"` copies the tensor to the host, wherever the text goes.
             m.note_printed(values, node)
-            only = values.given(m.path).only
+            only = values.restrict(m.path).single
             if only is not None:
                 parts.append(only)
             else:
                 parts.extend(agreed(m, values))
     constants = [part for part in parts if isinstance(part, Const)]
     whole = joined(constants) if len(constants) == len(parts) else None
-    return one(Text(tuple(parts)) if whole is None else whole)
+    return singleton(Text(tuple(parts)) if whole is None else whole)
 
 
 def _formatted(m: Interpreter, node: ast.FormattedValue) -> Values:
@@ -396,20 +397,20 @@ def _yield(m: Interpreter, node: ast.Yield) -> Values:
 
 def _yield_from(m: Interpreter, node: ast.YieldFrom) -> Values:
     source = m.evaluate(node.value)
-    if isinstance(source.only, Generator) and m.frame.on_yield is not None:
+    if isinstance(source.single, Generator) and m.frame.on_yield is not None:
         # Whoever goes over this generator goes over the loops of that one.
-        return run_body(m, source.only, m.frame.on_yield, node)
-    if m.heard is not None:
-        m.heard.handed_on = source
+        return run_body(m, source.single, m.frame.on_yield, node)
+    if m.iteration_probe is not None:
+        m.iteration_probe.handed_on = source
     m.yielded(m.items_of(source, node))
     return NONE_SET
 
 
 def _slice(m: Interpreter, node: ast.Slice) -> Values:
     start, stop, step = (None if part is None else m.evaluate(part) for part in (node.lower, node.upper, node.step))
-    if m.heard is not None:
-        m.heard.picked(start)
-    return one(Slice(start, stop, step))
+    if m.iteration_probe is not None:
+        m.iteration_probe.picked(start)
+    return singleton(Slice(start, stop, step))
 
 
 EVALUATORS: dict[type[ast.expr], Callable[[Interpreter, Any], Values]] = {

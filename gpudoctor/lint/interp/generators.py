@@ -6,25 +6,25 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.container import Enumerated, TupleOf
+from gpudoctor.lint.domain.function import Generator
+from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.containers import counter
-from gpudoctor.lint.interp.machine import Exit, OpenLoop, one
-from gpudoctor.lint.interp.targets import assign
-from gpudoctor.lint.values.container import Enumerated, TupleOf
-from gpudoctor.lint.values.event import Loop
-from gpudoctor.lint.values.function import Generator
+from gpudoctor.lint.interp.machine import OpenLoop, PathExit, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.interp.interpreter import Interpreter
-    from gpudoctor.lint.values.base import Values
 
 Change = Callable[["Values"], "Values"]
 
 
 def generator_of(m: Interpreter, iterable: Values, node: ast.AST) -> tuple[Generator, Change] | None:
     """The generator that a loop goes over, through `enumerate` and progress bars, and what they make of its items."""
-    only = iterable.only
+    only = iterable.single
     if isinstance(only, Generator):
         return only, lambda values: values
     # `zip` would need two generators in step, which is not followed.
@@ -33,7 +33,7 @@ def generator_of(m: Interpreter, iterable: Values, node: ast.AST) -> tuple[Gener
         if inner is None or only.kind == "tqdm":
             return inner
         generator, change = inner
-        return generator, lambda values: one(TupleOf((counter(m, node, "a counter"), change(values))))
+        return generator, lambda values: singleton(TupleOf((counter(m, node, "a counter"), change(values))))
     return None
 
 
@@ -42,9 +42,9 @@ def run_over_generator(
 ) -> None:
     """Follow the generator; each time it yields, the body of the loop runs in the frame that wrote the loop."""
     depth, calls, base = len(m.frames), list(m.calls), m.path
-    own = Loop(m.identity(place), place, entered=len(m.log))
+    own = Loop(m.allocation_site(place), place, entered=len(m.log))
     outer_loops = len(m.open_loops)
-    breaks: list[Exit] = []
+    breaks: list[PathExit] = []
 
     def on_yield(values: Values) -> None:
         inside = m.open_loops[outer_loops:]
@@ -53,25 +53,25 @@ def run_over_generator(
         )
         m.open_loops.append(loop)
         here = m.path
-        with m.back_in(depth, calls), m.store.layer() as layer:
+        with m.in_caller(depth, calls), m.store.delta() as layer:
             assign(m, node.target, change(values))
             m.execute(node.body)
-            live = [] if m.dead else [Exit(layer, m.path)]
+            live = [] if m.unreachable else [PathExit(layer, m.path)]
         m.open_loops.remove(loop)
-        before = m.store.written_since(start) if loop.breaks else {}
-        breaks.extend(Exit({**before, **gone.writes}, gone.path) for gone in loop.breaks)
-        m.dead = False
+        before = m.store.changes_since(start) if loop.breaks else {}
+        breaks.extend(PathExit({**before, **gone.writes}, gone.path) for gone in loop.breaks)
+        m.unreachable = False
         m.join(here, live + loop.continues)
         # What one batch taught does not hold for the next.
         m.path = here
 
     start = m.store.depth
-    with m.store.layer() as outer:
+    with m.store.delta() as outer:
         run_body(m, generator, on_yield, node)
-        if not m.dead:
+        if not m.unreachable:
             m.path = base
             m.execute(node.orelse)
-        ends = breaks if m.dead else [*breaks, Exit(outer, base)]
+        ends = breaks if m.unreachable else [*breaks, PathExit(outer, base)]
     m.join(base, ends)
-    if not m.dead:
+    if not m.unreachable:
         m.path = base

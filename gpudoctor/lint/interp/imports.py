@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.exports import names_bound
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
-from gpudoctor.lint.interp.machine import Frame, one
-from gpudoctor.lint.interp.surface import names_bound
+from gpudoctor.lint.interp.machine import Frame, singleton
 from gpudoctor.lint.room import fresh_stack
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Package
-from gpudoctor.lint.values.function import Bound, Imported, Library, ProjectModule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.interp.interpreter import Interpreter
-    from gpudoctor.lint.values.base import Value, Values
 
 MODULE_BODY = "<module>"
 """The name of the frame of a module's body."""
@@ -35,13 +35,13 @@ def import_names(m: Interpreter, node: ast.Import) -> None:
     for alias in node.names:
         # `import a.b as c` binds the submodule, `import a.b` only `a`.
         if alias.asname:
-            m.bind(alias.asname, one(load(m, alias.name, 0, node)))
+            m.bind(alias.asname, singleton(load(m, alias.name, 0, node)))
             continue
         root = alias.name.partition(".")[0]
         first = load(m, root, 0, node)
         if alias.name != root:
             load(m, alias.name, 0, node)
-        m.bind(root, one(first))
+        m.bind(root, singleton(first))
 
 
 def import_from(m: Interpreter, node: ast.ImportFrom) -> None:
@@ -52,7 +52,7 @@ def import_from(m: Interpreter, node: ast.ImportFrom) -> None:
             _import_star(m, origin)
             continue
         if isinstance(origin, ProjectModule) and origin.scope in m.pending and m.frame.name == MODULE_BODY:
-            m.bind(alias.asname or alias.name, one(Imported(origin, alias.name)))
+            m.bind(alias.asname or alias.name, singleton(LazyImport(origin, alias.name)))
         else:
             m.bind(alias.asname or alias.name, _member(m, origin, alias.name, node))
 
@@ -61,20 +61,20 @@ def resolved(m: Interpreter, values: Values, node: ast.AST) -> Values:
     """The values, with what was imported and not asked for until now."""
     # Written out, because nearly nothing is.
     for binding in values.bindings:
-        if type(binding.value) is Imported:
+        if type(binding.value) is LazyImport:
             break
     else:
         return values
-    return union(_asked(m, each.value, node).under(each.when) for each in values.bindings)
+    return union(_asked(m, each.value, node).guarded_by(each.condition) for each in values.bindings)
 
 
 def _asked(m: Interpreter, value: Value, node: ast.AST) -> Values:
-    if not isinstance(value, Imported):
-        return one(value)
+    if not isinstance(value, LazyImport):
+        return singleton(value)
     found = m.imported.get(value)
     if found is None:
         # Modules that have a name from each other: whoever asks first is asked in the end.
-        m.imported[value] = m.unknown(node, f"`{value.name}` is imported in a circle", Dependence.UNREAD)
+        m.imported[value] = m.unknown(node, f"`{value.name}` is imported in a circle", Divergence.UNREAD)
         # A name may come through several modules.
         with _one_deeper(m):
             found = m.imported[value] = resolved(m, _member(m, value.module, value.name, node), node)
@@ -90,29 +90,29 @@ def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     if isinstance(origin, Library):
         return m.library_name(f"{origin.name}.{name}", node)
     if not isinstance(origin, ProjectModule):
-        return m.unknown(node, f"{name} could not be imported", Dependence.UNREAD)
+        return m.unknown(node, f"{name} could not be imported", Divergence.UNREAD)
     begin(m, origin)
     found = m.read((origin.scope, name))
     if found is not None:
         return found
     if name == "__dict__":
         # What is asked of the dictionary of a module is asked of the module.
-        return one(origin)
+        return singleton(origin)
     if name == "__getattribute__":
         # `import_module(f"models.{name}").__getattribute__("Net")` is `getattr` in other words.
-        return one(Bound(origin, Library("builtins.getattr")))
+        return singleton(BoundMethod(origin, Library("builtins.getattr")))
     # `from package import module` loads the module where no name of that kind is bound.
     inner = m.project.submodule(m.packages[origin.scope], name) if origin.scope in m.packages else None
     if inner is not None:
-        return one(enter(m, inner))
+        return singleton(enter(m, inner))
     folder = m.packages.get(origin.scope)
     if isinstance(folder, Package) and not any(map(is_package, folder.folders)):
         # A folder without `__init__.py` has no names of its own: whoever asks means an installed package of that name.
         return m.library_name(f"{origin.name}.{name}", node)
     # Circular imports work in Python as long as the name is asked for late enough.
     if origin.scope in m.open_modules:
-        m.lose(f"`{name}` is imported from a module that is still being imported", m.place(node))
-    return m.unknown(node, f"{origin.name} has no `{name}` that could be seen", Dependence.UNREAD)
+        m.record_imprecision(f"`{name}` is imported from a module that is still being imported", m.place(node))
+    return m.unknown(node, f"{origin.name} has no `{name}` that could be seen", Divergence.UNREAD)
 
 
 def load(m: Interpreter, dotted: str, level: int, node: ast.AST) -> Value:
@@ -179,7 +179,7 @@ def _has_imported_enough(m: Interpreter, file: ModuleFile) -> bool:
     if m.imported_statements + under_way < MAX_LIBRARY_IMPORTS:
         return False
     why = f"more than {MAX_LIBRARY_IMPORTS} statements of modules that are imported"
-    m.lose(why, Location(file.source.shown, 1, 1))
+    m.record_imprecision(why, Location(file.source.shown, 1, 1))
     return True
 
 
@@ -197,7 +197,7 @@ def _import_star(m: Interpreter, origin: Value) -> None:
     for name, made in names.items():
         # What the module imports itself may come from here.
         if made or not m.is_bound(name):
-            m.bind(name, one(Imported(origin, name)))
+            m.bind(name, singleton(LazyImport(origin, name)))
 
 
 def _bind_all(m: Interpreter, origin: ProjectModule) -> None:

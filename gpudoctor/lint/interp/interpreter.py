@@ -11,40 +11,41 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator, LazyImport, Library, ProjectModule
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values
+from gpudoctor.lint.events.process import RankTextUsed, SettingRead
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp import (
     attributes,
+    batch_items,
     calls,
     containers,
-    contexts,
     expressions,
     imports,
-    items,
     library,
     statements,
-    tests,
+    truthiness,
+    with_statements,
 )
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import Machine, one
-from gpudoctor.lint.models.arguments import OPTIONS
+from gpudoctor.lint.interp.machine import Machine, singleton
+from gpudoctor.lint.library.argument_parsers import OPTIONS
 from gpudoctor.lint.program import Stop
 from gpudoctor.lint.source.project import ModuleFile
-from gpudoctor.lint.values.base import NEVER_ASSIGNED, Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, ListOf
-from gpudoctor.lint.values.event import Event, RankTextUsed, SettingRead
-from gpudoctor.lint.values.function import Bound, Class, Function, Generator, Imported, Library, ProjectModule
-from gpudoctor.lint.values.rank import Rank, Size
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.interp.chosen import ChosenCall
-    from gpudoctor.lint.program import World
+    from gpudoctor.lint.domain.data import Loader
+    from gpudoctor.lint.domain.tensor import Tensor
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.interp.configured_calls import ChosenCall
+    from gpudoctor.lint.program import LaunchWorld
     from gpudoctor.lint.source.project import Package, Project
-    from gpudoctor.lint.values.data import Loader
-    from gpudoctor.lint.values.tensor import Tensor
 
 _LOOK_EVERY = 255
 """One less than a power of two: after so many expressions it is asked whether time is over."""
@@ -63,7 +64,7 @@ def _last_line(file: ModuleFile) -> tuple[str, int] | None:
 
 @cache
 def _builtin(name: str) -> Values:
-    return one(Library(f"builtins.{name}"))
+    return singleton(Library(f"builtins.{name}"))
 
 
 class Interpreter(Machine):
@@ -76,13 +77,13 @@ class Interpreter(Machine):
         "packages", "pending", "reading_library", "rest", "unread",
     )  # fmt: skip
 
-    def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
+    def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
         super().__init__(project, world, assumed)
         self.packages: dict[Hashable, ModuleFile | Package] = {}
         self.open_modules: set[Hashable] = set()
         self.pending: dict[Hashable, ModuleFile] = {}
         """Modules that were imported and not executed yet."""
-        self.imported: dict[Imported, Values] = {}
+        self.imported: dict[LazyImport, Values] = {}
         self.imported_statements = 0
         self.importing_since: int | None = None
         self.open_imports = 0
@@ -111,10 +112,10 @@ class Interpreter(Machine):
         """Execute the body of a module; what it binds is seen on every path."""
         name = "__main__" if scope == self.main_scope else file.name
         # Below all layers, since Python executes a module once, whichever branch imports it.
-        with self._apart(), self.store.at_bottom():
+        with self.isolated_state(), self.store.at_bottom():
             self.frames.append(module_frame(scope, file))
-            self.write((scope, "__name__"), one(Const(name)))
-            self.write((scope, "__file__"), one(Unknown(("file", scope), "a path", "__file__")))
+            self.write((scope, "__name__"), singleton(Const(name)))
+            self.write((scope, "__file__"), singleton(Unknown(("file", scope), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
             if scope == self.main_scope:
@@ -123,20 +124,20 @@ class Interpreter(Machine):
     def _note_end(self, last_line: tuple[str, int] | None) -> None:
         """All paths of the main program, or of the ranks that it starts, end in an error."""
         # `sys.exit(main())` at the very end is how a program ends that has done its work.
-        if self.dead and self.aborted and self.stop and (self.stop.at.path, self.stop.at.line) != last_line:
+        if self.unreachable and self.job_aborted and self.stop and (self.stop.at.path, self.stop.at.line) != last_line:
             self.ended = self.ended or self.stop
 
     @contextmanager
-    def _apart(self) -> Iterator[None]:
+    def isolated_state(self) -> Iterator[None]:
         """What asks for a module is none of the module's business, and what the module does is not done by who asks."""
         fresh: dict[str, object] = {
             # An import inside a rank guard still binds the module for everybody.
-            "path": ALWAYS, "dead": False, "aborted": self.aborted, "enclosing": [], "open_loops": [],
+            "path": ALWAYS, "unreachable": False, "job_aborted": self.job_aborted, "enclosing": [], "open_loops": [],
             # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
             "frames": self.frames[:1], "calls": [], "contexts": [], "augmenting": False, "class_being_defined": None,
             "muted": 0, "open_ended": False, "rest": (), "executing_module": True, "oldest_write": self.oldest_write,
             # Executed once and for all, it is no part of a look ahead, and nobody listens to what it calls.
-            "look_ends": None, "heard": None,
+            "look_ends": None, "iteration_probe": None,
             # Its body runs as well where a new process imports it, whoever has asked for it first.
             "main_guards": 0,
         }  # fmt: skip
@@ -178,7 +179,7 @@ class Interpreter(Machine):
             if found is None:
                 continue
             # A path on which the name is unbound raises NameError: whoever gets on has a value.
-            bound = [b for b in found.bindings if b.value is not NEVER_ASSIGNED]
+            bound = [b for b in found.bindings if b.value is not UNBOUND]
             if bound:
                 known = found if len(bound) == len(found.bindings) else ValueSet(bound)
                 return imports.resolved(self, known, node)
@@ -199,8 +200,8 @@ class Interpreter(Machine):
         # A star import of what was not read is the likeliest source.
         if origins:
             return self.library_name(f"{origins[-1]}.{name}", node)
-        self.lose(f"`{name}` is not defined in what was read", self.place(node))
-        return one(Unknown(("name", self.frame.scopes[-1], name), "a name that is not defined", name))
+        self.record_imprecision(f"`{name}` is not defined in what was read", self.place(node))
+        return singleton(Unknown(("name", self.frame.scopes[-1], name), "a name that is not defined", name))
 
     # --- parts -------------------------------------------------------------------------------------------------
 
@@ -220,13 +221,13 @@ class Interpreter(Machine):
         return evaluator(self, node)
 
     def test(self, node: ast.expr) -> bool | Literal:
-        return tests.ask(self, node)
+        return truthiness.ask(self, node)
 
     def truth(self, values: Values, node: ast.AST) -> bool | Literal:
-        return tests.truth(self, values, node)
+        return truthiness.truth(self, values, node)
 
     def pattern(self, subject: Values, case: ast.pattern) -> bool | Literal:
-        return tests.pattern(self, subject, case)
+        return truthiness.pattern(self, subject, case)
 
     def binary(self, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
         return expressions.binary(self, left, op, right, node)
@@ -244,7 +245,7 @@ class Interpreter(Machine):
         found = attributes.find_in_class(self, cls, name) if cls is not None else None
         if found is None:
             return None
-        return found.mapped(lambda each: Bound(value, each, name) if isinstance(each, Function) else each)
+        return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)
 
     def find_in_class(self, cls: Value, name: str) -> Values | None:
         return attributes.find_in_class(self, cls, name) if isinstance(cls, Class) else None
@@ -262,7 +263,7 @@ class Interpreter(Machine):
         """The classes and functions that a module of the project defines itself."""
         scope = module.scope if isinstance(module, ProjectModule) else None
         path = getattr(getattr(self.packages.get(scope), "source", None), "shown", "")
-        found = (values.only for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
+        found = (values.single for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
         return [each for each in found if isinstance(each, (Function, Class)) and each.place.path == path]
 
     def bound_in(self, module: Value, name: str) -> Values | None:
@@ -287,16 +288,16 @@ class Interpreter(Machine):
         return None if found is None else self.call(found, args, {}, node)
 
     def context_name(self, dotted: str) -> str:
-        return contexts.context_name(dotted)
+        return with_statements.context_name(dotted)
 
     def enter(self, manager: Values, inside: Callable[[Values], None], node: ast.AST) -> None:
-        contexts.enter(self, manager, inside, node)
+        with_statements.enter(self, manager, inside, node)
 
     def open_context(self, manager: Values, node: ast.AST) -> Values:
-        return contexts.open_in_stack(self, manager, node)
+        return with_statements.open_in_stack(self, manager, node)
 
     def run_generator(self, generator: Generator, node: ast.AST) -> Values:
-        return contexts.run_generator(self, generator, node)
+        return with_statements.run_generator(self, generator, node)
 
     def yielded(self, values: Values) -> None:
         """A generator hands out a value."""
@@ -311,8 +312,8 @@ class Interpreter(Machine):
             node.func.value, (ast.Name, ast.Attribute, ast.Subscript)
         ):
             return []
-        with self.muting():
-            return list(self.evaluate(node.func.value).given(self.path))
+        with self.events_suppressed():
+            return list(self.evaluate(node.func.value).restrict(self.path))
 
     def missing_argument(self, function: Function, name: str, node: ast.AST) -> Values:
         """A parameter for which nothing was given: a library fills it, or the call was made up."""
@@ -324,7 +325,7 @@ class Interpreter(Machine):
             if declared is not None:
                 return declared
         key = ("setting", name) if settings else ("parameter", function.place, name)
-        return one(Unknown(key, "a parameter", name, config=settings or self.open_ended or len(self.calls) <= 1))
+        return singleton(Unknown(key, "a parameter", name, config=settings or self.open_ended or len(self.calls) <= 1))
 
     # --- containers --------------------------------------------------------------------------------------------
 
@@ -354,7 +355,7 @@ class Interpreter(Machine):
 
     def set_item(self, target: ast.Subscript, values: Values) -> None:
         owner, index = self.evaluate(target.value), self.evaluate(target.slice)
-        for value in owner.given(self.path):
+        for value in owner.restrict(self.path):
             # `os.environ["X"] = …` is a write to the environment, not to a dictionary.
             if not library.set_library_item(self, value, index, values, target):
                 containers.set_item(self, value, index, values, target)
@@ -400,7 +401,7 @@ class Interpreter(Machine):
         return library.iterate_object(self, value, node)
 
     def batch(self, loader: Loader, node: ast.AST) -> Values:
-        return items.batch(self, loader, node)
+        return batch_items.batch(self, loader, node)
 
     def part(self, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
         return library.part(self, tensor, node, key)
@@ -439,18 +440,18 @@ class Interpreter(Machine):
     ) -> None:
         """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
         # A spawned process shares no memory: what it changes is gone for its parent.
-        with self.store.layer():
-            before = self.path, self.dead
+        with self.store.delta():
+            before = self.path, self.unreachable
             prepare()
             self.call(function, args, keywords or {}, node)
             self._note_end(None)
-            self.path, self.dead = before
+            self.path, self.unreachable = before
 
-    def rehearse(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
+    def run_speculatively(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
         """What something would return and log. Nothing of it is kept, so that it may be done for a look ahead."""
-        before = self.path, self.dead, self.aborted, self.muted
+        before = self.path, self.unreachable, self.job_aborted, self.muted
         logged, start, studied = set(self._logged), len(self.log), self.studied.copy()
-        with self.store.layer():
+        with self.store.delta():
             # Asked for its events, it must log also where the caller is muted.
             self.muted = 0
             try:
@@ -460,10 +461,10 @@ class Interpreter(Machine):
                 events = self.log[start:]
                 del self.log[start:]
         self._logged, self.studied = logged, studied
-        self.path, self.dead, self.aborted, self.muted = before
+        self.path, self.unreachable, self.job_aborted, self.muted = before
         return values, events
 
-    def tell(self, event: Event) -> None:
+    def replay_event(self, event: Event) -> None:
         """Log what a rehearsal has found, as it was found there."""
         if not self.muted:
             self.log.append(replace(event, order=len(self.log)))
@@ -484,10 +485,10 @@ class Interpreter(Machine):
     def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
         library.note_escape(self, into, given, node)
 
-    def end(self, failed: bool, by: str, at: Location) -> None:
+    def terminate(self, failed: bool, by: str, at: Location) -> None:
         """The process ends here, and with it the job where it has failed."""
-        self.dead = True
-        self.aborted = failed
+        self.unreachable = True
+        self.job_aborted = failed
         self.stop = Stop(by, at)
 
     @property

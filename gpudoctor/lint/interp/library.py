@@ -6,31 +6,32 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.analyses.collective_taint import after_operator
+from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_sum, of_extent
+from gpudoctor.lint.analyses.forward_body import check_meeting
+from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.function import BoundMethod, Class, Instance, Library, Namespace, Partial, ProjectModule
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.rank import Rank, Size, SizeKind
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import TRUE, UNBOUND, Const, Unknown, Value, Values
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.placement import ConstantMixed
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
-from gpudoctor.lint.interp.chosen import ChosenCall
-from gpudoctor.lint.interp.machine import one
-from gpudoctor.lint.models import environment, tensors
-from gpudoctor.lint.models.api import NOT_ANSWERED
-from gpudoctor.lint.models.averages import of_arithmetic, operator_of
-from gpudoctor.lint.models.index import MODELS
-from gpudoctor.lint.models.lacking import note_opened
-from gpudoctor.lint.models.lookups import member_named_by
-from gpudoctor.lint.models.marks import after_operator
-from gpudoctor.lint.models.names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
-from gpudoctor.lint.models.replicas import extent_of_sum, of_extent
-from gpudoctor.lint.models.studies import check_meeting
-from gpudoctor.lint.values.base import NEVER_ASSIGNED, TRUE, Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import DictOf, Enumerated, ListOf, TupleOf
-from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.device import CPU, Device
-from gpudoctor.lint.values.event import ConstantMixed, Escape
-from gpudoctor.lint.values.function import Bound, Class, Instance, Library, Namespace, Partial, ProjectModule
-from gpudoctor.lint.values.group import Work
-from gpudoctor.lint.values.module import Module, Wrapper
-from gpudoctor.lint.values.optim import Optimizer, Parameters
-from gpudoctor.lint.values.rank import Rank, Size, SizeKind
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.interp.configured_calls import ChosenCall
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.library import environment_variables, tensors
+from gpudoctor.lint.library.dynamic_import import member_named_by
+from gpudoctor.lint.library.library_names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows
+from gpudoctor.lint.library.missing_attributes import note_opened
+from gpudoctor.lint.library.register import MODELS
+from gpudoctor.lint.library_call import NOT_ANSWERED
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -60,16 +61,16 @@ def library_name(m: Interpreter, name: str, node: ast.AST) -> Values:
 
 @lru_cache(maxsize=1024)
 def _mentioned(name: str) -> Values:
-    return one(Library(name))
+    return singleton(Library(name))
 
 
 def call_library(
     m: Interpreter, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
 ) -> Values:
     """Call a library callable: its model answers, else the result is unknown."""
-    if m.heard is not None:
-        m.heard.called(name, args)
-    receiver = args[0].only if args and name.endswith(".__init__") else None
+    if m.iteration_probe is not None:
+        m.iteration_probe.called(name, args)
+    receiver = args[0].single if args and name.endswith(".__init__") else None
     constructor = MODELS.methods.get((type(receiver), "__init__")) if receiver is not None else None
     if constructor is not None:
         # `nn.Linear.__init__(self, …)` in a class of the project.
@@ -89,25 +90,25 @@ def _unknown_result(
             return answered
     given = (*args, *keywords.values())
     _note_shown(m, name, given, node)
-    depends = Dependence.NONE
+    divergence = Divergence.NONE
     # Unknown code may wrap, move or step what it gets: rules of absence must stand back.
     if not is_harmless(name):
         note_escape(m, name, given, node)
-        depends = Dependence.UNREAD
+        divergence = Divergence.UNREAD
     # Code that was not read may have asked the other ranks.
     shards = tensors.shares_of(m, given) if computes(name) else frozenset()
     if any(isinstance(value, Tensor) for values in given for value in values):
         return _with_shards(_unread(m, [value for values in given for value in values], node), shards)
     for values in given:
         for value in values:
-            depends |= value.depends
+            divergence |= value.divergence
     key = ("call", name, args, tuple(sorted(keywords.items(), key=lambda item: item[0])))
     why, settings = f"what {name} returns", gives_settings(name)
-    return one(Unknown(key, why, m.text(node, 40), depends, settings, shards, escaped_from=name))
+    return singleton(Unknown(key, why, m.text(node, 40), divergence, settings, shards, escaped_from=name))
 
 
 def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
-    return values.mapped(lambda value: replace(value, shards=shards) if isinstance(value, Tensor) else value)
+    return values.map(lambda value: replace(value, shards=shards) if isinstance(value, Tensor) else value)
 
 
 def _note_shown(m: Interpreter, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
@@ -161,7 +162,7 @@ def _held(m: Interpreter, value: Value) -> list[Value]:
     if isinstance(value, Enumerated):
         return [each for item in value.items for each in item]
     # A callback carries its object: `hook(trainer.on_step)`.
-    if isinstance(value, Bound):
+    if isinstance(value, BoundMethod):
         return [value.receiver]
     return [each for item in value.args for each in item] if isinstance(value, Partial) else []
 
@@ -195,15 +196,15 @@ def call_unknown(
         shards |= tensors.shares_of(m, (*args, *keywords.values()))
     if any(isinstance(each, Tensor) for each in given):
         return _with_shards(_unread(m, given, node), shards)
-    depends, config = value.depends, isinstance(value, Unknown) and value.config
+    divergence, config = value.divergence, isinstance(value, Unknown) and value.config
     if isinstance(value, Unknown) and not value.config and not is_harmless(value.escaped_from):
-        depends |= Dependence.UNREAD
+        divergence |= Divergence.UNREAD
     for each in given:
-        depends |= each.depends
+        divergence |= each.divergence
     key = ("call", value, args, tuple(keywords.items()))
     # What it comes from says more than that it was returned.
     why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
-    return one(Unknown(key, why, m.text(node, 40), depends, config, shards, escaped_from=made_by))
+    return singleton(Unknown(key, why, m.text(node, 40), divergence, config, shards, escaped_from=made_by))
 
 
 def _note_chosen(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
@@ -225,7 +226,8 @@ def _open_defaults(m: Interpreter, owner: Unknown, done: dict[Value, int], depth
         held = m.read((owner, name))
         if held is not None and held.any(lambda value: isinstance(value, Const)):
             m.write(
-                (owner, name), one(Unknown(("attribute", owner.key, name), "chosen at the start", name, config=True))
+                (owner, name),
+                singleton(Unknown(("attribute", owner.key, name), "chosen at the start", name, config=True)),
             )
         for part in held or () if depth else ():
             if isinstance(part, Unknown):
@@ -243,7 +245,7 @@ def _note_unread(m: Interpreter, value: Unknown, given: tuple[Values, ...], node
     note_escape(m, value.escaped_from or value.label or "unknown code", given, node)
     if not value.escaped_from:
         callee = m.text(node.func if isinstance(node, ast.Call) else node)
-        m.lose(f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", m.place(node))
+        m.record_imprecision(f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", m.place(node))
 
 
 def _method_of(value: Unknown) -> str:
@@ -284,9 +286,9 @@ def unanswered(
     stored = _is_builtin(receiver) and not _objects(m, given)
     if isinstance(receiver, Instance) and not stored and not _is_quiet(receiver, name):
         note_escape(m, name, (*args, *keywords.values()), node)
-        note_escape(m, name, (one(receiver),), node)
+        note_escape(m, name, (singleton(receiver),), node)
     key = ("method", receiver, name, args, tuple(keywords.items()))
-    return one(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.depends))
+    return singleton(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.divergence))
 
 
 def _is_builtin(receiver: Value) -> bool:
@@ -311,18 +313,18 @@ def _is_quiet(receiver: Instance, name: str) -> bool:
 
 def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]` for something that is no container of the program."""
-    if isinstance(value, environment.Environ):
-        return environment.read(library_call(m, "__getitem__", (index,), {}, node, value))
+    if isinstance(value, environment_variables.Environ):
+        return environment_variables.read(library_call(m, "__getitem__", (index,), {}, node, value))
     # `Queue[int]()`.
     if isinstance(value, Class) and "typing.Generic" in value.library_bases:
-        return one(value)
+        return singleton(value)
     found = m.find_method(value, "__getitem__")
     if found is not None:
         return m.call(found, (index,), {}, node)
     model = MODELS.methods.get((type(value), "__getitem__"))
     if model is not None:
         return model(library_call(m, "__getitem__", (index,), {}, node, value))
-    only = index.only
+    only = index.single
     # `models.__dict__[args.arch]()` of the ImageNet example.
     if isinstance(value, Library) and value.name.endswith(".__dict__"):
         return library_name(m, f"{value.name.removesuffix('__dict__')}{_text_of(only) or '*'}", node)
@@ -336,18 +338,18 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
         known = m.fact(value, f"item {_text_of(only)}") if _text_of(only) else None
         known = _option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
-        if known is not None and all(each.value is not NEVER_ASSIGNED for each in known.bindings):
+        if known is not None and all(each.value is not UNBOUND for each in known.bindings):
             return known
         label = m.text(node, 40)
         key = ("item", value.key, only)
         # `data[start : start + length]` of a start that this rank has drawn is something of its own.
-        drawn = index.any(lambda each: bool(each.depends & Dependence.LOCAL))
-        depends = value.dependence | (Dependence.LOCAL if drawn else Dependence.NONE)
-        item = Unknown(key, value.why, label, depends, value.config, value.shards, value.escaped_from)
+        drawn = index.any(lambda each: bool(each.divergence & Divergence.LOCAL))
+        divergence = value.dependence | (Divergence.LOCAL if drawn else Divergence.NONE)
+        item = Unknown(key, value.why, label, divergence, value.config, value.shards, value.escaped_from)
         entry = m.setting(item, m.place(node))
         # Put there on one side of a branch, it is on the other what was read with the rest.
-        return one(entry) if known is None else known.mapped(lambda each: entry if each is NEVER_ASSIGNED else each)
-    return one(Unknown(("item", value, only), "an item", m.text(node, 40), value.depends))
+        return singleton(entry) if known is None else known.map(lambda each: entry if each is UNBOUND else each)
+    return singleton(Unknown(("item", value, only), "an item", m.text(node, 40), value.divergence))
 
 
 def _option_in(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> Values | None:
@@ -355,7 +357,7 @@ def _option_in(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> Valu
     merged = m.fact(value, MERGED)
     for each in (value, *(merged or ())):
         key = each.key if isinstance(each, Unknown) else None
-        owner = key[1][0].only if isinstance(key, tuple) and key[0] == "vars" and key[1] else None
+        owner = key[1][0].single if isinstance(key, tuple) and key[0] == "vars" and key[1] else None
         if isinstance(owner, Namespace) and has_option(m, owner, name):
             return m.attribute(owner, name, node)
     return None
@@ -367,15 +369,15 @@ def _text_of(value: Value | None) -> str:
 
 def set_library_item(m: Interpreter, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
     """`os.environ[name] = value`, or an object's own `__setitem__`."""
-    if isinstance(value, environment.Environ):
-        environment.write(library_call(m, "__setitem__", (index, values), {}, target, value))
+    if isinstance(value, environment_variables.Environ):
+        environment_variables.write(library_call(m, "__setitem__", (index, values), {}, target, value))
         return True
     found = m.find_method(value, "__setitem__")
     if found is not None:
         m.call(found, (index, values), {}, target)
         return True
-    if isinstance(value, Unknown) and _text_of(index.only):
-        m.set_fact(value, f"item {_text_of(index.only)}", values)
+    if isinstance(value, Unknown) and _text_of(index.single):
+        m.set_fact(value, f"item {_text_of(index.single)}", values)
     model = MODELS.methods.get((type(value), "__setitem__"))
     if model is not None:
         model(library_call(m, "__setitem__", (index, values), {}, target, value))
@@ -384,7 +386,7 @@ def set_library_item(m: Interpreter, value: Value, index: Values, values: Values
 
 def environment_has(m: Interpreter, key: Value, container: Value) -> Value | None:
     """`"RANK" in os.environ`."""
-    return environment.has(m, key) if isinstance(container, environment.Environ) else None
+    return environment_variables.has(m, key) if isinstance(container, environment_variables.Environ) else None
 
 
 def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
@@ -395,25 +397,25 @@ def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
             continue
         args = (m.unknown(node, "an index"),) if name == "__getitem__" else ()
         made = m.call(found, args, {}, node)
-        if name == "__iter__" and made.only != value and made.only is not None:
+        if name == "__iter__" and made.single != value and made.single is not None:
             return m.items_of(made, node)
         if name != "__iter__":
             return made
     model = MODELS.methods.get((type(value), "__iter__"))
     if model is not None:
         return model(library_call(m, "__iter__", (), {}, node, value))
-    return one(Unknown(("item of", value), "an item", m.text(node, 40), value.depends))
+    return singleton(Unknown(("item of", value), "an item", m.text(node, 40), value.divergence))
 
 
 def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
     """An item of a tensor, or of a batch whose shape is not known."""
     whole = tensors.as_reduced(m, tensor)
     label = m.text(node, 40) if isinstance(node, ast.Subscript) else ""
-    found = tensors.part_of(m, whole, m.identity(m.place(node)), m.place(node), label, key)
+    found = tensors.part_of(m, whole, m.allocation_site(m.place(node)), m.place(node), label, key)
     # `x[0]` may be a number, `x[:n]` is none.
     index = node.slice if isinstance(node, ast.Subscript) else None
     sliced = any(isinstance(each, ast.Slice) for each in (index.elts if isinstance(index, ast.Tuple) else [index]))
-    return one(found if sliced else replace(found, root=None))
+    return singleton(found if sliced else replace(found, root=None))
 
 
 UNREAD_OBJECT = "made by code that was not read"
@@ -426,12 +428,12 @@ def _unread(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
         return combine(m, works, node)
     made = tensors.combined(m, values, m.place(node), m.text(node, 40), [])
     if not isinstance(made, Tensor):
-        return one(made)
+        return singleton(made)
     # A score may come back on the CPU, whatever it was computed from.
     made = replace(made, device=None)
     # It may be an object that holds them, with an in-place `to` of its own.
-    m.set_fact(made, UNREAD_OBJECT, one(TRUE))
-    return one(made)
+    m.set_fact(made, UNREAD_OBJECT, singleton(TRUE))
+    return singleton(made)
 
 
 def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
@@ -443,18 +445,18 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     # `(grid == rank).nonzero()` is where this rank stands.
     for value in values:
         if isinstance(value, Rank) and isinstance(result, Tensor):
-            result = replace(result, dependence=result.dependence | value.depends)
+            result = replace(result, dependence=result.dependence | value.divergence)
     if isinstance(node, (ast.Compare, ast.BinOp, ast.AugAssign)):
         check_meeting(m, values, "this operation", m.place(node))
     if isinstance(node, ast.Compare):
-        return one(tensors.without_graph(_still_constant(values, result)))
+        return singleton(tensors.without_graph(_still_constant(values, result)))
     if isinstance(node, (ast.BinOp, ast.AugAssign)):
         result = after_operator(node.op, values[-1], result)
     arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
     if arithmetic:
         result = _still_constant(values, result)
         result = of_arithmetic(m, result, values, operator_of(node), m.place(node))
-    return one(of_extent(result, extent_of_sum(values)) if arithmetic else result)
+    return singleton(of_extent(result, extent_of_sum(values)) if arithmetic else result)
 
 
 def _still_constant(values: list[Value], result: Value) -> Value:
@@ -474,7 +476,7 @@ def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.A
 
 def note_written(m: Interpreter, old: Values, by: Values, node: ast.AST) -> None:
     """`total += loss`: what is written in place lies where it lay, and takes nothing from a GPU, not even a number."""
-    total, other = old.only, by.only
+    total, other = old.single, by.single
     if isinstance(total, Tensor) and total.origin is TensorOrigin.FACTORY and total.device == CPU:
         there = other.device if isinstance(other, Tensor) else None
         # What has more than one number was told as any operation.

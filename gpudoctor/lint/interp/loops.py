@@ -7,26 +7,27 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import Condition, Dependence, Literal
+from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.data import Loader, LoaderIterator
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
-from gpudoctor.lint.interp.machine import NOTHING, Exit, OpenLoop, one
-from gpudoctor.lint.interp.targets import assign
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.values.data import Loader, LoaderIterator
-from gpudoctor.lint.values.event import Iterate, Loop
+from gpudoctor.lint.interp.machine import NOTHING, OpenLoop, PathExit, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.store import Layer
+    from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 
 def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
     """`for target in iterable`: items that are known one by one are followed so, others twice."""
     iterable = m.evaluate(node.iter)
-    if m.dead:
+    if m.unreachable:
         return
     # `for x, y in prefetch(loader)`: loop and generator take turns.
     over = generator_of(m, iterable, node.iter)
@@ -34,7 +35,7 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
         run_over_generator(m, node, *over, _header(m, node))
         return
     loaders = find_loaders(iterable)
-    known = m.known_items(iterable.only) if iterable.only is not None else None
+    known = m.known_items(iterable.single) if iterable.single is not None else None
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
     if known is not None and not alike:
@@ -45,7 +46,7 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
         rounds = [_item_binder(m, node, iterable, round_) for round_ in range(1 if times == 1 else 2)]
     if times == 0:
         return
-    only = iterable.only
+    only = iterable.single
     unordered = isinstance(only, ListOf) and m.fact(only, "unordered") is not None
     _run(m, node, rounds, loaders, times, alike, unordered, iterable)
 
@@ -55,14 +56,14 @@ def run_while(m: Interpreter, node: ast.While) -> None:
     holds = m.test(node.test)
     if holds is False:
         return
-    if holds is True and m.heard is not None:
-        m.heard.endless = True
+    if holds is True and m.iteration_probe is not None:
+        m.iteration_probe.endless = True
 
     def again() -> None:
         test = m.test(node.test)
         # A test of the counter has another answer in each round.
-        if isinstance(test, Literal) and not test.atom.depends & Dependence.BATCH_INDEX:
-            m.path = m.path.also(test)
+        if isinstance(test, Literal) and not test.atom.divergence & Divergence.BATCH_INDEX:
+            m.path = m.path.conjoined_with(test)
 
     _run(m, node, [again, again], [], None, alike=True)
 
@@ -82,10 +83,10 @@ def _run(
     rounds = rounds[first:] or rounds
     base = m.path
     place = _header(m, node)
-    identity = m.identity(place)
-    ends: list[Exit] = []
+    identity = m.allocation_site(place)
+    ends: list[PathExit] = []
     entered = len(m.log)
-    with m.store.layer() as outer:
+    with m.store.delta() as outer:
         outer_depth = m.store.depth
         counted: set[Hashable] = set()
         # A third round, for what only the second has begun to count.
@@ -102,10 +103,10 @@ def _run(
             inner, live = _round(m, node, bind)
             m.open_loops.pop()
             if loop.breaks:
-                before_round = m.store.written_since(outer_depth - 1)
+                before_round = m.store.changes_since(outer_depth - 1)
                 # After a `break` the `else` of the loop is left out.
-                ends.extend(Exit({**before_round, **gone.writes}, gone.path) for gone in loop.breaks)
-            m.dead = False
+                ends.extend(PathExit({**before_round, **gone.writes}, gone.path) for gone in loop.breaks)
+            m.unreachable = False
             # What the round has made has no earlier round, and what it leaves as something else is no counter.
             before = {
                 key: m.read(key)
@@ -116,24 +117,24 @@ def _run(
             fresh = _forget_counters(m, before, identity) - counted
             counted |= fresh
             # What only a later round begins to count has not been seen at its end: one more round, no more.
-            if m.dead or (index == first + len(rounds) - 1 and not (fresh and index == 1)):
+            if m.unreachable or (index == first + len(rounds) - 1 and not (fresh and index == 1)):
                 break
-        if not m.dead:
+        if not m.unreachable:
             m.path = base
             m.execute(node.orelse)
-        if not m.dead:
-            ends.append(Exit(outer, base))
+        if not m.unreachable:
+            ends.append(PathExit(outer, base))
     _join_ends(m, base, ends)
 
 
 def _round(
     m: Interpreter, node: ast.For | ast.AsyncFor | ast.While, bind: Callable[[], None]
-) -> tuple[Layer[Value], list[Exit]]:
+) -> tuple[Delta[Value], list[PathExit]]:
     """Follow the body once: what it wrote, and its end where it is reached."""
-    with m.store.layer() as written:
+    with m.store.delta() as written:
         bind()
         m.execute(node.body)
-        return written, [] if m.dead else [Exit(written, m.path)]
+        return written, [] if m.unreachable else [PathExit(written, m.path)]
 
 
 def _is_repeated(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> bool:
@@ -148,7 +149,7 @@ def _is_repeated(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> bo
     return False
 
 
-def _join_round(m: Interpreter, base: Condition, sides: list[Exit]) -> None:
+def _join_round(m: Interpreter, base: Condition, sides: list[PathExit]) -> None:
     """A round's ends meet; what was learnt about one round does not hold for the next."""
     m.join(base, sides)
     m.path = base
@@ -169,11 +170,11 @@ def _forget_counters(m: Interpreter, before: dict[Hashable, Values | None], iden
         if old is None or new is None or new == old or not new.all(_is_number):
             continue
         # Counters agree on all ranks as long as nothing local decides whether they count.
-        depends = Dependence.BATCH_INDEX
+        divergence = Divergence.BATCH_INDEX
         for binding in new.bindings:
-            depends |= binding.when.depends
+            divergence |= binding.condition.divergence
         label = key[1] if isinstance(key, tuple) and isinstance(key[-1], str) else ""
-        m.write(key, one(Unknown(("counted", key, identity), "changed in a loop", label, depends)))
+        m.write(key, singleton(Unknown(("counted", key, identity), "changed in a loop", label, divergence)))
         found.add(key)
     return found
 
@@ -182,9 +183,9 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
 
 
-def _join_ends(m: Interpreter, base: Condition, ends: list[Exit]) -> None:
+def _join_ends(m: Interpreter, base: Condition, ends: list[PathExit]) -> None:
     m.join(base, ends)
-    if not m.dead:
+    if not m.unreachable:
         m.path = base
 
 
@@ -198,14 +199,14 @@ def _item_binder(m: Interpreter, node: ast.For | ast.AsyncFor, iterable: Values,
         if isinstance(node.target, ast.Name):
             name = node.target.id
             # Readers know the counter of `for epoch in range(10)` by its name.
-            values = values.mapped(lambda value: _called(value, name))
+            values = values.map(lambda value: _called(value, name))
         assign(m, node.target, values)
 
     return bind
 
 
 def _called(value: Value, name: str) -> Value:
-    counts = isinstance(value, Unknown) and value.dependence & Dependence.BATCH_INDEX
+    counts = isinstance(value, Unknown) and value.dependence & Divergence.BATCH_INDEX
     return replace(value, label=name) if isinstance(value, Unknown) and counts else value
 
 
@@ -225,9 +226,9 @@ def find_loaders(iterable: Values) -> list[Value]:
 
 def _times(iterable: Values) -> int | None:
     """How many rounds there are, where that is known."""
-    only = iterable.only
+    only = iterable.single
     if isinstance(only, Range):
-        start, stop = only.start.only, only.stop.only
+        start, stop = only.start.single, only.stop.single
         first, last = (bound.value if isinstance(bound, Const) else None for bound in (start, stop))
         return max(0, last - first) if isinstance(first, int) and isinstance(last, int) else None
     if isinstance(only, TupleOf):

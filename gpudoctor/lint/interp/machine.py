@@ -10,29 +10,32 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Dependence, Literal, gaps
+from gpudoctor.lint.domain.function import Function
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import NONE, UNBOUND, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.events.event_context import Event, EventContext, Loop
+from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup, Spawn
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
 from gpudoctor.lint.flow.interning import numbered
-from gpudoctor.lint.flow.store import Layer, Store
+from gpudoctor.lint.flow.store import Delta, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.interp.event_suppression import EventSuppression
+from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_TOGETHER
-from gpudoctor.lint.interp.muting import Muted
-from gpudoctor.lint.interp.shapes import Shape, shape_of
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.program import Stop, World
-from gpudoctor.lint.source.looks import is_folder
+from gpudoctor.lint.program import LaunchWorld, Stop
+from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Project
-from gpudoctor.lint.source.written import written
-from gpudoctor.lint.values.base import NEVER_ASSIGNED, NONE, Const, Made, Unknown, Value, Values
-from gpudoctor.lint.values.event import Event, InitGroup, Loop, Lost, Spawn, Way, Wrap
-from gpudoctor.lint.values.function import Function
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.source.unparse import written
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.heard import Heard
-    from gpudoctor.lint.interp.repeats import Dull
-    from gpudoctor.lint.interp.witness import Witness
+    from gpudoctor.lint.interp.iteration_probe import IterationProbe
+    from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+    from gpudoctor.lint.interp.summaries import Summary
 
 NEVER = 1 << 62
 OLD = -1
@@ -43,26 +46,26 @@ _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
 NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
-UNBOUND: Values = ValueSet.of(NEVER_ASSIGNED)
+UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 
 
 def _rank_of(setting: Hashable, kind: RankKind) -> Hashable:
     return kind, setting
 
 
-class Restart(Exception):
+class RefineAndRestart(Exception):
     """A switch was learnt: the execution begins again with it decided."""
 
 
-class WrongWorld(Exception):
+class NeedsWorld(Exception):
     """The program launches its processes itself: it must be executed in another world."""
 
 
 @dataclass(slots=True)
-class Exit:
+class PathExit:
     """A path that left a block early: what it wrote since the block began, its condition and its value."""
 
-    writes: Layer[Value]
+    writes: Delta[Value]
     path: Condition
     value: Values = NONE_SET
 
@@ -84,7 +87,7 @@ class Frame:
     handed: bool = False
     """The caller was given the function, and did not name it itself."""
     base_depth: int = 0
-    exits: list[Exit] = field(default_factory=list)
+    exits: list[PathExit] = field(default_factory=list)
     global_names: set[str] = field(default_factory=set)
     outer_names: set[str] = field(default_factory=set)
     on_yield: Callable[[Values], None] | None = None
@@ -99,8 +102,8 @@ class OpenLoop:
 
     event: Loop
     base_depth: int
-    continues: list[Exit] = field(default_factory=list)
-    breaks: list[Exit] = field(default_factory=list)
+    continues: list[PathExit] = field(default_factory=list)
+    breaks: list[PathExit] = field(default_factory=list)
     frame_depth: int = 0
     repeats: bool = False
     """A later round of a body that was followed before, not the first one and not another item."""
@@ -119,7 +122,7 @@ class _Ages:
     def of(self, key: Hashable) -> int:
         """When the owner of a key was made; `OLD` for what was there from the start."""
         owner = key[0] if type(key) is tuple else key
-        return self.born.get(owner.identity if isinstance(owner, Made) else owner, OLD)
+        return self.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
 
 
 class Machine:
@@ -127,30 +130,69 @@ class Machine:
 
     # Asked at each step, and Python finds what stands in a slot three times as fast as one attribute of fifty.
     __slots__ = (
-        "_ages", "_logged", "_shapes", "_texts", "_visits", "_where", "_world", "aborted", "age", "assumed", "budget",
-        "calls", "contexts", "dead", "dull", "enclosing", "evaluations", "followed_loops", "frame_count", "frames",
-        "granted", "heard", "hints", "learnt", "log", "look_ends", "made_nodes", "max_statements", "muted",
-        "oldest_write", "open_loops", "parts", "path", "project", "reads", "replicated", "statements", "stop",
-        "stopped_at", "store", "studied", "takes_parts", "without_group", "witness",
+        "_ages",
+        "_logged",
+        "_shapes",
+        "_texts",
+        "_visits",
+        "_where",
+        "_world",
+        "age",
+        "assumptions",
+        "budget",
+        "calls",
+        "contexts",
+        "dull",
+        "enclosing",
+        "evaluations",
+        "followed_loops",
+        "frame_count",
+        "frames",
+        "granted",
+        "hints",
+        "iteration_probe",
+        "job_aborted",
+        "log",
+        "look_ends",
+        "made_nodes",
+        "max_statements",
+        "muted",
+        "oldest_write",
+        "open_loops",
+        "parts",
+        "path",
+        "project",
+        "reads",
+        "refinements",
+        "replicated",
+        "statements",
+        "stop",
+        "stopped_at",
+        "store",
+        "studied",
+        "takes_parts",
+        "unreachable",
+        "without_group",
+        "witness",
         "world_matters",
     )  # fmt: skip
 
-    def __init__(self, project: Project, world: World, assumed: dict[Hashable, bool]) -> None:
+    def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
         self.project = project
         self._world = world
         self.world_matters = False
         """Something has asked how the program is launched: in another world it might go another way."""
-        self.assumed = assumed
+        self.assumptions = assumed
         self.without_group = False
         """Executed for what it does in one process: of no use where it makes a process group all the same."""
-        self.learnt: dict[Hashable, bool] = {}
+        self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
         """Of these the answers that hold by default: they turn nothing on that would otherwise be off."""
         self._ages = _Ages()
         self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
         self.path: Condition = ALWAYS
-        self.dead = False
+        self.unreachable = False
         self.frames: list[Frame] = []
         self.calls: list[Location] = []
         self.open_loops: list[OpenLoop] = []
@@ -176,20 +218,20 @@ class Machine:
         self._where: dict[int, Location] = {}
         self._texts: dict[int, str] = {}
         self.made_nodes: dict[int, ast.AST] = {}
-        self.dull: dict[ast.AST, Dull] = {}
-        self._shapes: dict[ast.AST, Shape] = {}
+        self.dull: dict[ast.AST, Summary] = {}
+        self._shapes: dict[ast.AST, FunctionTraits] = {}
         self.frame_count = 0
         self.oldest_write = NEVER
         """The age of the oldest thing that was written to: a number that grows with each thing that is made."""
         self.reads: list[Hashable] = []
         """The keys that were read, in order: what a long function has read decides whether it is followed again."""
-        self.aborted = False
+        self.job_aborted = False
         self.stop: Stop | None = None
         """What ended a path last, with an error."""
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
         """The statement in which a limit was met."""
-        self.witness: Witness | None = None
-        self.heard: Heard | None = None
+        self.witness: ScopeSnapshots | None = None
+        self.iteration_probe: IterationProbe | None = None
         """Somebody listens how a class of the project gives out its items."""
         self.takes_parts: set[Value] = set()
         """Streams and samplers whose constructor picks some of what it was given."""
@@ -234,14 +276,14 @@ class Machine:
             return "".join(each if each.isprintable() else "?" for each in text) + " ..."
         return written(node)
 
-    def shape(self, function: Function) -> Shape:
+    def traits_of(self, function: Function) -> FunctionTraits:
         """What the body of a function holds."""
         found = self._shapes.get(function.node)
         if found is None:
-            found = self._shapes[function.node] = shape_of(function.node, function.file.source)  # type: ignore[attr-defined]
+            found = self._shapes[function.node] = traits_of(function.node, function.file.source)  # type: ignore[attr-defined]
         return found
 
-    def identity(self, place: Location) -> Hashable:
+    def allocation_site(self, place: Location) -> Hashable:
         """A fresh identity for something made here."""
         visit = self._visits[place] = self._visits.get(place, 0) + 1
         # By place and visit, so that a restart gives the same things the same names.
@@ -252,11 +294,11 @@ class Machine:
         self.store.clock += 1
         return made
 
-    def visits(self) -> Counter[Location]:
+    def occurrences(self) -> Counter[Location]:
         """How often the program came by each place."""
         return self._visits.copy()
 
-    def revisit(self, visits: Counter[Location]) -> None:
+    def restore_occurrences(self, visits: Counter[Location]) -> None:
         """Come by again as if for the first time: what is made gets the identities that it got then."""
         self._visits = visits.copy()
 
@@ -280,7 +322,7 @@ class Machine:
         self.store.clock += 1
 
     @property
-    def world(self) -> World:
+    def world(self) -> LaunchWorld:
         """How the program is launched. Who asks makes the execution one of this world alone."""
         self.world_matters = True
         return self._world
@@ -295,21 +337,21 @@ class Machine:
 
     # --- log ---------------------------------------------------------------------------------------------------
 
-    def way(self, at: Location) -> Way:
+    def event_context(self, at: Location) -> EventContext:
         """How the program came here."""
         contexts = tuple(self.contexts)
-        return Way(
+        return EventContext(
             location=at,
             calls=tuple(self.calls),
             # A body run inside a generator's loop is one round of one loop, not of two.
             loops=tuple([loop.event for loop in self.open_loops if not loop.inside_generator]),
-            when=self.path,
+            condition=self.path,
             function=self.frame.name if self.frames else "",
             evaluating="no_grad" in contexts,
             contexts=contexts,
             frames=tuple([frame.scope for frame in self.frames]),
-            reached=tuple([frame.path for frame in self.frames]),
-            handed=tuple([frame.handed for frame in self.frames]),
+            conditions_at_entry=tuple([frame.path for frame in self.frames]),
+            called_by_decorator=tuple([frame.handed for frame in self.frames]),
         )
 
     @property
@@ -324,22 +366,22 @@ class Machine:
     def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
         """Add an event to the log; an event that only repeats an earlier one of the same loop round is left out."""
         # Evaluating for a look only, such as finding a receiver, must not look like doing.
-        if self.muted or self.dead:
+        if self.muted or self.unreachable:
             return
         # Found out only while executing under torchrun: begin again with spawned ranks.
-        if kind is Spawn and self.world is not World.SPAWN:
-            raise WrongWorld
+        if kind is Spawn and self.world is not LaunchWorld.SPAWN:
+            raise NeedsWorld
         assert at is not None
         if len(self.log) >= MAX_EVENTS:
             raise OutOfBudget(f"more than {MAX_EVENTS} events")
         if kind is InitGroup and self.without_group:
-            raise WrongWorld
+            raise NeedsWorld
         # These are done only by distributed runs: whatever guards them was switched on.
         if kind in (InitGroup, Spawn) or (kind is Wrap and fields["kind"].synchronises):  # type: ignore[attr-defined]
-            self._learn()
-        self.log.append(kind(way=self.way(at), order=len(self.log), **fields))
+            self.refine_and_restart()
+        self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
-    def _learn(self) -> None:
+    def refine_and_restart(self) -> None:
         """Distribution starts here: the open switches around this place are what turned it on."""
         # A single process has nothing to switch on.
         if not self.several_processes:
@@ -349,53 +391,53 @@ class Machine:
             # Who returned before is another run: `if not args.distributed: train(); return`.
             for literal in (*self.enclosing, *self.path.literals)
             # A rank test is no switch: all ranks initialise, or none would get on.
-            if literal.atom.switch and literal.atom.key not in self.assumed
+            if literal.atom.switch and literal.atom.key not in self.assumptions
         }
         if fresh:
-            self.learnt.update(fresh)
-            raise Restart
+            self.refinements.update(fresh)
+            raise RefineAndRestart
 
-    def take_for_granted(self, literal: Literal) -> None:
+    def assume(self, literal: Literal) -> None:
         """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
         parts = literal.atom.every if literal.holds else tuple(each.negated() for each in literal.atom.none)
-        fresh = {each.atom.key: each.holds for each in parts or (literal,) if each.atom.key not in self.assumed}
+        fresh = {each.atom.key: each.holds for each in parts or (literal,) if each.atom.key not in self.assumptions}
         if fresh and not self.muted:
-            self.learnt.update(fresh)
+            self.refinements.update(fresh)
             self.granted.update(fresh)
-            raise Restart
+            raise RefineAndRestart
 
-    def learn_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:
+    def assume_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:
         """A setting that is handed to the process group as its rank is one: each process is started with its own."""
-        only = values.only
+        only = values.single
         # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
         if isinstance(only, Unknown) and only.config and self.several_processes:
             fresh = _rank_of(only.key, kind)
-            if fresh not in self.assumed:
-                self.learnt[fresh] = True
-                raise Restart
+            if fresh not in self.assumptions:
+                self.refinements[fresh] = True
+                raise RefineAndRestart
 
-    def learn_several(self, values: Values) -> None:
+    def assume_several_processes(self, values: Values) -> None:
         """So many processes are started, which are several in a world of several."""
-        fresh = {(">", each, Const(1)) for each in values if isinstance(each, Unknown)} - self.assumed.keys()
+        fresh = {(">", each, Const(1)) for each in values if isinstance(each, Unknown)} - self.assumptions.keys()
         if fresh and self.several_processes:
-            self.learnt.update(dict.fromkeys(fresh, True))
-            raise Restart
+            self.refinements.update(dict.fromkeys(fresh, True))
+            raise RefineAndRestart
 
     @property
     def counts_ranks(self) -> bool:
         """The loop around this place is known to start processes: what it counts is their rank."""
-        return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumed
+        return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumptions
 
-    def learn_counted(self) -> None:
+    def assume_counted(self) -> None:
         """The loop around this place starts the processes."""
         if not self.counts_ranks:
-            self.learnt["ranks", self.open_loops[-1].event.location] = True
-            raise Restart
+            self.refinements["ranks", self.open_loops[-1].event.location] = True
+            raise RefineAndRestart
 
     def setting(self, value: Unknown, place: Location) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
-        for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumed else ():
-            if _rank_of(value.key, kind) in self.assumed:
+        for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
+            if _rank_of(value.key, kind) in self.assumptions:
                 return Rank(kind, RankSource.ARGUMENT, place=place)
         return value
 
@@ -406,17 +448,17 @@ class Machine:
             if is_folder(path):
                 self.project.add_search_path(path)
 
-    def lose(self, why: str, at: Location, limit: bool = False) -> None:
+    def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
         """Record that knowledge ended here."""
         key = (why, at)
         # Loops and repeated calls lose the same knowledge each time.
         if key not in self._logged:
             self._logged.add(key)
-            self.emit(Lost, at=at, why=why, limit=limit)
+            self.emit(Imprecision, at=at, why=why, limit=limit)
 
-    def unknown(self, node: ast.AST, why: str, depends: Dependence = Dependence.NONE) -> Values:
+    def unknown(self, node: ast.AST, why: str, divergence: Divergence = Divergence.NONE) -> Values:
         """A value about which nothing is known, a new one at each visit."""
-        return ValueSet.of(Unknown(self.identity(self.place(node)), why, self.text(node, 40), depends))
+        return ValueSet.of(Unknown(self.allocation_site(self.place(node)), why, self.text(node, 40), divergence))
 
     # --- memory ------------------------------------------------------------------------------------------------
 
@@ -424,7 +466,7 @@ class Machine:
         """What a key holds on this path."""
         self.reads.append(key)
         values = self.store.now.get(key)
-        return values.given(self.path) if values is not None else None
+        return values.restrict(self.path) if values is not None else None
 
     def write(self, key: Hashable, values: Values) -> None:
         """Bind a key; too many values become an unknown one."""
@@ -439,7 +481,7 @@ class Machine:
         found = self.read((owner, name, FACT))
         if name == "more" and found is not None:
             # A list that is filled on one side of a branch holds no further items on the other.
-            bound = [binding for binding in found.bindings if binding.value is not NEVER_ASSIGNED]
+            bound = [binding for binding in found.bindings if binding.value is not UNBOUND]
             return ValueSet(bound) if bound else None
         return found
 
@@ -465,7 +507,7 @@ class Machine:
             self.budget.check()
 
     @property
-    def looks_no_further(self) -> bool:
+    def lookahead_exhausted(self) -> bool:
         """A look ahead has taken what it may."""
         return self.look_ends is not None and self.statements >= self.look_ends
 
@@ -475,102 +517,102 @@ class Machine:
         if self.evaluations > MAX_EVALUATIONS:
             raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
 
-    def split(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> bool | None:
+    def branch(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> bool | None:
         """Follow both outcomes of a test, then join what lives: the answer with which all get on who do."""
         if isinstance(test, bool):
             (then if test else otherwise)()
             return None
         # What was written on each side lies in a layer, so neither side sees the other's.
         base = self.path
-        sides: list[Exit] = []
+        sides: list[PathExit] = []
         aborted = False
         answer: bool | None = None
         for literal, body in ((test, then), (test.negated(), otherwise)):
-            if (end := self.side(base, literal, body)) is not None:
+            if (end := self.run_branch(base, literal, body)) is not None:
                 sides.append(end)
                 answer = body is then
             else:
-                aborted = aborted or self.aborted
+                aborted = aborted or self.job_aborted
         self.join(base, sides)
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
         return answer if len(sides) == 1 else None
 
-    def side(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Exit | None:
+    def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> PathExit | None:
         """Follow one side of a branch in a layer of its own; None where it does not come out."""
-        inside = base.also(literal)
+        inside = base.conjoined_with(literal)
         parts = [part for part in inside if part not in base.literals]
-        with self.store.layer() as layer:
-            self.path, self.dead, self.aborted = inside, False, False
+        with self.store.delta() as layer:
+            self.path, self.unreachable, self.job_aborted = inside, False, False
             # Only what is new: a switch around the whole program was noted further out.
             self.enclosing.extend(parts)
             try:
                 body()
             finally:
                 del self.enclosing[len(self.enclosing) - len(parts) :]
-            return None if self.dead else Exit(layer, self.path)
+            return None if self.unreachable else PathExit(layer, self.path)
 
     def abort(self, what: str, at: Location) -> None:
         """The path ends with an error, and with it the job: the launcher stops all ranks."""
-        self.dead = self.aborted = True
+        self.unreachable = self.job_aborted = True
         self.stop = Stop(what, at)
 
-    def join(self, base: Condition, sides: list[Exit]) -> None:
+    def join(self, base: Condition, sides: list[PathExit]) -> None:
         """Go on where the sides meet."""
-        self.dead = not sides
+        self.unreachable = not sides
         if len(sides) < 2:
             self.path = sides[0].path if sides else base
             for side in sides:
-                self.store.take(side.writes)
+                self.store.apply(side.writes)
             return
         path = sides[0].path
         for exit_ in sides[1:]:
             # `if rank == 0: … ` with both sides alive: afterwards all ranks are here again.
-            path = path.shared(exit_.path)
+            path = path.intersection(exit_.path)
         self.path = path
-        self.store.merge([(side.path.without(path), side.writes) for side in sides], UNBOUND, widened)
+        self.store.merge([(side.path.difference(path), side.writes) for side in sides], UNBOUND_SET, widened)
 
-    def leave(self, depth: int, value: Values = NONE_SET) -> Exit:
+    def exit_path(self, depth: int, value: Values = NONE_SET) -> PathExit:
         """End the current path, keeping what it wrote above `depth` layers."""
-        exit_ = Exit(self.store.written_since(depth), self.path, value)
-        self.dead, self.aborted = True, False
+        exit_ = PathExit(self.store.changes_since(depth), self.path, value)
+        self.unreachable, self.job_aborted = True, False
         return exit_
 
-    def each(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
+    def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
         """Visit every value that is possible here, each on a path of its own, and join the results."""
-        here = values.given(self.path)
+        here = values.restrict(self.path)
         # By far the most visits: no layer and no join is needed.
         if len(here.bindings) == 1:
             return visit(here.bindings[0].value)
         results: list[Values] = []
-        sides: list[Exit] = []
+        sides: list[PathExit] = []
         base, aborted = self.path, 0
         for binding in here.bindings:
-            with self.store.layer() as layer:
+            with self.store.delta() as layer:
                 # `model = DDP(model) if distributed else model`: each is called under its own condition.
-                self.path, self.dead, self.aborted = base.both(binding.when), False, False
+                self.path, self.unreachable, self.job_aborted = base.and_(binding.condition), False, False
                 result = visit(binding.value)
-                if not self.dead:
-                    results.append(result.under(binding.when))
-                    sides.append(Exit(layer, self.path))
+                if not self.unreachable:
+                    results.append(result.guarded_by(binding.condition))
+                    sides.append(PathExit(layer, self.path))
                 else:
-                    aborted += self.aborted
+                    aborted += self.job_aborted
         ended_the_job = 0 < aborted == len(here.bindings) - len(sides)
         # A dictionary that rank 0 alone has filled: the other ranks find nothing in it, and get on.
         if here.bindings:
-            sides += [Exit({}, gap) for gap in gaps(base, [binding.when for binding in here.bindings])]
+            sides += [PathExit({}, gap) for gap in complement(base, [binding.condition for binding in here.bindings])]
         self.join(base, sides)
         if ended_the_job and sides:
             self.path = base
-        return self.few(union(results), node)
+        return self.widen_if_large(union(results), node)
 
-    def few(self, values: Values, node: ast.AST) -> Values:
+    def widen_if_large(self, values: Values, node: ast.AST) -> Values:
         """The values, or one unknown where they are so many that each further step would multiply them."""
         return values if len(values.bindings) <= MAX_TOGETHER else widened(("one of", self.place(node)), values)
 
     @contextmanager
-    def back_in(self, depth: int, calls: list[Location]) -> Iterator[None]:
+    def in_caller(self, depth: int, calls: list[Location]) -> Iterator[None]:
         """Inside, the frames above `depth` are out of sight: a block belongs to the frame that wrote it.
 
         They come back whatever happens, since a limit may end the execution there.
@@ -582,9 +624,9 @@ class Machine:
         finally:
             self.frames, self.calls = frames, inner
 
-    def muting(self) -> Muted:
+    def events_suppressed(self) -> EventSuppression:
         """Nothing is logged inside."""
-        return Muted(self)
+        return EventSuppression(self)
 
 
 def _is_long(node: ast.expr) -> bool:
@@ -592,6 +634,6 @@ def _is_long(node: ast.expr) -> bool:
     return lines > _MAX_LINES or (lines == 0 and (node.end_col_offset or 0) - node.col_offset > _MAX_COLUMNS)
 
 
-def one(value: Value, when: Condition = ALWAYS) -> Values:
+def singleton(value: Value, when: Condition = ALWAYS) -> Values:
     """The set of one value."""
     return ValueSet((Binding(value, when),))

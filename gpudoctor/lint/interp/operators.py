@@ -7,15 +7,15 @@ import math
 import re
 from collections.abc import Hashable
 
-from gpudoctor.lint.flow.condition import Atom, Bound, Dependence, Literal
+from gpudoctor.lint.domain.constant_folding import compared, is_nan, whole_number
+from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import Class, Library
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
+from gpudoctor.lint.flow.condition import Atom, Divergence, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
-from gpudoctor.lint.values.base import FALSE, TRUE, Const, Made, Text, Truth, Unknown, Value
-from gpudoctor.lint.values.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.folding import compared, is_nan, whole_number
-from gpudoctor.lint.values.function import Class, Library
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.values.tensor import Tensor
 
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,
@@ -75,7 +75,7 @@ def _size_product(left: Value, right: Value) -> Value | None:
         if not isinstance(size, Size):
             continue
         if isinstance(other, Rank):
-            return Unknown(("node product", size, other), dependence=Dependence.RANK)
+            return Unknown(("node product", size, other), dependence=Divergence.RANK)
         # `nodes * torch.cuda.device_count()`.
         if isinstance(other, Size) and SizeKind.DEVICES in (size.kind, other.kind):
             return Size(SizeKind.WORLD, place=size.place, product=True)
@@ -127,7 +127,7 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
     # Whether something is there at all depends on how the program is written, not on what this rank has computed.
     kind = isinstance(op, ast.Is) and Const(None) in (left, right)
     return open_test(
-        TESTS.get(type(op), "?"), (left, right), text, place, Dependence.LOCAL if kind else Dependence.NONE
+        TESTS.get(type(op), "?"), (left, right), text, place, Divergence.LOCAL if kind else Divergence.NONE
     )
 
 
@@ -150,20 +150,20 @@ def _newer_than(op: ast.cmpop, other: Value) -> bool | None:
 
 
 def open_test(
-    kind: str, values: tuple[Value, ...], text: str, place: object, apart_from: Dependence = Dependence.NONE
+    kind: str, values: tuple[Value, ...], text: str, place: object, apart_from: Divergence = Divergence.NONE
 ) -> Value:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
-    depends = Dependence.NONE
+    divergence = Divergence.NONE
     for value in values:
-        depends |= value.depends & ~apart_from
+        divergence |= value.divergence & ~apart_from
     # Of settings alone: the user decides it for all ranks at once.
-    switch = depends is Dependence.NONE and all(_is_setting(value) for value in values)
+    switch = divergence is Divergence.NONE and all(_is_setting(value) for value in values)
     return Truth(
-        Literal(Atom((kind, *values), depends, text, place, switch=switch, bound=bound_in((kind, *values))), True)
+        Literal(Atom((kind, *values), divergence, text, place, switch=switch, bound=bound_in((kind, *values))), True)
     )
 
 
-def bound_in(key: Hashable) -> Bound | None:
+def bound_in(key: Hashable) -> Inequality | None:
     """The comparison with a number that a test of this key is."""
     if not isinstance(key, tuple) or len(key) != 3 or key[0] not in TURNED:
         return None
@@ -174,7 +174,7 @@ def bound_in(key: Hashable) -> Bound | None:
     # A flag is no number, although Python counts with it.
     if not isinstance(number, (int, float)) or isinstance(number, bool) or isinstance(left, Const):
         return None
-    return Bound(left, kind, number)
+    return Inequality(left, kind, number)
 
 
 def _is_setting(value: Value) -> bool:
@@ -194,7 +194,7 @@ def negate(value: Value) -> Value:
 
 def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     """Whether two values are the same, where their kinds decide it."""
-    solid = (Made, TupleOf, Rank, Size, Text, Library, Device, Range, Enumerated)
+    solid = (Allocated, TupleOf, Rank, Size, Text, Library, Device, Range, Enumerated)
     for one, other in ((left, right), (right, left)):
         # `if model is None` after `model = Net()`: decided.
         if isinstance(one, Const) and one.value is None and isinstance(other, solid):
@@ -209,7 +209,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         return False if isinstance(right, Class) or right.name.startswith("torch.") else None
     if isinstance(left, Class) and isinstance(right, Library):
         return _same(op, right, left)
-    if isinstance(left, Made) and isinstance(right, Made) and isinstance(op, ast.Is):
+    if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):
         return False
     for one, other in ((left, right), (right, left)):
         # `device != "cpu"` asks for the kind of it: which GPU a rank has makes no difference.
@@ -274,8 +274,8 @@ def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, plac
     if rank.kind is RankKind.LOCAL and ranks and rank.source is not RankSource.SPAWN_INDEX:
         # Local rank 0 is one process for each node.
         ranks = f"local {ranks}"
-    depends = Dependence.RANK | (Dependence.BATCH_INDEX if _goes_round(bound) else Dependence.NONE)
-    return Truth(Literal(Atom(("rank", rank.kind, kind, bound), depends, text, place, ranks), True))
+    divergence = Divergence.RANK | (Divergence.BATCH_INDEX if _goes_round(bound) else Divergence.NONE)
+    return Truth(Literal(Atom(("rank", rank.kind, kind, bound), divergence, text, place, ranks), True))
 
 
 def _goes_round(value: object) -> bool:
@@ -284,7 +284,7 @@ def _goes_round(value: object) -> bool:
         return False
     key = value.key
     modulo = isinstance(key, tuple) and len(key) == 3 and key[0] == "Mod" and isinstance(key[2], Size)
-    return modulo or bool(value.depends & Dependence.BATCH_INDEX)
+    return modulo or bool(value.divergence & Divergence.BATCH_INDEX)
 
 
 def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Value:
@@ -337,14 +337,14 @@ def _composite(kind: str, parts: list[Literal], text: str, place: object) -> Lit
 
 
 def _atom(kind: str, parts: list[Literal], text: str, place: object) -> Atom:
-    depends = Dependence.NONE
+    divergence = Divergence.NONE
     for part in parts:
-        depends |= part.atom.depends
-    switch = depends is Dependence.NONE and all(part.atom.switch for part in parts)
+        divergence |= part.atom.divergence
+    switch = divergence is Divergence.NONE and all(part.atom.switch for part in parts)
     ranks = next((part.atom.ranks for part in parts if part.atom.ranks and part.holds), "") if kind == "and" else ""
     return Atom(
         (kind, frozenset(parts)),
-        depends,
+        divergence,
         text,
         place,
         ranks,

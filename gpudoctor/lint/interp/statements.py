@@ -6,22 +6,24 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.flow.condition import Atom, Condition, Dependence, Literal
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
+from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.events.collective import Discard, LeaveLoop
+from gpudoctor.lint.events.process import Swallowed
+from gpudoctor.lint.events.training_step import ClearGradients
+from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
+from gpudoctor.lint.interp.exception_handlers import catches_all, swallows_errors
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.library import UNREAD_OBJECT
 from gpudoctor.lint.interp.loops import run_for, run_while
-from gpudoctor.lint.interp.machine import NONE_SET, Exit
-from gpudoctor.lint.interp.swallowing import catches_all, tells_nobody
-from gpudoctor.lint.interp.targets import assign, hint, hint_as, unbind
-from gpudoctor.lint.values.base import Const, Made, Unknown, Value, Values
-from gpudoctor.lint.values.event import ClearGradients, Discard, LeaveLoop, Swallowed
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin, name_key
+from gpudoctor.lint.interp.machine import NONE_SET, PathExit
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.store import Layer
+    from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.interpreter import Interpreter
 
 LIMITS = (OutOfBudget, RecursionError, MemoryError)
@@ -34,7 +36,7 @@ IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
     """Follow statements until the path ends."""
     for statement in body:
-        if m.dead:
+        if m.unreachable:
             return
         try:
             m.tick()
@@ -45,7 +47,7 @@ def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
             elif runner is not None and m.witness is not None:
                 m.witness.note(m, statement, m.witness.before)
                 runner(m, statement)
-                if not m.dead:
+                if not m.unreachable:
                     m.witness.note(m, statement, m.witness.after)
         except LIMITS:
             # The innermost statement is where the user looks.
@@ -55,9 +57,11 @@ def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
 
 def _expression(m: Interpreter, node: ast.Expr) -> None:
     values = m.evaluate(node.value)
-    if isinstance(node.value, ast.Call) and not m.dead:
+    if isinstance(node.value, ast.Call) and not m.unreachable:
         # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
-        dropped = [value for value in values.given(m.path) if isinstance(value, Made) or _is_of_all_ranks(value)]
+        dropped = [
+            value for value in values.restrict(m.path) if isinstance(value, Allocated) or _is_of_all_ranks(value)
+        ]
         if dropped:
             _note_dropped(m, node.value, dropped)
 
@@ -137,7 +141,7 @@ def _if(m: Interpreter, node: ast.If) -> None:
     # spawn imports the main module again: only the guard keeps it from spawning anew.
     guard = int(test is True and _is_main_guard(node.test))
     m.main_guards += guard
-    lives = m.split(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
+    lives = m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
     m.main_guards -= guard
     if lives is not None:
         _narrow(m, node.test, lives)
@@ -152,7 +156,7 @@ def _narrow(m: Interpreter, test: ast.expr, answer: bool) -> None:
         subject = test.left
     if not isinstance(subject, ast.Name):
         return
-    held = m.evaluate(subject).given(m.path)
+    held = m.evaluate(subject).restrict(m.path)
     if len(held.bindings) < 2:
         return
     kept = [each for each in held.bindings if _may_answer(m, test, each.value) is not (not answer)]
@@ -182,8 +186,8 @@ def _return(m: Interpreter, node: ast.Return) -> None:
         hint_as(m, m.frame.hint, node.value)
     values = m.evaluate(node.value) if node.value is not None else NONE_SET
     _note_leaving(m, "return", node)
-    if not m.dead:
-        m.frame.exits.append(m.leave(m.frame.base_depth, values))
+    if not m.unreachable:
+        m.frame.exits.append(m.exit_path(m.frame.base_depth, values))
 
 
 def _note_leaving(m: Interpreter, how: str, node: ast.stmt) -> None:
@@ -191,11 +195,11 @@ def _note_leaving(m: Interpreter, how: str, node: ast.stmt) -> None:
     # `return` in a helper leaves the helper's loops, not those of its caller.
     inside = [loop for loop in m.open_loops if loop.frame_depth == frame_depth] if how == "return" else m.open_loops
     loop = inside[-1].event if inside else None
-    if loop is not None and how != "continue" and m.heard is not None:
-        m.heard.leaves = True
+    if loop is not None and how != "continue" and m.iteration_probe is not None:
+        m.iteration_probe.leaves = True
     # All others leave on all ranks at once, so nobody is left waiting; a count of batches ends the training.
-    counted = Dependence.BATCH_INDEX if loop is not None and loop.over is not None else Dependence.NONE
-    if m.path.depends & (Dependence.LOCAL | Dependence.RANK | counted):
+    counted = Divergence.BATCH_INDEX if loop is not None and loop.over is not None else Divergence.NONE
+    if m.path.divergence & (Divergence.LOCAL | Divergence.RANK | counted):
         m.emit(LeaveLoop, at=m.place(node), how=how, loop=loop)
 
 
@@ -203,16 +207,16 @@ def _break(m: Interpreter, node: ast.Break) -> None:
     _note_leaving(m, "break", node)
     if m.open_loops:
         loop = m.open_loops[-1]
-        loop.breaks.append(m.leave(loop.base_depth))
-    m.dead = True
+        loop.breaks.append(m.exit_path(loop.base_depth))
+    m.unreachable = True
 
 
 def _continue(m: Interpreter, node: ast.Continue) -> None:
     _note_leaving(m, "continue", node)
     if m.open_loops:
         loop = m.open_loops[-1]
-        loop.continues.append(m.leave(loop.base_depth))
-    m.dead = True
+        loop.continues.append(m.exit_path(loop.base_depth))
+    m.unreachable = True
 
 
 def _raise(m: Interpreter, node: ast.Raise) -> None:
@@ -238,37 +242,37 @@ def _try(m: Interpreter, node: ast.Try) -> None:
     # `finally: return` swallows whatever else was under way.
     for way in () if stays else leaving:
         way[:] = [each for each in way if not any(each is gone for gone in early)]
-    m.join(base, [Exit({**side.writes, **writes}, side.path) for side in sides] if stays else [])
+    m.join(base, [PathExit({**side.writes, **writes}, side.path) for side in sides] if stays else [])
 
 
-def _ways_out(m: Interpreter) -> list[list[Exit]]:
+def _ways_out(m: Interpreter) -> list[list[PathExit]]:
     """The lists in which paths that leave early are collected: of the function, and of the loop around."""
     loop = m.open_loops[-1] if m.open_loops else None
     return [m.frame.exits, *([loop.breaks, loop.continues] if loop else ())]
 
 
-def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
+def _protected(m: Interpreter, node: ast.Try) -> list[PathExit]:
     """The body and its handlers: where they come out."""
     base = m.path
     handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
-    sides: list[Exit] = []
+    sides: list[PathExit] = []
     since = len(m.log)
-    with m.store.layer() as layer:
+    with m.store.delta() as layer:
         caught, inner = any(map(_takes_files, handlers)), len(m.contexts)
         m.contexts += ["caught"] if caught else []
         before = sum(map(len, _ways_out(m)))
         run_block(m, node.body)
         del m.contexts[inner : inner + caught]
         # A body that ends with `return` or `break` has not failed.
-        raised = m.dead and sum(map(len, _ways_out(m))) == before
+        raised = m.unreachable and sum(map(len, _ways_out(m))) == before
         until = len(m.log)
-        if not m.dead:
+        if not m.unreachable:
             run_block(m, node.orelse)
-        body = None if m.dead else Exit(layer, m.path)
+        body = None if m.unreachable else PathExit(layer, m.path)
         sides += [body] if body is not None else []
     for index, handler in enumerate(handlers):
         atom = Atom(("raised", m.place(handler), index), text="an exception is caught")
-        m.path, m.dead = base, False
+        m.path, m.unreachable = base, False
         # The body always ends: then the only handler surely runs.
         test: bool | Literal = True if raised and not sides and len(handlers) == 1 else Literal(atom, True)
         start, ways = len(m.log), _ways_out(m)
@@ -277,37 +281,39 @@ def _protected(m: Interpreter, node: ast.Try) -> list[Exit]:
         if side is not None:
             # What the body has written holds where nothing was caught.
             if body is not None and isinstance(test, Literal):
-                body.path = body.path.also(test.negated())
+                body.path = body.path.conjoined_with(test.negated())
             sides.append(side)
         left = [each for way, count in zip(ways, counts, strict=True) for each in way[count:]]
-        if catches_all(handler) and tells_nobody(handler, side, left, m.log[start:]):
-            m.path, m.dead = base, False
+        if catches_all(handler) and swallows_errors(handler, side, left, m.log[start:]):
+            m.path, m.unreachable = base, False
             m.emit(Swallowed, at=m.place(handler), since=since, until=until)
     return sides
 
 
-def _run_finally(m: Interpreter, base: Condition, sides: list[Exit], body: list[ast.stmt]) -> tuple[Layer[Value], bool]:
+def _run_finally(
+    m: Interpreter, base: Condition, sides: list[PathExit], body: list[ast.stmt]
+) -> tuple[Delta[Value], bool]:
     """What `finally` writes, run once for all paths that come there, and whether it lets them go on."""
-    with m.store.layer():
+    with m.store.delta():
         # After a `raise` too, of which only the path is known.
         m.join(base, sides)
-        m.dead = False
-        with m.store.layer() as layer:
+        m.unreachable = False
+        with m.store.delta() as layer:
             run_block(m, body)
-        return layer, not m.dead
+        return layer, not m.unreachable
 
 
-def _handler_side(m: Interpreter, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> Exit | None:
+def _handler_side(m: Interpreter, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> PathExit | None:
     def body() -> None:
         if handler.name:
             m.bind(handler.name, m.unknown(handler, "an exception"))
         run_block(m, handler.body)
 
     if isinstance(test, Literal):
-        return m.side(m.path, test, body)
-    with m.store.layer() as layer:
+        return m.run_branch(m.path, test, body)
+    with m.store.delta() as layer:
         body()
-        return None if m.dead else Exit(layer, m.path)
+        return None if m.unreachable else PathExit(layer, m.path)
 
 
 def _cannot_happen(handler: ast.ExceptHandler) -> bool:
@@ -365,7 +371,7 @@ def _assert(m: Interpreter, node: ast.Assert) -> None:
     if test is False:
         abort()
     # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
-    elif isinstance(test, Literal) and m.split(test, lambda: None, abort):
+    elif isinstance(test, Literal) and m.branch(test, lambda: None, abort):
         _narrow(m, node.test, True)
 
 
@@ -380,9 +386,9 @@ def _match_from(m: Interpreter, subject: Values, cases: list[ast.match_case]) ->
 
     def chosen() -> None:
         guard = m.test(case.guard) if case.guard is not None else True
-        m.split(guard, lambda: run_block(m, case.body), lambda: _match_from(m, subject, rest))
+        m.branch(guard, lambda: run_block(m, case.body), lambda: _match_from(m, subject, rest))
 
-    m.split(m.pattern(subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
+    m.branch(m.pattern(subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
 
 
 def clears_gradient(m: Interpreter, target: ast.expr, values: Values) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.flow.valueset import ValueSet, each_once
+from gpudoctor.lint.domain.function import Class, Function, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.domain.optim import Optimizer, Scheduler
+from gpudoctor.lint.domain.tensor import Tensor, one_of_several
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet, without_conditions
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_VALUES
-from gpudoctor.lint.values.base import NONE, Unknown, Value, Values
-from gpudoctor.lint.values.function import Class, Function, Instance, Library, Partial, ProjectModule
-from gpudoctor.lint.values.optim import Optimizer, Scheduler
-from gpudoctor.lint.values.tensor import Tensor, one_of_several
 
 
 def widened(key: Hashable, values: Values) -> Values:
@@ -18,21 +18,21 @@ def widened(key: Hashable, values: Values) -> Values:
     if len(values.bindings) <= 2:
         return values
     if len(values.bindings) > MAX_VALUES:
-        values = each_once(values)
+        values = without_conditions(values)
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
     if len(values.bindings) > MAX_VALUES and not unknown:
         tensors = [value for value in values if isinstance(value, Tensor)]
         if len(tensors) == len(values.bindings):
             return ValueSet.of(one_of_several(("widened", key), tensors))
     if len(unknown) == len(values.bindings) or len(values.bindings) > _most(values):
-        depends, shards = Dependence.NONE, frozenset[Value]()
+        divergence, shards = Divergence.NONE, frozenset[Value]()
         for value in values:
-            depends |= value.depends
+            divergence |= value.divergence
             shards |= value.shards if isinstance(value, Unknown) else frozenset()
         # A setting that is one of several settings is the same on all ranks still.
         config = all(isinstance(value, Unknown) and value.config for value in values)
         why = unknown[0].value.why if unknown and isinstance(unknown[0].value, Unknown) else "too many possible values"
-        return ValueSet.of(Unknown(("widened", key, values), why, "", depends, config, shards))
+        return ValueSet.of(Unknown(("widened", key, values), why, "", divergence, config, shards))
     return values
 
 

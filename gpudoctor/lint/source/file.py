@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.notebooks.cells import Cells
 from gpudoctor.lint.room import fresh_stack
-from gpudoctor.lint.source.cells import Cells
+from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
 from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
-from gpudoctor.lint.source.limits import most_bytes, too_much
-from gpudoctor.lint.source.looks import digest_of
-from gpudoctor.lint.source.syntax import UNPARSABLE, explain
+from gpudoctor.lint.source.file_queries import digest_of
+from gpudoctor.lint.source.syntax_errors import explain
 from gpudoctor.record import dataclass, replace
 
 NOTEBOOK = ".ipynb"
@@ -217,8 +217,8 @@ def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
 
 def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unreadable:
     # Imported late: most projects have no notebooks.
-    from gpudoctor.lint.source.joining import cells_of
-    from gpudoctor.lint.source.notebook import NotANotebook
+    from gpudoctor.lint.notebooks.ipynb import NotANotebook
+    from gpudoctor.lint.notebooks.joined_cells import cells_of
 
     try:
         cells = cells_of(text)
@@ -231,7 +231,7 @@ def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unr
 
 def _flaws(cells: Cells, path: str, shown: str) -> Iterator[Unreadable]:
     """The cells that cannot be read; of those that take another Python only the first, for they are mostly all."""
-    from gpudoctor.lint.source.magics import without_magics
+    from gpudoctor.lint.notebooks.magics import without_magics
 
     told = set[str]()
     for flaw in cells.flaws:

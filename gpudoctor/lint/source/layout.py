@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from gpudoctor.lint.source.limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
-from gpudoctor.lint.source.looks import is_folder, question, real_path
+from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
+from gpudoctor.lint.source.file_queries import is_folder, question, real_path
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 # A project that was downloaded rather than cloned often has no more than these.

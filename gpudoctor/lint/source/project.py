@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 
+from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
+from gpudoctor.lint.source.file_queries import CONTENT, is_file, is_folder, note, real_path
 from gpudoctor.lint.source.layout import (
     holds_python,
     is_inside,
@@ -16,15 +18,13 @@ from gpudoctor.lint.source.layout import (
     project_root,
     search_roots,
 )
-from gpudoctor.lint.source.libraries import (
+from gpudoctor.lint.source.library_roots import (
     KNOWN_BETTER,
     LIBRARIES,
     SHADOWED_BY_PACKAGES,
     is_always_loaded,
     is_standard,
 )
-from gpudoctor.lint.source.limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
-from gpudoctor.lint.source.looks import CONTENT, is_file, is_folder, note, real_path
 from gpudoctor.record import dataclass
 
 

@@ -8,7 +8,7 @@ from gpudoctor.probe.checks import (
     bandwidth,
     checkpoint,
     collectives,
-    data_parallel,
+    data_parallel_gradients,
     device_arithmetic,
     device_speed,
     gradients_match,
@@ -21,7 +21,7 @@ from gpudoctor.probe.checks import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.checks.base import Examination
+    from gpudoctor.probe.checks.check import Examination
 
 EXAMINATIONS: tuple[Examination, ...] = (
     device_arithmetic.EXAMINATION,
@@ -31,7 +31,7 @@ EXAMINATIONS: tuple[Examination, ...] = (
     peer_copies.EXAMINATION,
     identical_parameters.EXAMINATION,
     gradients_match.EXAMINATION,
-    *data_parallel.EXAMINATIONS,
+    *data_parallel_gradients.EXAMINATIONS,
     split_model.EXAMINATION,
     sync_batchnorm.EXAMINATION,
     shards.EXAMINATION,

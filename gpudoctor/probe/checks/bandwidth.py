@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudoctor.probe.checks.base import Examination, Seen, passed, skipped
+from gpudoctor.probe.checks.check import Examination, Seen, passed, skipped
 from gpudoctor.probe.context import Context, Facts, NotHereError
 from gpudoctor.probe.results import Bandwidth, Check
 

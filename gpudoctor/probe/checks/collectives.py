@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, ranks_in_words
+from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
 
 if TYPE_CHECKING:
     from gpudoctor.probe.context import Context, Facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.probe.checks.base import Examination, Seen, passed
+from gpudoctor.probe.checks.check import Examination, Seen, passed
 from gpudoctor.probe.context import Context, Facts, NotHereError
 from gpudoctor.probe.results import Check, Verdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.checks.base import Examination, Seen, errors_of, failed, passed, ranks_in_words
+from gpudoctor.probe.checks.check import Examination, Seen, errors_of, failed, passed, ranks_in_words
 from gpudoctor.probe.workloads import reference
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.checks.base import Examination, Seen, failed, passed, skipped
+from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, skipped
 from gpudoctor.probe.context import Context, Facts, NotHereError
 
 if TYPE_CHECKING:

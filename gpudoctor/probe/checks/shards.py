@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.checks.base import Examination, Seen, failed, passed
+from gpudoctor.probe.checks.check import Examination, Seen, failed, passed
 
 if TYPE_CHECKING:
     from gpudoctor.probe.context import Context, Facts

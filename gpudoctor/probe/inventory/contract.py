@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory import facts as own
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
-from gpudoctor.probe.inventory.plain import to_plain
-from gpudoctor.probe.inventory.weak.judge import weak_points
+from gpudoctor.probe.inventory.field_json import to_plain
+from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Variable, Verdict
 from gpudoctor.record import fields
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.weak.point import WeakPoint
+    from gpudoctor.probe.inventory.findings.point import WeakPoint
 
 _VERDICTS = {Severity.ERROR: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.PERF: Verdict.WARN}
 _ITSELF = ("index", "uuid", "pcie", "nvlink", "memory", "remapped_rows", "mig_instances", "processes")

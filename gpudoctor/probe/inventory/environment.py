@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from gpudoctor.probe.inventory.facts import Variable
 from gpudoctor.probe.inventory.meanings import EFFECTS, LOOKS, Surroundings
-from gpudoctor.probe.inventory.names import FAMILIES, KNOWN, MISTAKEN
+from gpudoctor.probe.inventory.variable_names import FAMILIES, KNOWN, MISTAKEN
 
 _PREFIXES = (
     "NCCL_",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpudoctor.probe.inventory.facts import Visibility
-from gpudoctor.probe.inventory.visible import parse
+from gpudoctor.probe.inventory.visible_gpus import parse
 from gpudoctor.record import dataclass
 
 _ON = ("1", "true", "yes", "on", "y", "t")

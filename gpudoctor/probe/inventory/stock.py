@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe.inventory.contract import checks, gpus_of, machine
+from gpudoctor.probe.inventory.findings.load import weak_under_load
 from gpudoctor.probe.inventory.take import take_inventory
-from gpudoctor.probe.inventory.weak.load import weak_under_load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

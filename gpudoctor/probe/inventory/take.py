@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from gpudoctor.probe.inventory.environment import variables
-from gpudoctor.probe.inventory.errand import Answers, Errand
 from gpudoctor.probe.inventory.facts import (
     Driver,
     Gpu,
@@ -21,9 +20,10 @@ from gpudoctor.probe.inventory.facts import (
     TorchView,
 )
 from gpudoctor.probe.inventory.field import NOT_ASKED, Absence, absent
+from gpudoctor.probe.inventory.field_json import from_plain
 from gpudoctor.probe.inventory.meanings import Surroundings
-from gpudoctor.probe.inventory.plain import from_plain
-from gpudoctor.probe.inventory.visible import visibility
+from gpudoctor.probe.inventory.subprocess_query import Answers, Errand
+from gpudoctor.probe.inventory.visible_gpus import visibility
 from gpudoctor.record import dataclass, replace
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ import os
 import sys
 from importlib import import_module
 
-from gpudoctor.probe.inventory.plain import to_plain
-from gpudoctor.ranks.processes import die_with_parent
+from gpudoctor.probe.inventory.field_json import to_plain
+from gpudoctor.ranks.process_tree import die_with_parent
 
 PARTS = {"nvml": "nvml", "torch": "torch_view", "system": "system", "sample": "sampler"}
 """The module of each part, whose `read` yields what it is about to ask, and answers."""

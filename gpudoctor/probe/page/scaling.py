@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.html import figures
 from gpudoctor.html.drawing import DASHES, FAINT, INK, MARKERS, PAPER, SERIES, Chart, as_svg, canvas, label
 from gpudoctor.probe.page import words
-from gpudoctor.probe.steps import efficiency_range
+from gpudoctor.probe.step_figures import efficiency_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

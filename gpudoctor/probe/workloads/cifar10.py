@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudoctor.probe.workloads.base import Workload
+from gpudoctor.probe.workloads.workload import Workload
 
 CLASSES = 10
 

@@ -7,15 +7,15 @@ None of them is called for each module, changes a tensor, or takes part in a col
 from __future__ import annotations
 
 from gpudoctor.run.instruments import (
+    collective_calls,
+    command_line,
     compiling,
     crashes,
-    exchanges,
-    files,
+    file_writes,
     groups,
     loaders,
     loggers,
     moves,
-    options,
     randomness,
     training,
     wrappers,
@@ -29,8 +29,9 @@ def install(folder: str) -> None:
     recorder = Recorder(folder)
     state = State(recorder)
     every = (
-        *(compiling, crashes, groups, exchanges, wrappers, loaders, moves, training, files, loggers, randomness),
-        options,
+        *(compiling, crashes, groups, collective_calls, wrappers, loaders),
+        *(moves, training, file_writes, loggers, randomness),
+        command_line,
     )
     for instrument in every:
         recorder.guarded(instrument.watch)(state)

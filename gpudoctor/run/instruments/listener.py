@@ -19,8 +19,8 @@ import torch
 
 from gpudoctor.run import clock
 from gpudoctor.run.places import PACKAGE, is_own
-from gpudoctor.run.questions import ANSWER, QUESTION
-from gpudoctor.run.silent import SIGNAL, STACK
+from gpudoctor.run.protocol import ANSWER, QUESTION
+from gpudoctor.run.unresponsive import SIGNAL, STACK
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -18,7 +18,7 @@ from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run import clock
-from gpudoctor.run.instruments.prints import print_of, table_of
+from gpudoctor.run.instruments.fingerprints import print_of, table_of
 from gpudoctor.run.instruments.state import Span, State
 
 _MOST_PRINTS = 64

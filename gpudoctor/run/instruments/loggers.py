@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.run.imports import when_imported
+from gpudoctor.run.import_hooks import when_imported
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from gpudoctor.run.instruments.prints import Table
+    from gpudoctor.run.instruments.fingerprints import Table
     from gpudoctor.run.instruments.state import State
 
 _MOST_LOSSES = 256

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
-from gpudoctor.run.instruments.prints import sums_of
+from gpudoctor.run.instruments.fingerprints import sums_of
 from gpudoctor.run.places import is_own
 
 if TYPE_CHECKING:

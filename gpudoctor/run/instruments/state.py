@@ -13,10 +13,10 @@ import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
 from gpudoctor.run import clock
-from gpudoctor.run.questions import STARTS, STEPS
+from gpudoctor.run.protocol import STARTS, STEPS
 
 if TYPE_CHECKING:
-    from gpudoctor.run.instruments.prints import Table
+    from gpudoctor.run.instruments.fingerprints import Table
     from gpudoctor.run.instruments.stepped import Stepped
     from gpudoctor.run.recorder import Recorder
 

@@ -15,13 +15,13 @@ from torch.optim import optimizer as optim
 
 from gpudoctor.run import clock
 from gpudoctor.run.instruments.clips import Clips
+from gpudoctor.run.instruments.command_line import tell_local_rank
+from gpudoctor.run.instruments.fingerprints import sums_of
 from gpudoctor.run.instruments.losses import Losses
 from gpudoctor.run.instruments.models import look, tell_searches
-from gpudoctor.run.instruments.options import tell_local_rank
-from gpudoctor.run.instruments.prints import sums_of
 from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.instruments.stepped import Stepped
-from gpudoctor.run.questions import ENOUGH
+from gpudoctor.run.protocol import ENOUGH
 
 _MOST_NAMES = 5
 _CHECK_EVERY = 50

@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from gpudoctor.run.instruments.fingerprints import print_of, tensors_in
 from gpudoctor.run.instruments.models import moves_alone
-from gpudoctor.run.instruments.prints import print_of, tensors_in
 from gpudoctor.run.instruments.state import Span, State
 
 _FIRST_STEPS = 4

@@ -5,6 +5,6 @@ It needs jinja2 and matplotlib, so that only those who ask for a page load this 
 
 from __future__ import annotations
 
-from gpudoctor.run.page.build import page_of
+from gpudoctor.run.page.run_page import page_of
 
 __all__ = ["page_of"]

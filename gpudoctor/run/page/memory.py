@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.html import figures
 from gpudoctor.html.drawing import DASHES, SERIES, Chart, as_svg, canvas
-from gpudoctor.run.document import memory_of
 from gpudoctor.run.page.lanes import MOST_RANKS, name_of
+from gpudoctor.run.report_schema import memory_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

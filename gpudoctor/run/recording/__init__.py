@@ -9,8 +9,8 @@ from itertools import permutations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
-from gpudoctor.run.recording.calls import Again, Clip, Logger, Loss, Read, Subgroup, Sum
-from gpudoctor.run.recording.models import Hidden, Norms, Search
+from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read, Subgroup, Sum
+from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
 _SENTENCE = 200
 _METRIC = 64

@@ -37,10 +37,10 @@ def _watch() -> None:
         package = importlib.util.module_from_spec(spec)
         sys.modules["gpudoctor"] = package
         spec.loader.exec_module(package)
-    from gpudoctor.run import agent
+    from gpudoctor.run import startup_agent
 
-    agent.end_with_launcher()
-    agent.wait_for_torch()
+    startup_agent.end_with_launcher()
+    startup_agent.wait_for_torch()
 
 
 _without_us()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.values.event import ChangeFolder, Load, Save
+    from gpudoctor.lint.events.files import ChangeFolder, Load, Save
 
-_TOLD_APART = Dependence.RANK | Dependence.LOCAL | Dependence.UNREAD
+_TOLD_APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
 
 def one_path(paths: Values | None) -> bool:
@@ -26,12 +26,12 @@ def _agreed(value: Value) -> bool:
         # A path of None writes nothing, or to a place that the callee chooses.
         return value.value is not None
     # A path from unread code may hold the rank or the time: then files may differ.
-    return isinstance(value, Unknown) and not value.depends & _TOLD_APART
+    return isinstance(value, Unknown) and not value.divergence & _TOLD_APART
 
 
 def shown(event: Save | Load | ChangeFolder, otherwise: str = "the same path") -> str:
     """The path for a message: the text where it is known, else as the program writes it."""
-    only, spelled = event.path.only if event.path is not None else None, event.spelled
+    only, spelled = event.path.single if event.path is not None else None, event.spelled
     if isinstance(only, Const) and isinstance(only.value, str):
         # `os.makedirs("")` names nothing.
         return f"`{only.value}`" if only.value.strip() else otherwise

@@ -74,11 +74,12 @@ from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import batch_loop
-from gpudoctor.lint.values.base import Unknown, Value
-from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import Backward, Save
-from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import shown
 

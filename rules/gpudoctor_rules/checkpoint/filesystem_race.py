@@ -54,9 +54,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import ChangeFolder
-from gpudoctor.lint.values.repair import Imported, Repair, Replace, SetArgument
-from gpudoctor.lint.values.spelling import asked_first, waits_for_all
+from gpudoctor.lint.events.files import ChangeFolder
+from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
+from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
@@ -109,15 +109,15 @@ class FilesystemRace(Rule):
     def _finding(self, program: Program, event: ChangeFolder) -> Finding:
         does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")
         # Under a test for the folder it takes two ranks that ask at the same moment.
-        end = f"may end with `{error}`, not every time" if event.when else f"end with `{error}`"
+        end = f"may end with `{error}`, not every time" if event.condition else f"end with `{error}`"
         return self.found(
             at=event.location,
             message=f"Every rank {does} {shown(event, 'the same folder')} here, all at the same time: the first "
             f"succeeds, the others {end}.",
             remedy=_remedy(program, event),
             # A guard may belong around the caller.
-            because=[("called from here", call) for call in event.way.calls[-2:]],
-            confidence=Confidence.LIKELY if event.when else Confidence.DEFINITE,
+            because=[("called from here", call) for call in event.context.calls[-2:]],
+            confidence=Confidence.LIKELY if event.condition else Confidence.DEFINITE,
             repair=None if event.removes else _tolerate(event),
             # What makes a folder can bear others beside it; what removes one cannot.
             by=event if event.removes else None,
@@ -135,7 +135,7 @@ def _tolerate(event: ChangeFolder) -> Repair:
 
 def _races(program: Program, event: ChangeFolder) -> bool:
     # `exist_ok`, `ignore_errors`, a handler or a lock.
-    if event.tolerated or not NO_RACE.isdisjoint(event.way.contexts):
+    if event.tolerated or not NO_RACE.isdisjoint(event.context.contexts):
         return False
     return program.by_every_rank(event) and not event.local_guards and one_path(event.path)
 

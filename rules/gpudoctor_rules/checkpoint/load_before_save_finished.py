@@ -60,27 +60,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.program import who
-from gpudoctor.lint.values.event import (
-    Backward,
-    Collective,
-    Escape,
-    Event,
-    Forward,
-    InitGroup,
-    Load,
-    Lost,
-    Save,
-    ShardedState,
-    Wrap,
-)
-from gpudoctor.lint.values.module import Wrapper
-from gpudoctor.lint.values.repair import Always, Before, Code, Either, Imported, Repair
-from gpudoctor.lint.values.spelling import waits_for_all
+from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.files import Load, Save, ShardedState
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import ranks_in_words
+from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported, Repair
+from gpudoctor.lint.repair.snippets import waits_for_all
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -117,8 +111,8 @@ class LoadBeforeSaveFinished(Rule):
             yield self.found(
                 at=load.location,
                 message=f"All ranks read {shown(load, 'this file')} here, and nobody waits until "
-                f"{who(save).removesuffix(' only')} has written it: the others find no file, half of one, or an old "
-                "one.",
+                f"{ranks_in_words(save).removesuffix(' only')} has written it: the others find no file, half of one, "
+                "or an old one.",
                 remedy=f"Put `{waits_for_all(program)}` between the two, where all ranks come by.",
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
@@ -147,7 +141,7 @@ def _wait(program: Program, load: Load) -> Repair:
     """All ranks come by where the file is read."""
     meet: Code = (Imported("torch.distributed.barrier"), "()")
     group = next(program.events(InitGroup), None)
-    always: Code = (*map(Always, (*group.way.calls, group.location)), *meet) if group is not None else meet
+    always: Code = (*map(Always, (*group.context.calls, group.location)), *meet) if group is not None else meet
     asked: Code = ("if ", Imported("torch.distributed.is_initialized"), "():\n\t", *meet)
     return Repair("Wait until it is written", (Before(load.location, ((Either((always, asked)),),)),))
 
@@ -163,14 +157,14 @@ def _last_save(program: Program, load: Load) -> Save | None:
         and save.rank_guards
         and not save.collective
         and not paths.isdisjoint(save.path or ())
-        and not save.when.excludes(load.when)
+        and not save.condition.excludes(load.condition)
     ]
     return found[-1] if found else None
 
 
 def _meetings(program: Program) -> Iterator[Event]:
     """Where ranks meet, or may meet in code that was not read."""
-    for event in program.events(Collective, Backward, Forward, Wrap, InitGroup, ShardedState, Escape, Lost):
+    for event in program.events(Collective, Backward, Forward, Wrap, InitGroup, ShardedState, Escape, Imprecision):
         # Wrapped models meet in their forward if they have buffers, and in their backward.
         alone = isinstance(event, Forward) and not isinstance(event.module, Wrapper)
         if not alone and not event.rank_guards:

@@ -52,9 +52,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import InitGroup, StartLogger
-from gpudoctor.lint.values.repair import Code, Repair, SetArgument
-from gpudoctor.lint.values.spelling import asked_first, is_first
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
+from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class LoggerOnEveryRank(Rule):
                 message=f"`{name}` is called on every rank: one experiment gets as many runs as there are processes.",
                 remedy=f"Open it on rank 0 only: `if {asked_first(program)}:`, and guard what is logged alike.",
                 # The guard may belong around the caller; two steps up are enough to see that.
-                because=[("called from here", call) for call in start.way.calls[-2:]],
+                because=[("called from here", call) for call in start.context.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,
                 by=start,
                 guarded=True,

@@ -57,10 +57,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.acting import under_the_test
-from gpudoctor.lint.values.base import Const, Text, Unknown, Value
-from gpudoctor.lint.values.event import Save
-from gpudoctor.lint.values.spelling import asked_first
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value
+from gpudoctor.lint.events.acting_place import under_the_test
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.repair.snippets import asked_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 from gpudoctor_rules.checkpoint._written import OF_ONE_NODE, written_by_several
@@ -129,7 +129,7 @@ def _asks_the_local_rank(guard: Literal) -> bool:
         return guard.holds and guard.atom.ranks == LOCAL_ZERO
     # `debug or local_rank == 0` and its kind are not understood.
     parts = guard.atom.every if guard.holds else ()
-    on_rank = [part for part in parts if part.atom.depends]
+    on_rank = [part for part in parts if part.atom.divergence]
     return bool(on_rank) and all(map(_asks_the_local_rank, on_rank))
 
 

@@ -59,10 +59,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import Backward, Collective, InitGroup, Load, Save
-from gpudoctor.lint.values.files import missing
-from gpudoctor.lint.values.repair import Repair, Under
-from gpudoctor.lint.values.spelling import asked_first, is_first
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.files import Load, Save, missing
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.repair import Repair, Under
+from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 from gpudoctor_rules.checkpoint._written import written_by_several
@@ -98,7 +100,7 @@ class SaveOnEveryRank(Rule):
                 continue
             told.add(save.led_there)
             opened = _opened(program, save)
-            absent = missing(save.when, save.path)
+            absent = missing(save.condition, save.path)
             where = ", where it is not there yet," if absent else ","
             # Who only opens it has emptied it.
             around = "the `open` and all that is written" if opened is not None else "it"
@@ -109,7 +111,7 @@ class SaveOnEveryRank(Rule):
                 remedy=f"Let one rank write: put `if {asked_first(program)}:` around {around}.",
                 because=[
                     ("opened here", opened.location if opened is not None else None),
-                    *(("called from here", call) for call in save.way.calls[-2:]),
+                    *(("called from here", call) for call in save.context.calls[-2:]),
                 ],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
                 confidence=Confidence.LIKELY if save.local_guards or save.whole or absent else Confidence.DEFINITE,
@@ -158,7 +160,7 @@ def _guard(program: Program, save: Save) -> Repair | None:
     copies = {
         each.location: each
         for each in program.events(Save)
-        if each.call.startswith("shutil.") and each.order > save.order and each.way.frames == save.way.frames
+        if each.call.startswith("shutil.") and each.order > save.order and each.context.frames == save.context.frames
     }
     places = [save.location, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
     return Repair("Let one rank write", tuple(Under(place, header) for place in places))
@@ -167,7 +169,7 @@ def _guard(program: Program, save: Save) -> Repair | None:
 def _reads_at_once(program: Program, load: Load, save: Save) -> bool:
     """All ranks read the file, and nothing makes them wait for who wrote it."""
     same = not set(load.path or ()).isdisjoint(save.path or ())
-    if not same or load.order < save.order or load.rank_guards or load.when.excludes(save.when):
+    if not same or load.order < save.order or load.rank_guards or load.condition.excludes(save.condition):
         return False
     return not any(
         save.order < event.order < load.order and not event.rank_guards

@@ -61,9 +61,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.program import who
-from gpudoctor.lint.values.acting import calls_behind
-from gpudoctor.lint.values.event import Save, ShardedState
+from gpudoctor.lint.events.acting_place import calls_behind
+from gpudoctor.lint.events.files import Save, ShardedState
+from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -101,15 +101,15 @@ class ShardedStateOnSomeRanks(Rule):
             through = "behind this call " if behind else ""
             yield self.found(
                 at=behind[0] if behind else event.location,
-                message=f"`{_name(event)}` is called {through}by {who(event)}. Every rank holds a part of the state "
-                f"and must {'write it' if writes else 'send it'}: deadlock, because "
-                "the other ranks never call it.",
+                message=f"`{_name(event)}` is called {through}by {ranks_in_words(event)}. Every rank holds a part of "
+                f"the state and must {'write it' if writes else 'send it'}: deadlock, because the other ranks never "
+                "call it.",
                 remedy="Call it on all ranks, without a test on the rank."
                 if writes
                 else "Call it on all ranks, and keep only the writing of the file inside of the test.",
                 because=[
                     *(("only some ranks pass here", _place(guard)) for guard in event.rank_guards),
-                    *(("called from here", call) for call in event.way.calls[-2:]),
+                    *(("called from here", call) for call in event.context.calls[-2:]),
                     ("and here it happens", event.location),
                 ],
             )
@@ -154,7 +154,7 @@ def _is_answered(event: ShardedState | Save, others: list[ShardedState | Save]) 
     """The ranks on the other side of a test make the same call, there or behind it."""
     # `if rank == 0: save(model.state_dict())`, `else: model.state_dict()` is legal, if odd.
     sides = {guard.negated() for guard in event.rank_guards}
-    return any(_name(other) == _name(event) and not sides.isdisjoint(other.when.literals) for other in others)
+    return any(_name(other) == _name(event) and not sides.isdisjoint(other.condition.literals) for other in others)
 
 
 def _name(event: ShardedState | Save) -> str:

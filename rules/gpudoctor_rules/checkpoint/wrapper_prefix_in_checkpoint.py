@@ -65,10 +65,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.base import FALSE, Unknown, Value
-from gpudoctor.lint.values.event import Load, LoadState, Save, Wrap
-from gpudoctor.lint.values.module import Module, StateDict, Wrapper, WrapperKind
-from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import FALSE, Unknown, Value
+from gpudoctor.lint.events.files import Load, LoadState, Save
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -140,12 +141,12 @@ def _loaded_bare(program: Program, save: Save, entry: str, owner: Value) -> Load
     loads = [load for load in program.events(Load) if _same_file(save, load) or _same_entries(program, save, load)]
     # What a load gave may be unknown; None would then join any load with any save.
     results = {load.result for load in loads} - {None}
-    wrapped = [wrap.when for wrap in program.events(Wrap) if wrap.wrapper == owner]
+    wrapped = [wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner]
     for use in program.events(LoadState):
         # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
         fits = use.loaded in results and use.entry == entry and _bare(use.target)
         # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
-        if fits and not any(when.excludes(use.when) for when in wrapped):
+        if fits and not any(when.excludes(use.condition) for when in wrapped):
             return use
     return None
 
@@ -172,7 +173,7 @@ def _bare(target: Value) -> bool:
 
 def _lenient(use: LoadState) -> bool:
     # Left out, `strict` is True.
-    return use.strict is not None and use.strict.only == FALSE
+    return use.strict is not None and use.strict.single == FALSE
 
 
 def _end(use: LoadState) -> str:

@@ -68,10 +68,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.acting import under_the_test
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import MakeOptimizer, ShardedState
-from gpudoctor.lint.values.repair import Before, Code, Holds, Repair
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.acting_place import under_the_test
+from gpudoctor.lint.events.files import ShardedState
+from gpudoctor.lint.events.training_step import MakeOptimizer
+from gpudoctor.lint.repair.repair import Before, Code, Holds, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

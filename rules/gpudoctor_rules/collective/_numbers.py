@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.run.recording import Process, Recording
-    from gpudoctor.run.recording.calls import Read, Result, Sum
+    from gpudoctor.run.recording.call_counts import Read, Result, Sum
 
 
 class Answer(NamedTuple):

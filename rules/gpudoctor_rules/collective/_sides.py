@@ -7,9 +7,9 @@ from itertools import takewhile
 from typing import TypeVar
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.condition import Atom, Dependence, Literal
-from gpudoctor.lint.values.acting import calls_behind
-from gpudoctor.lint.values.event import Event
+from gpudoctor.lint.events.acting_place import calls_behind
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 
 E = TypeVar("E", bound=Event)
 MOST_PLACES = 6
@@ -27,7 +27,7 @@ def without_partner(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[
         # What all ranks reach, at once or in turns, needs no partner.
         if any(not _takes_turns(guard) for guard in _leaves(event.rank_guards)):
             # The rounds of a loop repeat each other; how many were followed says nothing.
-            first.setdefault((event.location, event.way.frames, frozenset(event.rank_guards)), event)
+            first.setdefault((event.location, event.context.frames, frozenset(event.rank_guards)), event)
     # Near partners first, or two helpers with both sides inside would be matched crosswise.
     left, met = list(first.values()), list[tuple[E, E]]()
     for near in (True, False):
@@ -52,7 +52,7 @@ def _joins(event: E, other: E, partner: E, kind: Callable[[E], Hashable]) -> boo
     """It meets the same partner, where the other does not happen, as the step of another optimizer, or in another round
     of a loop of the partner's own: a rank that waits for what rank 0 sends answers as often as it is asked. The rounds
     of the other's loop repeat it, too: how many were followed says nothing."""
-    again = event.location == other.location and event.when.excludes(other.when)
+    again = event.location == other.location and event.condition.excludes(other.condition)
     mine = {loop.identity for loop in event.loops}
     rounds = any(loop.times is None and loop.identity not in mine for loop in partner.loops)
     return (again or rounds or _repeats(event, other)) and _meet(event, partner, kind, near=False)
@@ -60,7 +60,7 @@ def _joins(event: E, other: E, partner: E, kind: Callable[[E], Hashable]) -> boo
 
 def _repeats(event: Event, other: Event) -> bool:
     """The same calls lead there in another round of a loop."""
-    if event.location != other.location or event.way.calls != other.way.calls:
+    if event.location != other.location or event.context.calls != other.context.calls:
         return False
     passes = {loop.identity: loop.pass_ for loop in other.loops}
     return any(passes.get(loop.identity, loop.pass_) != loop.pass_ for loop in event.loops)
@@ -68,7 +68,7 @@ def _repeats(event: Event, other: Event) -> bool:
 
 def _meet(one: E, other: E, kind: Callable[[E], Hashable], near: bool) -> bool:
     # Frames are executions of a function, so two calls of one helper do not match here.
-    if near and one.way.frames != other.way.frames:
+    if near and one.context.frames != other.context.frames:
         return False
     return kind(one) == kind(other) and _other_side(one, other)
 
@@ -79,7 +79,7 @@ def _other_side(one: Event, other: Event) -> bool:
     What counts are the tests in the calls that the two have in common: sides of tests in different calls meet by
     chance only, and a helper that is called twice is no partner of itself.
     """
-    pairs = zip(one.way.frames, other.way.frames, strict=False)
+    pairs = zip(one.context.frames, other.context.frames, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     mine, theirs = _leaves(_guards_in(one, shared)), _leaves(_guards_in(other, shared))
     # Where no test is the same, as `rank < 4` beside `rank >= 4`, the two may still be all ranks: silent.
@@ -90,16 +90,16 @@ def _other_side(one: Event, other: Event) -> bool:
 def _guards_in(event: Event, depth: int) -> tuple[Literal, ...]:
     """The tests on the rank that were open when the event's way left the first `depth` calls."""
     # The event lies in the shared calls itself: all its tests count.
-    if depth >= len(event.way.reached):
+    if depth >= len(event.context.conditions_at_entry):
         return event.rank_guards
-    return event.way.reached[depth].depending_on(Dependence.RANK)
+    return event.context.conditions_at_entry[depth].depending_on(Divergence.RANK)
 
 
 def _leaves(guards: Iterable[Literal]) -> list[Literal]:
     """The single tests on the rank, those inside `and` and `or` included."""
     found: list[Literal] = []
     for guard in guards:
-        parts = [part for part in guard.atom.every + guard.atom.none if part.atom.depends & Dependence.RANK]
+        parts = [part for part in guard.atom.every + guard.atom.none if part.atom.divergence & Divergence.RANK]
         # `not (a or b)` is `not a and not b`: the answer goes down to the parts.
         found += _leaves(part if guard.holds else part.negated() for part in parts) if parts else [guard]
     return found
@@ -112,7 +112,7 @@ def parted_by(events: Iterable[Event]) -> list[Literal]:
 
 def _beside_the_rank(atom: Atom) -> Iterator[Literal]:
     for part in atom.every + atom.none:
-        if part.atom.depends & Dependence.RANK:
+        if part.atom.divergence & Divergence.RANK:
             yield from _beside_the_rank(part.atom)
         else:
             # Of `a and rank == 0` the other part decides while it fails, of `a or rank == 0` while it holds.
@@ -127,7 +127,7 @@ def left_at(event: Event) -> Location | None:
 
 def _takes_turns(guard: Literal) -> bool:
     """`index % world_size == rank`: another rank in each round of the loop."""
-    return bool(guard.atom.depends & Dependence.RANK and guard.atom.depends & Dependence.BATCH_INDEX)
+    return bool(guard.atom.divergence & Divergence.RANK and guard.atom.divergence & Divergence.BATCH_INDEX)
 
 
 def _same_test(one: Literal, other: Literal) -> bool:
@@ -150,8 +150,8 @@ def reached_alone(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[Al
     events = list(events)
     # Places are judged by all of their events: a helper may be called rightly once and wrongly once.
     alone = without_partner(events, kind)
-    lonely = {(event.location, event.way.frames) for event in alone}
-    fine = {event.location for event in events if (event.location, event.way.frames) not in lonely}
+    lonely = {(event.location, event.context.frames) for event in alone}
+    fine = {event.location for event in events if (event.location, event.context.frames) not in lonely}
     groups: dict[Location, list[E]] = {}
     for event in alone:
         calls = calls_behind(event, event.rank_guards)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudoctor.lint.values.base import NONE
-from gpudoctor.lint.values.event import Backward, Collective, Event, LeaveLoop, Loop
-from gpudoctor.lint.values.module import Wrapper
+from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.value import NONE
+from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.program import Program
 
 
@@ -53,7 +55,9 @@ def called_instead(program: Program, leaving: LeaveLoop, missed: Step) -> Collec
     """The collective that a rank calls before it leaves, in place of the one that it misses."""
     # `if first_time: start(); all_gather(p); continue` before `work(); all_gather(p)`: each rank calls one.
     for event in program.events(Collective):
-        same_way = event.way.frames == leaving.way.frames and event.way.when == leaving.way.when
+        same_way = (
+            event.context.frames == leaving.context.frames and event.context.condition == leaving.context.condition
+        )
         same_call = isinstance(missed.event, Collective) and event.call == missed.event.call
         if same_way and same_call and event.order < leaving.order:
             return event
@@ -66,7 +70,11 @@ def _skips(leaving: LeaveLoop, step: Event) -> bool:
     if leaving.how == "exit":
         return later
     # A step in a deeper call counts as well: the function that was left would have made it.
-    if leaving.how == "return" and later and step.way.frames[: len(leaving.way.frames)] == leaving.way.frames:
+    if (
+        leaving.how == "return"
+        and later
+        and step.context.frames[: len(leaving.context.frames)] == leaving.context.frames
+    ):
         return True
     there = _round_of(leaving.loop, step) if leaving.loop is not None else None
     if leaving.loop is None or there is None:

@@ -79,23 +79,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.events.acting_place import entered_in
+from gpudoctor.lint.events.collective import Collective, Discard
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.host_waits import ClockRead, HostSync
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.program import batch_loop, in_every_round, in_last_round, training_loop, trains
-from gpudoctor.lint.values.acting import entered_in
-from gpudoctor.lint.values.event import (
-    Backward,
-    ClockRead,
-    Collective,
-    Discard,
-    Forward,
-    HostSync,
-    Iterate,
-    Loop,
-    OptimizerStep,
-    Save,
-)
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -163,7 +158,7 @@ class BarrierEveryStep(Rule):
             because=[
                 ("in every iteration of this loop", loop.location),
                 ("and here it happens", first.location),
-                *(("called from here", call) for call in first.way.calls[-2:]),
+                *(("called from here", call) for call in first.context.calls[-2:]),
                 *((f"`{each.call}()` stops them, too", each.location) for each in others),
             ],
         )
@@ -183,7 +178,7 @@ def _evaluating_loop(program: Program, event: Collective) -> Loop | None:
     if loop is None or loop.times == 1 or trains(program, loop) or any(program.during(loop, Iterate)):
         return None
     direct = (call for call in program.during(loop, Forward) if call.loops[-1].identity == loop.identity)
-    return loop if any(call.way.evaluating for call in direct) else None
+    return loop if any(call.context.evaluating for call in direct) else None
 
 
 def _in_every_step(program: Program, event: Collective, loop: Loop) -> bool:
@@ -191,7 +186,7 @@ def _in_every_step(program: Program, event: Collective, loop: Loop) -> bool:
     if in_every_round(program, event, loop):
         return True
     steps = program.during(loop, OptimizerStep)
-    return in_last_round(program, event, loop) and any(step.when.implies(event.when) for step in steps)
+    return in_last_round(program, event, loop) and any(step.condition.implies(event.condition) for step in steps)
 
 
 def _before_a_clock(program: Program) -> set[int]:

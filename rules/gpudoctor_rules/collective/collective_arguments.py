@@ -56,7 +56,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class CollectiveArguments(Rule):
                 message=f"`{event.call}` {remark.message}",
                 remedy=remark.remedy,
                 # Arguments come from the caller where the call stands in a helper.
-                because=[("called from here", call) for call in event.way.calls[-1:]],
+                because=[("called from here", call) for call in event.context.calls[-1:]],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -64,7 +64,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.program import Program, who
+from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
 from gpudoctor_rules.collective._stuck import stuck
@@ -92,7 +92,7 @@ class CollectiveOnSomeRanks(Rule):
             through = "" if place == event.location else "through this call "
             yield self.found(
                 at=place,
-                message=f"`{event.call}` is reached {through}by {who(event)}: deadlock, because the other "
+                message=f"`{event.call}` is reached {through}by {ranks_in_words(event)}: deadlock, because the other "
                 "ranks never call it.",
                 remedy="Call it on all ranks, outside of the test on the rank, and keep only the printing or saving "
                 "inside.",

@@ -59,7 +59,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of
 from gpudoctor_rules.collective._stuck import stuck
@@ -140,5 +140,5 @@ def _sides(program: Program) -> dict[tuple[Side, Literal], list[Collective]]:
         # Groups of their own may have their own order, and sides of sides are left alone.
         if len(guards) == 1 and event.group is None:
             rounds = tuple((loop.identity, loop.pass_) for loop in event.loops)
-            found.setdefault(((event.way.frames, rounds), guards[0]), []).append(event)
+            found.setdefault(((event.context.frames, rounds), guards[0]), []).append(event)
     return found

@@ -70,9 +70,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Backward
-from gpudoctor.lint.values.tensor import Mark, MarkKind, Tensor
+from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

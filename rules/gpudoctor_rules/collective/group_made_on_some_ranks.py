@@ -59,9 +59,9 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import Program, who
-from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
 from gpudoctor_rules.collective._stuck import stuck
@@ -93,8 +93,8 @@ class GroupMadeOnSomeRanks(Rule):
             told.add(place)
             yield self.found(
                 at=place,
-                message=f"`new_group` is called by {who(events[0])}: deadlock, because every rank must call it, "
-                "also those that are not to be members.",
+                message=f"`new_group` is called by {ranks_in_words(events[0])}: deadlock, because every rank must call "
+                "it, also those that are not to be members.",
                 remedy="Make the group on all ranks, outside of the test, and use it only where the rank is a member.",
                 because=story(events),
             )
@@ -108,7 +108,7 @@ class GroupMadeOnSomeRanks(Rule):
                     "the same groups in the same order: as it is, different groups meet under one name.",
                     remedy="Loop over the members of all groups on all ranks, and keep the group that this rank is in.",
                     # The rank is mostly asked for by the caller.
-                    because=[("called from here", call) for call in event.way.calls[-2:]],
+                    because=[("called from here", call) for call in event.context.calls[-2:]],
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def _is_for_all(event: Collective) -> bool:
 
 def _names_own_members(event: Collective) -> bool:
     # What unread code makes of a rank may be the same list everywhere.
-    return bool(event.members & Dependence.RANK) and not event.members & Dependence.UNREAD
+    return bool(event.members & Divergence.RANK) and not event.members & Divergence.UNREAD
 
 
 def _kind(event: Collective) -> Hashable:

@@ -58,8 +58,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import ResultUsed
-from gpudoctor.lint.values.repair import Repair, Unassign
+from gpudoctor.lint.events.collective import ResultUsed
+from gpudoctor.lint.repair.repair import Repair, Unassign
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -78,19 +78,20 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import Program, who
-from gpudoctor.lint.values.acting import calls_behind, first_asked
-from gpudoctor.lint.values.event import BatchCut, LeaveLoop
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.acting_place import calls_behind, first_asked
+from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import Step, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.values.event import Event
     from gpudoctor.run.recording import Recording
 
 WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}
@@ -113,7 +114,7 @@ class LocalDecisionEndsLoop(Rule):
         for event in [*_on_local_data(program), *_on_the_rank(program)]:
             missed = missed_by(event, [step for step in together if _by_those_who_stay(event, step.event)])
             # `Join` lets a rank that has left answer the collectives of the others.
-            if missed is None or event.location in told or "join" in event.way.contexts:
+            if missed is None or event.location in told or "join" in event.context.contexts:
                 continue
             # Where each rank cuts its rows out of the batch, all have read the same one.
             if event.loops and any(program.during(event.loops[-1], BatchCut)):
@@ -178,11 +179,11 @@ def _left_out(program: Program, together: list[Step]) -> Iterator[tuple[Step, Li
     for step in together:
         event = step.event
         asked = [guard for guard in event.local_guards if guard not in behind and not _may_agree(guard)]
-        if not asked or not event.loops or "join" in event.way.contexts:
+        if not asked or not event.loops or "join" in event.context.contexts:
             continue
         # On the other side of the test the rank makes such a step, too.
         sides = {guard.negated() for guard in asked}
-        if not any(each.name == step.name and not sides.isdisjoint(each.event.when.literals) for each in together):
+        if not any(each.name == step.name and not sides.isdisjoint(each.event.condition.literals) for each in together):
             yield step, asked[0]
 
 
@@ -208,7 +209,7 @@ def _on_the_rank(program: Program) -> list[LeaveLoop]:
 def _by_those_who_stay(event: LeaveLoop, step: Event) -> bool:
     """Others than the ranks that leave take this step: `if rank != 0: while True: ...` is a loop of those alone."""
     asked = _asked_here(event, event.rank_guards)
-    return bool(event.local_guards) or not asked or not step.when.literals.issuperset(asked)
+    return bool(event.local_guards) or not asked or not step.condition.literals.issuperset(asked)
 
 
 def _may_agree(guard: Literal) -> bool:
@@ -216,13 +217,13 @@ def _may_agree(guard: Literal) -> bool:
     key = guard.atom.key
     asked = key if isinstance(key, tuple) else ()
     of_a_model = any(isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT for each in asked)
-    return bool(guard.atom.depends & Dependence.UNREAD) and not of_a_model
+    return bool(guard.atom.divergence & Divergence.UNREAD) and not of_a_model
 
 
 def _asked_here(event: LeaveLoop, guards: tuple[Literal, ...]) -> list[Literal]:
     """The tests of the function itself: with what was known when it was called, nothing is decided in it."""
     # Otherwise every `return` of a helper that only rank 0 calls would count as leaving.
-    before = event.way.reached[-1].literals if event.way.reached else ()
+    before = event.context.conditions_at_entry[-1].literals if event.context.conditions_at_entry else ()
     return [guard for guard in guards if guard not in before]
 
 
@@ -239,7 +240,7 @@ def _subject(event: LeaveLoop) -> str:
     if event.local_guards:
         text = event.local_guards[0].atom.text
         return f"`{text}` is about this rank's own data. Where it decides so, the rank" if text else "A rank"
-    reached = who(event)
+    reached = ranks_in_words(event)
     return f"This is reached by {reached}, which" if reached else "A rank"
 
 

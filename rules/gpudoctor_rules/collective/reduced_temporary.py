@@ -64,15 +64,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.event import Backward, ClockRead, Collective, Discard, Forward
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.events.collective import Collective, Discard
+from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._numbers import added_up, answers, told
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 COPIED = "writes its result into a copy that was made for this call and is gone: all go on with their own number."
@@ -137,7 +140,7 @@ def _is_measured(program: Program, event: Collective) -> bool:
     """Clocks are read around a loop that does nothing but this: nobody wants the sum of what it is tried with."""
     if not event.loops or any(program.during(event.loops[-1], Forward, Backward)):
         return False
-    near = [each for each in program.events(ClockRead) if each.way.frames == event.way.frames]
+    near = [each for each in program.events(ClockRead) if each.context.frames == event.context.frames]
     orders = [each.order for each in near if len(each.loops) < len(event.loops)]
     return any(order < event.order for order in orders) and any(order > event.order for order in orders)
 
@@ -148,4 +151,4 @@ def _is_own(event: Collective) -> bool:
 
 
 def _is_of_this_rank(value: Value) -> bool:
-    return isinstance(value, Tensor) and bool(value.dependence & Dependence.LOCAL or value.shards)
+    return isinstance(value, Tensor) and bool(value.dependence & Divergence.LOCAL or value.shards)

@@ -57,11 +57,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import Report
-from gpudoctor.lint.values.tensor import Mark, MarkKind
+from gpudoctor.lint.domain.tensor import Mark, MarkKind
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._numbers import Answer, added_up, answers, of_one_round, told
 
@@ -83,10 +83,10 @@ class ReducedValueOffDestination(Rule):
         if not program.world.several_processes:
             return
         told: set[Location] = set()
-        for report in program.events(Report):
+        for report in program.events(MetricShown):
             mark = _on_one_rank(report)
             # "rank 3: 0.91" says whose number it is, and loggers are often mute on the other ranks.
-            if mark is None or report.how != "print" or report.depends & Dependence.RANK:
+            if mark is None or report.how != "print" or report.divergence & Divergence.RANK:
                 continue
             # Under a test on the rank it is mostly the right one that shows it.
             if not program.by_every_rank(report) or mark.place in told:
@@ -127,7 +127,7 @@ def _is_on_one(answer: Answer) -> bool:
     return answer.sum.call == "reduce" and answer.sum.dst is not None and answer.result.relation in ("result", "mean")
 
 
-def _on_one_rank(report: Report) -> Mark | None:
+def _on_one_rank(report: MetricShown) -> Mark | None:
     # Several may be in one number: the first in the source, so that runs agree.
     marks = (mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.ON_ONE_RANK)
     return min(marks, key=lambda mark: mark.place, default=None)
@@ -135,5 +135,5 @@ def _on_one_rank(report: Report) -> Mark | None:
 
 def _destination(mark: Mark) -> str:
     # Left out, torch asks for the rank by another name.
-    only = mark.rank.only if mark.rank is not None else None
+    only = mark.rank.single if mark.rank is not None else None
     return f"rank {only.value}" if isinstance(only, Const) and isinstance(only.value, int) else "one rank"

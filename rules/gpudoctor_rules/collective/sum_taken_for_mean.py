@@ -74,9 +74,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Report
-from gpudoctor.lint.values.tensor import Mark, MarkKind
+from gpudoctor.lint.domain.tensor import Mark, MarkKind
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._numbers import added_up, answers
 
@@ -98,7 +98,7 @@ class SumTakenForMean(Rule):
         if not program.world.several_processes:
             return
         told: set[Location] = set()
-        for report in program.events(Report):
+        for report in program.events(MetricShown):
             for mark in sorted(_sums(report), key=lambda each: each.place):
                 # The reduction is the line to change, however often the number is shown.
                 if mark.place in told:
@@ -135,6 +135,6 @@ class SumTakenForMean(Rule):
         return any(answers(recording, line) for line in added_up(recording))
 
 
-def _sums(report: Report) -> list[Mark]:
+def _sums(report: MetricShown) -> list[Mark]:
     # What was divided or multiplied on the way carries no such mark any more.
     return [mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.SUM]

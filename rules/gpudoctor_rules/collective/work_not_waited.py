@@ -56,13 +56,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Discard, Event, HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone
-from gpudoctor.lint.values.group import Work
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
+from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -150,7 +152,7 @@ def _place(program: Program, work: Work, read: ReadTooEarly) -> Location:
 
 def _managed(program: Program, work: Work) -> bool:
     """It was begun inside of a context manager that could not be read, which may wait for all at its end."""
-    return any("unread" in start.way.contexts for start in program.events(StartWork) if start.work == work)
+    return any("unread" in start.context.contexts for start in program.events(StartWork) if start.work == work)
 
 
 def _synchronized(program: Program, work: Work, before: int) -> bool:
@@ -163,7 +165,7 @@ def _synchronized(program: Program, work: Work, before: int) -> bool:
 def _is_never_done(program: Program, start: StartWork) -> bool:
     # Who was handed the handle may wait for it.
     work = start.work
-    if work in program.escaped or "unread" in start.way.contexts:
+    if work in program.escaped or "unread" in start.context.contexts:
         return False
     for done in program.events(WorkDone):
         # Rounds of a loop may wait for the work of the round before.

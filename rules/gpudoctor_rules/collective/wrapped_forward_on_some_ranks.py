@@ -75,11 +75,12 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.program import Program, training_loop, who
-from gpudoctor.lint.values.base import FALSE
-from gpudoctor.lint.values.event import Backward, Forward
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
-from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import FALSE
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import Program, ranks_in_words, training_loop
+from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
 from gpudoctor_rules.collective._stuck import stuck
@@ -107,13 +108,13 @@ class WrappedForwardOnSomeRanks(Rule):
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
         for place, reached, shared in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
             events = [event for event in reached if _severity(program, event) is not None]
-            if not events or (place in told and not events[0].way.evaluating):
+            if not events or (place in told and not events[0].context.evaluating):
                 continue
             event, severity = events[0], _severity(program, events[0])
             through = "its wrapper" if place == event.location else "its wrapper behind this call"
             yield self.found(
                 at=place,
-                message=f"`{_label(event)}` is called through {through} by {who(event)}. {_why(event)}",
+                message=f"`{_label(event)}` is called through {through} by {ranks_in_words(event)}. {_why(event)}",
                 remedy=_remedy(event),
                 repair=None if shared else _go_inside(event),
                 because=[*story(events), ("the model is wrapped here", _wrapper(event).place)],
@@ -164,7 +165,7 @@ def _severity(program: Program, event: Forward) -> Severity | None:
     buffers = False if silenced else event.buffers
     if buffers:
         return Severity.ERROR
-    alone = event.way.evaluating or not all(each.rearranges for each in wrapper.chain)
+    alone = event.context.evaluating or not all(each.rearranges for each in wrapper.chain)
     return None if buffers is False and (alone or _has_rearranged(program, event)) else Severity.WARNING
 
 
@@ -173,7 +174,7 @@ def _has_rearranged(program: Program, event: Forward) -> bool:
     ranks. All of them have made that one before."""
     place = _wrapper(event).place
     mine = [each for each in program.events(Forward) if each.order < event.order and _through_wrapper(each)]
-    mine = [each for each in mine if _wrapper(each).place == place and not each.way.evaluating]
+    mine = [each for each in mine if _wrapper(each).place == place and not each.context.evaluating]
     backward = next((each for each in program.events(Backward) if _goes_through(each, mine)), None)
     later = mine if backward is None else [each for each in mine if each.order > backward.order]
     return backward is not None and any(_in_steps(program, each) for each in later)
@@ -190,7 +191,7 @@ def _in_steps(program: Program, event: Forward) -> bool:
 
 def _go_inside(event: Forward) -> Repair | None:
     # With gradients they would no longer be averaged, and FSDP has the parameters in pieces.
-    if not event.way.evaluating or _wrapper(event).has(WrapperKind.FSDP):
+    if not event.context.evaluating or _wrapper(event).has(WrapperKind.FSDP):
         return None
     at = event.location
     wrapper = _wrapper(event)
@@ -209,13 +210,13 @@ def _why(event: Forward) -> str:
     if event.buffers:
         return "DDP broadcasts the model's buffers to all ranks at each forward, so it waits for the others."
     # `eval()` and `no_grad()` are why authors believe that nothing is exchanged.
-    if event.way.evaluating:
+    if event.context.evaluating:
         return "DDP broadcasts buffers to all ranks at each forward: if the model has any, it waits for the others."
     return "DDP may exchange buffers or rearrange its buckets in a forward, and then it waits for the others."
 
 
 def _trains(event: Forward) -> bool:
-    return event.training is True and event.graph is True and not event.way.evaluating
+    return event.training is True and event.graph is True and not event.context.evaluating
 
 
 def _remedy(event: Forward) -> str:

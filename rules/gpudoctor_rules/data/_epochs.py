@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
-from gpudoctor.lint.values.base import FALSE, TRUE, Const, Value
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import SILENT_SAMPLER, Escape, Loop, SetEpoch, Streamed
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Value
+from gpudoctor.lint.events.data_loading import SetEpoch, Streamed
+from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.record import dataclass
 from gpudoctor_rules.data._passes import (
     Pass,

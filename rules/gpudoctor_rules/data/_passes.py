@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.base import NONE, Value, Values
-from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.event import (
-    Backward,
-    Forward,
-    Iterate,
-    Loop,
-    MakeLoader,
-    MakeSampler,
-    UseManaged,
-    Wrap,
-)
-from gpudoctor.lint.values.module import WrapperKind
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, Value, Values
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
 
@@ -37,7 +32,7 @@ class Pass:
     @property
     def when(self) -> Condition:
         """What must hold for the pass and its backward."""
-        return self.start.when.both(self.backward.when)
+        return self.start.condition.and_(self.backward.condition)
 
 
 def training_passes(program: Program) -> Iterator[Pass]:
@@ -96,7 +91,7 @@ def samplers_of(loader: Loader, when: Condition) -> list[Sampler] | None:
     """The samplers that pick the indices, on paths where `when` holds; None where that is not known for all of them."""
     found: list[Sampler] = []
     for given in (loader.sampler, loader.batch_sampler):
-        for value in given.given(when) if given is not None else ():
+        for value in given.restrict(when) if given is not None else ():
             if isinstance(value, Sampler):
                 found.append(value.base)
             # A sampler that could not be read may be distributed.
@@ -137,7 +132,7 @@ def synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
     wraps = [event for event in program.events(Wrap) if event.kind in kinds]
     engines = [event for event in program.events(UseManaged) if event.call == "deepspeed.initialize"]
     averaging: list[Wrap | UseManaged] = [*wraps, *engines]
-    return next((event for event in averaging if not event.when.excludes(training.when)), None)
+    return next((event for event in averaging if not event.condition.excludes(training.when)), None)
 
 
 def escapes(program: Program, *values: Value) -> bool:

@@ -85,14 +85,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.event import Averaged, Collective, Report
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.reporting import Averaged, MetricShown
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.data import Loader
     from gpudoctor.run.recording import Pass, Recording
 
 ADDS_UP = frozenset({"all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object"})
@@ -117,7 +118,7 @@ class AverageOverWholeDataset(Rule):
             loader = next((each for each in trained if each in event.shards and _is_of(each, event)), None)
             if loader is None or later > event.order or event.location in seen or not _is_shown(program, event, loader):
                 continue
-            samplers = samplers_of(loader, event.when) or []
+            samplers = samplers_of(loader, event.condition) or []
             if len(samplers) != 1 or not samplers[0].shares or any(loop.over == loader for loop in event.loops):
                 continue
             seen.add(event.location)
@@ -158,9 +159,9 @@ def _shares(recording: Recording) -> list[Pass]:
 
 
 def _is_of(loader: Loader, event: Averaged) -> bool:
-    return loader.dataset is not None and loader.dataset.only == event.dataset
+    return loader.dataset is not None and loader.dataset.single == event.dataset
 
 
 def _is_shown(program: Program, event: Averaged, loader: Loader) -> bool:
     """Somebody looks at numbers of this shard from there on, or already in the same line."""
-    return any(loader in each.shards and each.order > event.order for each in program.events(Report))
+    return any(loader in each.shards and each.order > event.order for each in program.events(MetricShown))

@@ -78,14 +78,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import NONE, Unknown, Value
-from gpudoctor.lint.values.rank import Size, SizeKind
+from gpudoctor.lint.domain.rank import Size, SizeKind
+from gpudoctor.lint.domain.value import NONE, Unknown, Value
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, is_name, samplers_of, trained_with
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Sampler
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.data import Sampler
     from gpudoctor.run.recording import Pass as Seen
     from gpudoctor.run.recording import Recording
 
@@ -151,7 +151,7 @@ def _shared_passes(recording: Recording) -> list[Seen]:
 def _multiplied_by(found: Pass) -> Size | None:
     """The number of processes that is a factor of the batch size, on every path."""
     given = found.loader.batch_size
-    factors = [_factor(value) for value in given.given(found.when)] if given is not None else []
+    factors = [_factor(value) for value in given.restrict(found.when)] if given is not None else []
     return factors[0] if factors and all(factors) else None
 
 

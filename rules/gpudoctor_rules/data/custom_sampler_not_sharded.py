@@ -77,9 +77,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import NONE, Unknown, Value
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import Streamed
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import NONE, Unknown, Value
+from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     escapes,
@@ -159,7 +159,7 @@ def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:
     found = [
         value
         for given in (loader.sampler, loader.batch_sampler)
-        for value in (given.given(when) if given is not None else ())
+        for value in (given.restrict(when) if given is not None else ())
         if value != NONE
     ]
     only = found[0] if len(found) == 1 else None

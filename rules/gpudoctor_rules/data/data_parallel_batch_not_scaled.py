@@ -58,9 +58,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import NONE, Const
-from gpudoctor.lint.values.event import Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import NONE, Const
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, is_name, trained_with
 
@@ -104,7 +104,7 @@ def _written_size(found: Pass) -> int | None:
         return None
     if loader.batch_size is None:
         return 1 if loader.cls is None else None
-    only = loader.batch_size.given(found.when).only
+    only = loader.batch_size.restrict(found.when).single
     # A bool is an int to Python, and no batch size.
     return only.value if isinstance(only, Const) and type(only.value) is int else None
 

@@ -57,10 +57,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.files import Download
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import only_some_ranks
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import Collective, Download
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class DownloadOnEveryRank(Rule):
             "write over one another's files and end with `not found or corrupted`.",
             remedy=REMEDY,
             because=[
-                *(("called from here", call) for call in first.way.calls[-2:]),
+                *(("called from here", call) for call in first.context.calls[-2:]),
                 *(("this is downloaded in the same way", other.location) for other in others),
             ],
         )
@@ -144,15 +145,15 @@ def _at_once(program: Program, event: Download) -> bool:
     # With a folder for each rank nobody meets anybody.
     if not program.by_every_rank(event) or _own_folder(event):
         return False
-    if ONE_BY_ONE.intersection(event.way.contexts) or _others_wait(program, event):
+    if ONE_BY_ONE.intersection(event.context.contexts) or _others_wait(program, event):
         return False
     return not any(_has_done(program, earlier, event) for earlier in program.events(Download))
 
 
 def _own_folder(event: Download) -> bool:
     """The ranks may download to different places, or it is not known where to."""
-    told_apart = Dependence.RANK | Dependence.LOCAL | Dependence.UNREAD
-    return event.path is None or not event.path.all(lambda value: not value.depends & told_apart)
+    told_apart = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
+    return event.path is None or not event.path.all(lambda value: not value.divergence & told_apart)
 
 
 def _others_wait(program: Program, event: Download) -> bool:
@@ -174,5 +175,5 @@ def _what(event: Download) -> str:
 
 
 def _where(event: Download) -> str:
-    only = event.path.only if event.path is not None else None
+    only = event.path.single if event.path is not None else None
     return f" to `{only.value}`" if isinstance(only, Const) and isinstance(only.value, str) else " to one place"

@@ -87,9 +87,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import Const, Value
-from gpudoctor.lint.values.data import Dataset, Loader
-from gpudoctor.lint.values.event import Streamed
+from gpudoctor.lint.domain.data import Dataset, Loader
+from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
 
@@ -111,7 +111,7 @@ class IterableDatasetNotSharded(Rule):
             return
         followed = {event.source: event for event in program.events(Streamed)}
         for loader, training in trained_with(program).items():
-            stream = loader.dataset.given(training.when).only if loader.dataset is not None else None
+            stream = loader.dataset.restrict(training.when).single if loader.dataset is not None else None
             if not isinstance(stream, Dataset) or loader.opaque or loader.managed or loader.sharded:
                 continue
             told = followed.get(stream) if stream.iterable else None
@@ -166,7 +166,7 @@ class IterableDatasetNotSharded(Rule):
 
 
 def _workers(loader: Loader) -> int:
-    only: Value | None = loader.num_workers.only if loader.num_workers is not None else None
+    only: Value | None = loader.num_workers.single if loader.num_workers is not None else None
     return only.value if isinstance(only, Const) and type(only.value) is int else 0
 
 

@@ -60,13 +60,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.data import Dataset, Loader
+from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, Const, Value, Values
+from gpudoctor.lint.events.data_loading import ItemRead, MakeLoader
+from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.values.base import FALSE, Const, Value, Values
-from gpudoctor.lint.values.data import Dataset, Loader
-from gpudoctor.lint.values.device import on_gpu
-from gpudoctor.lint.values.event import ItemRead, MakeLoader, Move
-from gpudoctor.lint.values.repair import Repair, SetArgument, SetArguments
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, trained_with
 
@@ -102,7 +103,7 @@ class LoaderStarvesGpu(Rule):
             # Batches that stay on the CPU keep no GPU waiting.
             if not moves and not _feeds_gpu(program, training):
                 continue
-            datasets = [_source(each) for each in (loader.dataset or NOTHING).given(training.when)]
+            datasets = [_source(each) for each in (loader.dataset or NOTHING).restrict(training.when)]
             late = next((move for move in moves if move.unpinned_async), None)
             if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, Const(0)):
                 told.add(made)
@@ -184,7 +185,7 @@ def _feeds_gpu(program: Program, training: Pass) -> bool:
 
 def _given_nothing(given: Values | None, training: Pass, default: Value) -> bool:
     """The argument was left out, or is its default on each path to the training."""
-    return given is None or given.given(training.when).all(lambda value: value == default)
+    return given is None or given.restrict(training.when).all(lambda value: value == default)
 
 
 def _reads(program: Program, datasets: list[Value]) -> ItemRead | None:

@@ -66,17 +66,18 @@ from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.base import Text, Unknown, Value
-from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import Iterate, Report
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Text, Unknown, Value
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
 from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.data_loading import Iterate
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Pass, Recording
 
@@ -98,10 +99,10 @@ class MetricOfOneShard(Rule):
             return
         trained = trained_with(program)
         seen: set[Value] = set()
-        for report in program.events(Report):
+        for report in program.events(MetricShown):
             loader = _evaluated(report, trained)
             # "rank 3: 0.91" says whose number it is, and is no mistake.
-            if loader is None or loader in seen or report.depends & Dependence.RANK or _is_input(report.value):
+            if loader is None or loader in seen or report.divergence & Divergence.RANK or _is_input(report.value):
                 continue
             seen.add(loader)
             # Guarded by rank 0 it looks like one result for all, which is harder to notice.
@@ -154,7 +155,7 @@ def _shares(recording: Recording) -> list[Pass]:
     return [each for each in passes if each.ended and (each.replicas or 1) > 1]
 
 
-def _evaluated(report: Report, trained: Container[Value]) -> Loader | None:
+def _evaluated(report: MetricShown, trained: Container[Value]) -> Loader | None:
     """The loader that is evaluated, in shards, for what is shown after the loop over its batches."""
     # Inside the loop it is progress, which nobody takes for the result.
     around = {loop.over for loop in report.loops}

@@ -79,10 +79,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.value import TRUE
+from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.program import is_whole, shares_nothing
-from gpudoctor.lint.values.base import TRUE
-from gpudoctor.lint.values.event import BatchCut, InitGroup
-from gpudoctor.lint.values.repair import (
+from gpudoctor.lint.repair.repair import (
     Always,
     Before,
     Code,
@@ -110,9 +111,9 @@ from gpudoctor_rules.data._passes import (
 from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
+    from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value, Values
-    from gpudoctor.lint.values.data import Loader
     from gpudoctor.run.recording import Recording
 
 
@@ -174,7 +175,7 @@ class MissingDistributedSampler(Rule):
 
 def _share_out(program: Program, loader: Loader, training: Pass) -> Repair | None:
     """Make the sampler, hand it over, and tell it the epoch."""
-    data = loader.dataset.only if loader.dataset is not None else None
+    data = loader.dataset.single if loader.dataset is not None else None
     group = next(iter(program.events(InitGroup)), None)
     if data is None or group is None:
         return None
@@ -209,11 +210,11 @@ def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
     if not shares_nothing(loader.sampler, training.when) or not shares_nothing(loader.batch_sampler, training.when):
         return False
     # On the paths of this pass: `shuffle=(sampler is None)` has two answers.
-    shuffled = loader.shuffle is not None and loader.shuffle.given(training.when).all(lambda value: value == TRUE)
+    shuffled = loader.shuffle is not None and loader.shuffle.restrict(training.when).all(lambda value: value == TRUE)
     # One pass in a fixed order is a benchmark, mostly over numbers that each rank has made up for itself.
     if not shuffled and training.start.loop is not None and repeating_loop(program, training.start) is None:
         return False
-    return loader.dataset is not None and loader.dataset.given(training.when).all(
+    return loader.dataset is not None and loader.dataset.restrict(training.when).all(
         lambda value: is_whole(value, shuffled)
     )
 

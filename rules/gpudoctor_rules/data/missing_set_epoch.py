@@ -77,8 +77,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import MakeOptimizer, MakeSampler, OptimizerStep
-from gpudoctor.lint.values.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
+from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 from gpudoctor_rules.data._seen import same_order_again, shuffled_passes
@@ -151,7 +152,7 @@ def _tell(program: Program, each: Repeated) -> Repair:
     # Nothing tells an own sampler from what stands in for it in one process.
     if made is None:
         return Repair(title, (First(loop, ((Always(each.sampler.place), *call),)),))
-    sure: Code = (*map(Always, (*made.way.calls, made.location)), *call)
+    sure: Code = (*map(Always, (*made.context.calls, made.location)), *call)
     kind = Imported("torch.utils.data.DistributedSampler")
     asked: Code = ("if isinstance(", sampler, ", ", kind, "):\n\t", *call)
     return Repair(title, (First(loop, ((Either((sure, asked)),),)),))

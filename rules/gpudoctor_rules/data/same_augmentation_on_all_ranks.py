@@ -90,8 +90,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import NONE
-from gpudoctor.lint.values.event import Augments, Escape, SeedSet
+from gpudoctor.lint.domain.value import NONE
+from gpudoctor.lint.events.data_loading import Augments
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
@@ -121,7 +123,7 @@ class SameAugmentationOnAllRanks(Rule):
         for loader, training in trained_with(program).items():
             samplers = samplers_of(loader, training.when) or []
             # Its workers may get other seeds on each rank.
-            prepared = loader.worker_init or (loader.generator is not None and loader.generator.only != NONE)
+            prepared = loader.worker_init or (loader.generator is not None and loader.generator.single != NONE)
             if prepared or synchronised(program, training) is None or not any(s.shares for s in samplers):
                 continue
             yield self.found(
@@ -169,6 +171,6 @@ def _common_seed(program: Program) -> SeedSet | None:
     asked = any("seed" in event.into.lower() for event in program.events(Escape))
     if asked or not all(program.by_every_rank(each) and each.seed is not None for each in seeds):
         return None
-    if any(value.depends for each in seeds for value in each.seed or ()):
+    if any(value.divergence for each in seeds for value in each.seed or ()):
         return None
     return next((each for each in reversed(seeds) if each.call in OF_TORCH), None)

@@ -75,14 +75,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.repair import Holds, RemoveArgument, Repair, SetArgument
+from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, trained_with, unused_samplers
 from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader, Sampler
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.data import Loader, Sampler
     from gpudoctor.run.recording import Recording
 
 

@@ -82,13 +82,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import FALSE, Const, Unknown, Value, Values
-from gpudoctor.lint.values.data import Dataset, Sampler
-from gpudoctor.lint.values.event import InitGroup, MakeSampler
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.values.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
+from gpudoctor.lint.domain.data import Dataset, Sampler
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
@@ -206,7 +207,7 @@ def _same_seed(sampler: Sampler) -> Repair:
     left_out = Repair(title, (RemoveArgument(at, "seed", 4),))
     seed = _only(sampler.seed)
     key = seed.key if isinstance(seed, Unknown) else None
-    shared = [each for each in key[1:] if not each.depends] if isinstance(key, tuple) and key[0] == "Add" else []
+    shared = [each for each in key[1:] if not each.divergence] if isinstance(key, tuple) and key[0] == "Add" else []
     if len(shared) != 1:
         return left_out
     number = shared[0]
@@ -223,7 +224,7 @@ def _swap(sampler: Sampler) -> Repair:
 
 
 def _only(values: Values | None) -> Value | None:
-    return values.only if values is not None else None
+    return values.single if values is not None else None
 
 
 def _number(rank: Value | None) -> int | None:
@@ -238,7 +239,7 @@ def _is_size(program: Program, rank: Value | None) -> bool:
         return True
     # `mp.spawn(worker, args=(args.gpus,))`: the same setting is the group's `world_size`.
     sizes = (event.world_size for event in program.events(InitGroup))
-    return rank is not None and any(size is not None and size.only == rank for size in sizes)
+    return rank is not None and any(size is not None and size.single == rank for size in sizes)
 
 
 def _feeds_training(program: Program, sampler: Sampler) -> bool:
@@ -246,14 +247,15 @@ def _feeds_training(program: Program, sampler: Sampler) -> bool:
     passes = trained_with(program) if program.distributed and program.whole else {}
     # One replica is right where each rank has its own data already: files of its number, or a cut made by hand.
     if any(
-        each.sharded if isinstance(each, Dataset) else each.depends & Dependence.RANK for each in sampler.dataset or ()
+        each.sharded if isinstance(each, Dataset) else each.divergence & Divergence.RANK
+        for each in sampler.dataset or ()
     ):
         return False
     return any(sampler in (samplers_of(loader, each.when) or ()) for loader, each in passes.items())
 
 
 def _is_own(data: Value) -> bool:
-    return data.sharded if isinstance(data, Dataset) else bool(data.depends & Dependence.RANK)
+    return data.sharded if isinstance(data, Dataset) else bool(data.divergence & Divergence.RANK)
 
 
 def _plays_ranks(program: Program, replicas: Value | None) -> bool:
@@ -263,7 +265,7 @@ def _plays_ranks(program: Program, replicas: Value | None) -> bool:
 
 def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -> bool:
     # A spawned process counts like its node, and a count of devices belongs to one node: both mean a single one.
-    from_launcher = program.world is World.TORCHRUN and rank.source is not RankSource.SPAWN_INDEX
+    from_launcher = program.world is LaunchWorld.TORCHRUN and rank.source is not RankSource.SPAWN_INDEX
     over_nodes = replicas is None or (isinstance(replicas, Size) and replicas.kind is SizeKind.WORLD)
     return rank.kind is RankKind.LOCAL and from_launcher and over_nodes
 
@@ -275,4 +277,4 @@ def _shuffles(sampler: Sampler) -> bool:
 
 def _differs(seed: Values | None) -> bool:
     # `seed + rank` is right for augmentation and wrong here: the shares are cut from one common order.
-    return seed is not None and seed.all(lambda value: bool(value.depends & Dependence.RANK))
+    return seed is not None and seed.all(lambda value: bool(value.divergence & Divergence.RANK))

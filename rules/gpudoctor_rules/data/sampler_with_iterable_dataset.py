@@ -61,9 +61,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import TRUE, Value, Values
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import MakeLoader
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import TRUE, Value, Values
+from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class SamplerWithIterableDataset(Rule):
 
 
 def _is_stream(event: MakeLoader, dataset: Values | None) -> bool:
-    return dataset is not None and dataset.given(event.when).all(_yields)
+    return dataset is not None and dataset.restrict(event.condition).all(_yields)
 
 
 def _yields(value: Value) -> bool:
@@ -120,8 +120,8 @@ def _yields(value: Value) -> bool:
 def _option(event: MakeLoader, loader: Loader) -> tuple[str | None, Location | None]:
     """What the loader is surely given that it refuses, and where that was made."""
     for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
-        values = given.given(event.when) if given is not None else None
+        values = given.restrict(event.condition) if given is not None else None
         if values is not None and values.all(lambda value: isinstance(value, Sampler)):
             return name, next(value.place for value in values if isinstance(value, Sampler))
-    shuffled = loader.shuffle is not None and loader.shuffle.given(event.when).all(lambda value: value == TRUE)
+    shuffled = loader.shuffle is not None and loader.shuffle.restrict(event.condition).all(lambda value: value == TRUE)
     return ("shuffle" if shuffled else None), None

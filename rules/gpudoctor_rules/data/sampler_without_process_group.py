@@ -63,12 +63,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.program import Program, World
-from gpudoctor.lint.values.base import NONE, Const, Unknown, Values
-from gpudoctor.lint.values.data import Sampler
-from gpudoctor.lint.values.event import InitGroup, MakeSampler, Spawn, Wrap
-from gpudoctor.lint.values.module import WrapperKind
-from gpudoctor.lint.values.rank import Size
+from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.rank import Size
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup, Spawn
+from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import first_name
 
@@ -90,7 +92,7 @@ class SamplerWithoutProcessGroup(Rule):
             or program.managed_by
             # A group anywhere, even on another path, makes the sampler part of that other way to run.
             or program.has(InitGroup, Spawn)
-            or program.world is not World.SINGLE
+            or program.world is not LaunchWorld.SINGLE
         ):
             return
         for event in program.events(MakeSampler):
@@ -145,7 +147,7 @@ def _absent(values: Values | None) -> bool:
 
 
 def _count(sampler: Sampler) -> str:
-    only = sampler.replicas.only if sampler.replicas is not None else None
+    only = sampler.replicas.single if sampler.replicas is not None else None
     if isinstance(only, Const):
         return str(only.value)
     label = getattr(only, "label", "")
@@ -155,4 +157,4 @@ def _count(sampler: Sampler) -> str:
 def _data_parallel(program: Program, event: MakeSampler) -> Location | None:
     wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
     # DataParallel and the sampler may belong to two branches of one switch.
-    return next((wrap.location for wrap in wraps if not wrap.when.excludes(event.when)), None)
+    return next((wrap.location for wrap in wraps if not wrap.condition.excludes(event.condition)), None)

@@ -80,16 +80,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import who
-from gpudoctor.lint.values.base import Const, Unknown
-from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.event import Loop, SetEpoch
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.events.data_loading import SetEpoch
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 from gpudoctor_rules.data._seen import same_order_again, shuffled_passes, told_differently
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -168,7 +169,7 @@ def _flaw(each: Repeated) -> str:
     if any(isinstance(event.target, Loader) for event in each.told):
         return ""
     # First, because it corrupts the shares; the others only repeat an order.
-    if any(value.depends & Dependence.RANK for event in each.told for value in event.epoch or ()):
+    if any(value.divergence & Divergence.RANK for event in each.told for value in event.epoch or ()):
         return "gets a different number on each rank, so their shards of the data overlap"
     # Loops over its own batches do not count here: a call in one is judged below.
     around = {loop.identity for loop in each.training.start.loops if not _over_its_batches(loop, each)}
@@ -187,7 +188,9 @@ def _flaw(each: Repeated) -> str:
     # Ranks that have left before the training are another matter: those that train are all told.
     apart = guards != {frozenset(each.training.start.rank_guards)}
     if len(guards) == 1 and in_time[0].rank_guards and apart:
-        return f"runs on {who(in_time[0])}: the ranks shuffle differently, and their shards of the data overlap"
+        return (
+            f"runs on {ranks_in_words(in_time[0])}: the ranks shuffle differently, and their shards of the data overlap"
+        )
     return "gets the same number in each epoch: all of them have one order" if _is_constant(each, in_time) else ""
 
 

@@ -43,10 +43,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.values.base import TRUE, Values
-from gpudoctor.lint.values.data import Loader, Sampler
-from gpudoctor.lint.values.event import MakeLoader
-from gpudoctor.lint.values.repair import RemoveArgument, Repair
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.value import TRUE, Values
+from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.repair.repair import RemoveArgument, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ShuffleWithSampler(Rule):
                 # Asked path by path, since `shuffle` and `sampler` are often two answers to one test.
                 sampler = _refused(event, loader.shuffle, given)
                 if given is not None and sampler is not None:
-                    always = given.given(event.when).all(lambda value: isinstance(value, Sampler))
+                    always = given.restrict(event.condition).all(lambda value: isinstance(value, Sampler))
                     yield self._both(loader, name, sampler, Confidence.DEFINITE if always else Confidence.LIKELY)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -107,9 +107,9 @@ class ShuffleWithSampler(Rule):
 
 def _refused(event: MakeLoader, shuffle: Values, given: Values | None) -> Sampler | None:
     """The sampler that is given on a path on which `shuffle` can only be True."""
-    for binding in given.given(event.when).bindings if given is not None else ():
+    for binding in given.restrict(event.condition).bindings if given is not None else ():
         if isinstance(binding.value, Sampler):
-            together = shuffle.given(event.when.both(binding.when))
+            together = shuffle.restrict(event.condition.and_(binding.condition))
             # One path on which `shuffle` may be False is enough doubt: it may be the path that is taken.
             if together.all(lambda value: value == TRUE):
                 return binding.value

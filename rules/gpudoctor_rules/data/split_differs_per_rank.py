@@ -65,10 +65,12 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import NONE, Values
-from gpudoctor.lint.values.event import SeedSet, Split, Wrap
-from gpudoctor.lint.values.repair import Code, Imported, Repair, SetArgument
+from gpudoctor.lint.domain.value import NONE, Values
+from gpudoctor.lint.events.data_loading import Split
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._seen import parts_of
 
@@ -137,7 +139,7 @@ class SplitDiffersPerRank(Rule):
 
 def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
     """Why the ranks split differently, and where each sets another seed; None where they surely or maybe do not."""
-    if split.generator is not None and split.generator.only != NONE:
+    if split.generator is not None and split.generator.single != NONE:
         return ("the seed of its generator is another one", None) if _differs(split.seed) else None
     seed = _last_seed(program, split)
     if seed is not None:
@@ -149,9 +151,9 @@ def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
 def _last_seed(program: Program, split: Split) -> SeedSet | None:
     """The seed of torch's generator that is in force where the split is made."""
     seeds = [each for each in program.events(SeedSet) if each.call in SEEDS]
-    before = [each for each in seeds if each.order < split.order and not each.when.excludes(split.when)]
+    before = [each for each in seeds if each.order < split.order and not each.condition.excludes(split.condition)]
     return before[-1] if before else None
 
 
 def _differs(seed: Values | None) -> bool:
-    return seed is not None and seed.all(lambda value: bool(value.depends & (Dependence.RANK | Dependence.LOCAL)))
+    return seed is not None and seed.all(lambda value: bool(value.divergence & (Divergence.RANK | Divergence.LOCAL)))

@@ -80,19 +80,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import FALSE, NONE, Value, Values
-from gpudoctor.lint.values.data import Dataset, Loader, Sampler
-from gpudoctor.lint.values.event import MakeLoader, SetEpoch, UseManaged
-from gpudoctor.lint.values.module import Module
-from gpudoctor.lint.values.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import FALSE, NONE, Value, Values
+from gpudoctor.lint.events.data_loading import MakeLoader, SetEpoch
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_loop, trained_with
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.event import Loop
     from gpudoctor.run.recording import Recording
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
@@ -203,7 +204,7 @@ def _as_written(program: Program, loader: Loader) -> Loader:
 
 def _kept_order(loader: Loader, when: Condition) -> Sampler | Loader | None:
     """What leaves the samples in their order on the paths of this pass: a sampler, or the loader itself."""
-    given = [values.given(when) for values in (loader.sampler, loader.batch_sampler) if values is not None]
+    given = [values.restrict(when) for values in (loader.sampler, loader.batch_sampler) if values is not None]
     if all(each.all(lambda value: value == NONE) for each in given):
         return loader if _is_off(loader.shuffle, when) else None
     samplers = [value for each in given for value in each if value != NONE]
@@ -223,12 +224,12 @@ def _mixes_batches(sampler: Sampler) -> bool:
 
 
 def _is_off(shuffle: Values | None, when: Condition) -> bool:
-    return shuffle is None or shuffle.given(when).all(lambda value: value in (FALSE, NONE))
+    return shuffle is None or shuffle.restrict(when).all(lambda value: value in (FALSE, NONE))
 
 
 def _is_in_order(loader: Loader, when: Condition) -> bool:
     """The data set answers the same index with the same sample, and nobody has mixed it."""
-    return loader.dataset is not None and loader.dataset.given(when).all(_keeps_order)
+    return loader.dataset is not None and loader.dataset.restrict(when).all(_keeps_order)
 
 
 def _keeps_order(value: Value | None) -> bool:

@@ -98,8 +98,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.values.data import Dataset
-from gpudoctor.lint.values.event import Collective, LeaveLoop, Streamed
+from gpudoctor.lint.domain.data import Dataset
+from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
 
@@ -125,7 +126,7 @@ class UnevenBatches(Rule):
             return
         by_pieces = {event.source for event in program.events(Streamed) if event.by_pieces}
         for loader, training in trained_with(program).items():
-            stream = loader.dataset.given(training.when).only if loader.dataset is not None else None
+            stream = loader.dataset.restrict(training.when).single if loader.dataset is not None else None
             averaged = synchronised(program, training)
             if averaged is None or not isinstance(stream, Dataset) or stream not in by_pieces or not loader.sharded:
                 continue
@@ -166,6 +167,6 @@ class UnevenBatches(Rule):
 def _is_agreed(program: Program, training: Pass) -> bool:
     """The loop is under `join`, counts steps, or talks to the other ranks."""
     loop = training.start.loop
-    if loop is None or LETS_GO & set(training.backward.way.contexts):
+    if loop is None or LETS_GO & set(training.backward.context.contexts):
         return True
     return any(program.during(loop, Collective, LeaveLoop))

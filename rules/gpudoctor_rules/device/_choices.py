@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Const, Value
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, EnvironmentWrite, Escape, Event, InitGroup, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor_rules.device._places import current_gpu
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 
@@ -20,11 +24,13 @@ def by_all(program: Program, event: Event) -> bool:
     if not program.by_every_rank(event):
         return False
     # `if gpu is None: model.cuda() else: model.cuda(gpu)` is the ImageNet example: its ranks take the other branch.
-    return not any(_own(used.device) and used.when.excludes(event.when) for used in program.events(DeviceUsed))
+    return not any(
+        _own(used.device) and used.condition.excludes(event.condition) for used in program.events(DeviceUsed)
+    )
 
 
 def _own(device: Value) -> bool:
-    return bool(device.depends & Dependence.RANK)
+    return bool(device.divergence & Divergence.RANK)
 
 
 def on_own_gpus(program: Program) -> list[Wrap]:
@@ -69,7 +75,7 @@ def may_have_chosen_before(program: Program, event: Event) -> bool:
     unread = (escape for escape in program.events(Escape) if not program.by_one_process(escape))
     if any(escape.order < event.order for escape in unread):
         return True
-    before = any(used.order < event.order and not used.when.excludes(event.when) for used in choices(program))
+    before = any(used.order < event.order and not used.condition.excludes(event.condition) for used in choices(program))
     return before or any(init.device_id is not None for init in program.events(InitGroup))
 
 

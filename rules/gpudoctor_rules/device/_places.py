@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.base import Const, Unknown, Values
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.rank import Rank
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.value import Const, Unknown, Values
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def certain(values: Values | None) -> Device | None:
     """The device where it is surely this one."""
     # `only` is None for two values too: a device that depends on a path is no basis for a claim.
-    only = values.only if values is not None else None
+    only = values.single if values is not None else None
     return only if isinstance(only, Device) else None
 
 

@@ -63,10 +63,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import Value, name_of
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Crossed
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value, name_of
+from gpudoctor.lint.events.placement import Crossed
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -64,21 +64,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, EnvironmentRead, InitGroup, Move, Wrap
-from gpudoctor.lint.values.module import Module, WrapperKind, core_of
-from gpudoctor.lint.values.repair import After, Code, Imported, Repair, Replace, Step, Substitute
-from gpudoctor.lint.values.spelling import local_rank, own_gpu
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
+from gpudoctor.lint.repair.repair import After, Code, Imported, Repair, Replace, Step, Substitute
+from gpudoctor.lint.repair.snippets import local_rank, own_gpu
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._choices import by_all, may_have_chosen, on_own_gpus, one_visible
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.event import Event
 
 
 REMEDY = (
@@ -161,7 +163,7 @@ def ready_to_choose(program: Program, event: Event) -> Location | None:
     if not groups:
         return None
     # Read for another purpose, in another place, it is of no use.
-    near = [each for each in last if each.way.frames == groups[0].way.frames]
+    near = [each for each in last if each.context.frames == groups[0].context.frames]
     return near[-1].location
 
 

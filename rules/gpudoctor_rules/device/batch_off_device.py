@@ -57,21 +57,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.program import batch_loop
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Discard, Mixed, Move, Wrap
-from gpudoctor.lint.values.module import WrapperKind
-from gpudoctor.lint.values.repair import Before, Code, First, Holds, Repair
-from gpudoctor.lint.values.spelling import moved_to
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
+from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, managed
 from gpudoctor_rules.device.move_discarded import MOVES
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 
 class BatchOffDevice(Rule):
@@ -103,7 +105,11 @@ class BatchOffDevice(Rule):
                 remedy=_remedy(left),
                 because=[
                     # A loss of the project fails in a file of its own.
-                    *(("called from here", call) for call in event.way.calls[-1:] if call.path != event.location.path),
+                    *(
+                        ("called from here", call)
+                        for call in event.context.calls[-1:]
+                        if call.path != event.location.path
+                    ),
                     ("the loader is made here", getattr(left.batch_of, "place", None)),
                     ("the GPU is chosen here", _chosen(other)),
                 ],
@@ -121,7 +127,7 @@ def _remedy(left: Tensor) -> str:
 def _may_be_scattered(program: Program, event: Mixed) -> bool:
     """The model may be in a DataParallel by now, which brings its inputs to the GPUs, as one of the project may."""
     wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
-    return any(wrap.inner == event.module and not wrap.when.excludes(event.when) for wrap in wraps)
+    return any(wrap.inner == event.module and not wrap.condition.excludes(event.condition) for wrap in wraps)
 
 
 def _move(program: Program, event: Mixed, left: Tensor, other: Tensor | None) -> Repair | None:

@@ -80,13 +80,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import NONE, Const, name_of
-from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, Event, ItemOnGpu, SetStartMethod
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.value import NONE, Const, name_of
+from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
+from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 
@@ -122,10 +124,10 @@ class CudaInLoaderWorker(Rule):
 def _forks(loader: Loader) -> bool:
     """It surely has workers, started as they are by default."""
     # How many an option asks for, perhaps none, is not known.
-    workers = loader.num_workers.only if loader.num_workers is not None else None
+    workers = loader.num_workers.single if loader.num_workers is not None else None
     # `num_workers=True` is one, to Python and to PyTorch.
     several = isinstance(workers, Const) and isinstance(workers.value, int) and workers.value > 0
-    return several and (loader.context is None or loader.context.only == NONE) and not loader.managed
+    return several and (loader.context is None or loader.context.single == NONE) and not loader.managed
 
 
 def _used_before(program: Program, event: Event) -> bool:
@@ -136,6 +138,6 @@ def _used_before(program: Program, event: Event) -> bool:
         and isinstance(used.device, Device)
         and used.device.type == "cuda"
         and used.purpose in ("move", "set_device", "factory")
-        and event.when.implies(used.when)
+        and event.condition.implies(used.condition)
         for used in program.events(DeviceUsed)
     )

@@ -54,11 +54,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import NONE, Const, Value, Values
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, Forward, Move, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
-from gpudoctor.lint.values.rank import Rank
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, certain, differ, one_gpu
 
@@ -152,11 +153,11 @@ def _only_wrapper(module: Value) -> Value:
 
 
 def _left_out(ids: Values | None) -> bool:
-    return ids is None or ids.only == NONE
+    return ids is None or ids.single == NONE
 
 
 def _first_id(wrap: Wrap) -> Device | None:
-    only = wrap.ids[0].only if wrap.ids else None
+    only = wrap.ids[0].single if wrap.ids else None
     if isinstance(only, Device):
         return only
     # `device_ids` takes numbers, devices and strings; a bare number means a CUDA device.
@@ -175,6 +176,6 @@ def _resolved(program: Program, device: Device | None) -> Device | None:
     first, kinds = chosen[0].device, {used.purpose for used in chosen}
     moves = (event.order for event in program.events(Move))
     settled = kinds == {"set_device"} and all(used.device == first and used.certain for used in chosen)
-    if not settled or chosen[0].when or not isinstance(first, Device) or min(moves, default=0) < chosen[0].order:
+    if not settled or chosen[0].condition or not isinstance(first, Device) or min(moves, default=0) < chosen[0].order:
         return None
     return Device("cuda", first.index, device.place)

@@ -62,17 +62,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import Const, Unknown, Value
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import ArgumentDeclared, Collective, DeviceUsed, Event, InitGroup, Wrap
-from gpudoctor.lint.values.repair import After, Before, Code, Imported, MoveUp, Repair
-from gpudoctor.lint.values.spelling import own_gpu
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
+from gpudoctor.lint.repair.repair import After, Before, Code, Imported, MoveUp, Repair
+from gpudoctor.lint.repair.snippets import own_gpu
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._choices import by_all, choices, may_have_chosen_before, one_visible
 from gpudoctor_rules.device._places import current_gpu, managed
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 NCCL = Const("nccl")
@@ -101,7 +105,7 @@ class DeviceNeverSet(Rule):
             message=f"{_what(event)}, and {choice}: {_harm(event)}",
             remedy="Choose the GPU first: `torch.cuda.set_device(local_rank)`, as soon as the local rank is known.",
             because=[
-                *(("called from here", call) for call in event.way.calls[-1:]),
+                *(("called from here", call) for call in event.context.calls[-1:]),
                 ("the GPU of the rank is chosen only here", later.location if later else None),
             ],
             repair=_choose(program, event, later),
@@ -150,7 +154,7 @@ def _over_nccl(program: Program) -> bool:
     usual = {
         option.name
         for option in program.events(ArgumentDeclared)
-        if option.default is not None and option.default.only == NCCL
+        if option.default is not None and option.default.single == NCCL
     }
     backends = [init.backend for init in program.events(InitGroup)]
     return bool(backends) and all(

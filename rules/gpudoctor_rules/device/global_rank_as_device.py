@@ -63,13 +63,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import Const, Text, Value, Values
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import DeviceUsed, EnvironmentWrite, InitGroup
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.values.repair import After, Code, Fresh, Holds, Repair, Substitute
-from gpudoctor.lint.values.spelling import FROM_LAUNCHER, LOCAL
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import Const, Text, Value, Values
+from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
+from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class GlobalRankAsDevice(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `mp.spawn` starts its processes on one node; of a library file the caller may know better.
-        if program.world is not World.TORCHRUN or not program.whole or _one_node(program):
+        if program.world is not LaunchWorld.TORCHRUN or not program.whole or _one_node(program):
             return
         uses = [used for used in program.events(DeviceUsed) if used.certain and _rank_of(used.device) is not None]
         if not uses:
@@ -154,7 +155,7 @@ def _one_node(program: Program) -> bool:
         return True
     written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
     # `except KeyError:` makes a group of one, for who starts no launcher: its address says nothing of the others.
-    several = (init for init in program.events(InitGroup) if init.world_size is None or init.world_size.only != ONE)
+    several = (init for init in program.events(InitGroup) if init.world_size is None or init.world_size.single != ONE)
     methods = [init.init_method for init in several if init.init_method is not None]
     return any(_is_here(values) for values in (*written, *methods))
 

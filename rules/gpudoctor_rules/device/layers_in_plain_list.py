@@ -63,8 +63,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import ModuleClassFlaw
-from gpudoctor.lint.values.repair import Imported, Repair, Replace, Source
+from gpudoctor.lint.events.model import ModuleClassFlaw
+from gpudoctor.lint.repair.repair import Imported, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

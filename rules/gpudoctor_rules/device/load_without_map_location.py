@@ -60,13 +60,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import NONE, Const, Value
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Forward, Load, LoadState, PartExchanged, Save, Wrap
-from gpudoctor.lint.values.module import Module, StateDict, core_of
-from gpudoctor.lint.values.optim import Scheduler
-from gpudoctor.lint.values.repair import Repair, SetArgument
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Module, StateDict, core_of
+from gpudoctor.lint.domain.optim import Scheduler
+from gpudoctor.lint.domain.value import NONE, Const, Value
+from gpudoctor.lint.events.files import Load, LoadState, Save
+from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import managed
 
@@ -92,7 +93,7 @@ class LoadWithoutMapLocation(Rule):
             use = restored.get(load.result) if load.result is not None else None
             # `map_location=None` is what the call does without it.
             named = _gpu_of_all(load)
-            given = load.map_location is not None and load.map_location.only != NONE and not named
+            given = load.map_location is not None and load.map_location.single != NONE and not named
             # Data that is loaded stays with its batches; only a state is restored on every rank.
             if use is None or given or load.led_there in told:
                 continue
@@ -136,7 +137,7 @@ def _onto(program: Program, use: LoadState, named: str, saved: Save | None) -> s
 
 def _gpu_of_all(load: Load) -> str:
     """The one GPU that is written there for all ranks; an empty text where there is none."""
-    only = load.map_location.only if load.map_location is not None else None
+    only = load.map_location.single if load.map_location is not None else None
     if isinstance(only, Device) and only.type == "cuda" and only.literal_index is not None:
         return f"cuda:{only.literal_index}"
     text = only.value if isinstance(only, Const) else None
@@ -146,7 +147,7 @@ def _gpu_of_all(load: Load) -> str:
 def _of_the_rank(load: Load) -> bool:
     """Each rank reads a file of its own, and may have written it from its own GPU."""
     # A path from code that could not be read may hold the rank as well.
-    return any(path.depends & (Dependence.RANK | Dependence.UNREAD) for path in load.path or ())
+    return any(path.divergence & (Divergence.RANK | Divergence.UNREAD) for path in load.path or ())
 
 
 def _restored(program: Program) -> dict[Value, LoadState]:

@@ -57,19 +57,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.device import Device, on_cpu
-from gpudoctor.lint.values.event import Forward
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
-from gpudoctor.lint.values.repair import Before, Holds, Repair, Replace, Source
-from gpudoctor.lint.values.spelling import moved_to
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.device import Device, on_cpu
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, managed
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 
 class ModelOffDevice(Rule):

@@ -61,10 +61,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import Discard, Move
-from gpudoctor.lint.values.repair import Assign, Repair, Source
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, certain
 

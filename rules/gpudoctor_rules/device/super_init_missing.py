@@ -54,13 +54,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.event import ModuleClassFlaw
-from gpudoctor.lint.values.repair import Repair, SuperFirst
+from gpudoctor.lint.events.model import ModuleClassFlaw
+from gpudoctor.lint.repair.repair import Repair, SuperFirst
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 

@@ -64,15 +64,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import ConstantMixed, Discard, Move, TensorKept
-from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
+from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 
 class TensorMadeOnCpu(Rule):

@@ -67,14 +67,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.event import ConstantMixed, Event, FixedMet, TensorKept, Wrap
-from gpudoctor.lint.values.repair import Code, Repair, Rewrite, Source
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
+from gpudoctor.lint.repair.repair import Code, Repair, Rewrite, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 
 class TensorNotABuffer(Rule):

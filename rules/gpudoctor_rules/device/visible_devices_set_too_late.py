@@ -52,13 +52,17 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import CudaStarted, DeviceUsed, EnvironmentWrite, Escape, Event, Spawn, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
+from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 NAME = "CUDA_VISIBLE_DEVICES"
@@ -102,7 +106,7 @@ def _started(program: Program, write: EnvironmentWrite) -> Event | None:
         event
         for event in asked
         if event.order < write.order
-        and write.when.implies(event.when)
+        and write.condition.implies(event.condition)
         and _process_of(program, event) == _process_of(program, write)
     ]
     return min(before, key=lambda event: event.order, default=None)
@@ -124,8 +128,8 @@ def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:
     """The call by which the process was started that does this; nothing for the one that starts the others."""
     started = {spawn.location for spawn in program.events(Spawn)}
     # Processes that are started one by one in a loop are each one of its own.
-    at = next((index for index, place in enumerate(event.way.calls) if place in started), None)
-    return () if at is None else event.way.frames[: at + 2]
+    at = next((index for index, place in enumerate(event.context.calls) if place in started), None)
+    return () if at is None else event.context.frames[: at + 2]
 
 
 def _uses(event: DeviceUsed) -> bool:

@@ -66,13 +66,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.base import NONE, Const, name_of
-from gpudoctor.lint.values.device import on_cpu
-from gpudoctor.lint.values.event import InitGroup, Wrap
-from gpudoctor.lint.values.module import WrapperKind, core_of
-from gpudoctor.lint.values.rank import Rank
-from gpudoctor.lint.values.repair import Holds, Repair, Replace, Source
-from gpudoctor.lint.values.spelling import local_rank
+from gpudoctor.lint.domain.device import on_cpu
+from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.value import NONE, Const, name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
@@ -122,7 +123,7 @@ class WrapBeforeMove(Rule):
 
 
 def _move(program: Program, wrap: Wrap) -> Repair:
-    ids = wrap.ids[0].only if wrap.ids else None
+    ids = wrap.ids[0].single if wrap.ids else None
     # The number that the wrapper is given is that of the GPU.
     number = Holds(ids) if isinstance(ids, Rank) else local_rank(spawned=program.spawned)
     title = "Move the model to the GPU first"
@@ -150,7 +151,7 @@ def _gpu_only(program: Program) -> bool:
     """Every process group of the program is one of NCCL alone."""
     backends = [init.backend for init in program.events(InitGroup)]
     # No backend given means gloo for the CPU beside NCCL for GPUs, with which such a model trains.
-    return bool(backends) and all(values is not None and values.only == Const("nccl") for values in backends)
+    return bool(backends) and all(values is not None and values.single == Const("nccl") for values in backends)
 
 
 def _how(wrap: Wrap) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import Const, Unknown, Value
+from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition, Literal
@@ -38,7 +38,7 @@ def meet(one: Condition, other: Condition) -> bool:
     literals = list(chain(one, other))
     counters, settings = set[Value](), set[Value]()
     for leaf in chain.from_iterable(_leaves(literal.atom.key) for literal in literals):
-        (counters if leaf.depends & Dependence.BATCH_INDEX else settings).add(leaf)
+        (counters if leaf.divergence & Divergence.BATCH_INDEX else settings).add(leaf)
     # Of two counters or two settings it is not known how they go together.
     if len(counters) > 1 or len(settings) > 1:
         return False
@@ -59,7 +59,7 @@ def only_at_the_end(when: Condition) -> bool:
 
 def _is_last(literal: Literal) -> bool:
     counters = set(_leaves(literal.atom.key))
-    if len(counters) != 1 or not all(each.depends & Dependence.BATCH_INDEX for each in counters):
+    if len(counters) != 1 or not all(each.divergence & Divergence.BATCH_INDEX for each in counters):
         return False
     try:
         found = [at for at in range(LENGTH + 1) if _holds(literal, dict.fromkeys(counters, at))]

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.event import Backward, ClearGradients, Escape, Event, LeaveLoop, Lost, OptimizerStep
-from gpudoctor.lint.values.module import core_of
-from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.module import Wrapper
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.flow.condition import Condition, Literal
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
-    from gpudoctor.lint.values.event import Loop
-    from gpudoctor.lint.values.module import Wrapper
 
 
 def beside_forward(program: Program, backward: Backward) -> Location:
     """The backward, or the call that leads to it where the model was called: a helper that scales, calls `backward` and
     steps is given a loss that somebody else has made."""
-    forward = min(program.calls_in_graph(backward), key=lambda call: len(call.way.frames), default=None)
+    forward = min(program.calls_in_graph(backward), key=lambda call: len(call.context.frames), default=None)
     return backward.location if forward is None else parting(backward, forward)
 
 
 def left_out_by(backward: Backward, step: OptimizerStep) -> list[Literal]:
     """What lets rounds go by without the step, where one test does: `step % args.every == 0` that fails."""
-    extra = step.when.without(backward.when).depending_on(Dependence.BATCH_INDEX)
+    extra = step.condition.difference(backward.condition).depending_on(Divergence.BATCH_INDEX)
     return [extra[0].negated()] if same_round(backward, step) and len(extra) == 1 else []
 
 
@@ -43,10 +45,10 @@ def is_step(program: Program, step: OptimizerStep) -> bool:
 
 def steps_less_often(program: Program, backward: Backward, step: OptimizerStep) -> bool:
     """The loop comes by the backward more often than by the step behind it."""
-    if step.order < backward.order or backward.when.excludes(step.when):
+    if step.order < backward.order or backward.condition.excludes(step.condition):
         return False
     if same_round(backward, step):
-        return _every_few_rounds(program, backward, step.when.without(backward.when))
+        return _every_few_rounds(program, backward, step.condition.difference(backward.condition))
     return _inner_loop(program, backward, step) is not None
 
 
@@ -56,7 +58,7 @@ def _every_few_rounds(program: Program, backward: Backward, extra: Condition) ->
     # In the first round all counters are new: only a later one tells whose they are.
     if loop is None or loop.pass_ == 0:
         return False
-    counted = {literal for literal in extra if literal.atom.depends & Dependence.BATCH_INDEX}
+    counted = {literal for literal in extra if literal.atom.divergence & Divergence.BATCH_INDEX}
     first = [event for event in program.log[loop.entered : backward.order] if _in_first_round(event, loop)]
     # Entered again in a later epoch, a loop has no first round to compare with.
     if not counted or not first:
@@ -64,8 +66,8 @@ def _every_few_rounds(program: Program, backward: Backward, extra: Condition) ->
     leaves = [event for event in program.during(loop, LeaveLoop) if event.how != "continue"]
     return any(
         # `if epoch > 3` has one answer for all rounds; `if step == last: break` leaves the loop.
-        not any(literal in event.when or literal.negated() in event.when for event in first)
-        and not any(literal.negated() in event.when for event in leaves)
+        not any(literal in event.condition or literal.negated() in event.condition for event in first)
+        and not any(literal.negated() in event.condition for event in leaves)
         for literal in counted
     )
 
@@ -105,12 +107,12 @@ def adds_up(program: Program, backward: Backward, step: OptimizerStep, wrapper: 
         between = backward.order < clear.order < step.order
         if (between or _always(clear, backward)) and _may_reach(program, clear, optimizer):
             return False
-    return not any(_gets_at(event, wrapper) for event in program.during(around, Escape, Lost))
+    return not any(_gets_at(event, wrapper) for event in program.during(around, Escape, Imprecision))
 
 
 def _always(event: Event, backward: Backward) -> bool:
     """It happens in each round in which the backward happens."""
-    return same_round(event, backward) and backward.when.implies(event.when)
+    return same_round(event, backward) and backward.condition.implies(event.condition)
 
 
 def _may_reach(program: Program, clear: ClearGradients, optimizer: Value) -> bool:
@@ -123,7 +125,7 @@ def _may_be(one: Value, other: Value) -> bool:
 
 def _gets_at(event: Event, wrapper: Wrapper | None) -> bool:
     """Code that could not be read gets at the model, and may open `no_sync`."""
-    if isinstance(event, Lost):
+    if isinstance(event, Imprecision):
         return event.limit
     if not isinstance(event, Escape) or wrapper is None:
         return False

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.event import Backward, OptimizerStep
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.values.optim import Optimizer, Parameters
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.events.training_step import ClearGradients
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
-    from gpudoctor.lint.values.event import ClearGradients, Event, Loop
 
 
 def is_followed(program: Program, optimizer: Value) -> bool:

@@ -62,13 +62,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import Unknown, name_of
-from gpudoctor.lint.values.event import Backward, Escape, OptimizerStep, ScaleGradients
-from gpudoctor.lint.values.making import made_of
-from gpudoctor.lint.values.module import core_of
-from gpudoctor.lint.values.optim import Optimizer, Parameters
-from gpudoctor.lint.values.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Unknown, name_of
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
+from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
@@ -138,13 +139,15 @@ class AccumulatedLossNotScaled(Rule):
 
 def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
     """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step."""
-    numbers = [number for literal in step.when.without(backward.when) for number in _numbers(literal.atom.key)]
-    return any(number in _operands(literal.atom.key) for literal in backward.when for number in numbers)
+    numbers = [
+        number for literal in step.condition.difference(backward.condition) for number in _numbers(literal.atom.key)
+    ]
+    return any(number in _operands(literal.atom.key) for literal in backward.condition for number in numbers)
 
 
 def _numbers(key: Hashable) -> list[Hashable]:
     """The numbers of batches that a test of a counter is about: all `n` of `(i + 1) % n` in it."""
-    return [each[2] for each in made_of(key) if isinstance(each, tuple) and each[:1] == ("Mod",)]
+    return [each[2] for each in provenance_of(key) if isinstance(each, tuple) and each[:1] == ("Mod",)]
 
 
 def _operands(key: Hashable) -> Iterable[Hashable]:
@@ -153,7 +156,7 @@ def _operands(key: Hashable) -> Iterable[Hashable]:
 
 def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
     """By the number that the test of the step asks about: `if (i + 1) % every == 0:`."""
-    for literal in step.when.without(backward.when):
+    for literal in step.condition.difference(backward.condition):
         key = literal.atom.key
         counted = key[1] if isinstance(key, tuple) and len(key) > 1 else None
         if isinstance(counted, Unknown) and isinstance(counted.key, tuple) and counted.key[0] == "Mod":

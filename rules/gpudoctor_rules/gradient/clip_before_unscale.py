@@ -69,12 +69,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.optim import Optimizer, Scaler
+from gpudoctor.lint.domain.value import FALSE, in_code
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.base import FALSE, in_code
-from gpudoctor.lint.values.event import Backward, ClipGradients, ScalerCall
-from gpudoctor.lint.values.optim import Optimizer, Scaler
-from gpudoctor.lint.values.repair import Before, Holds, Repair
+from gpudoctor.lint.repair.repair import Before, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import feeds, reaches
 
@@ -98,7 +98,7 @@ class ClipBeforeUnscale(Rule):
             if step.call != "step" or not isinstance(optimizer, Optimizer) or not isinstance(scaler, Scaler):
                 continue
             # Who takes the scaler along may unscale somewhere else.
-            if (scaler.enabled is not None and scaler.enabled.only == FALSE) or scaler in program.escaped:
+            if (scaler.enabled is not None and scaler.enabled.single == FALSE) or scaler in program.escaped:
                 continue
             clip = _clipped_scaled(program, step, optimizer)
             if clip is not None and clip.location not in told:
@@ -119,7 +119,7 @@ class ClipBeforeUnscale(Rule):
                 ("and divides by its scale only here", step.location),
             ],
             # `GradScaler(enabled=args.amp)` scales nothing where that is off.
-            needs=scaler.enabled if scaler.enabled is not None and scaler.enabled.only is not None else (),
+            needs=scaler.enabled if scaler.enabled is not None and scaler.enabled.single is not None else (),
             repair=Repair(
                 "Unscale the gradients first",
                 (Before(place, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),
@@ -135,7 +135,7 @@ def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) ->
     if any(e.call == "unscale_" and e.order > begin and not _of_other(e, optimizer) for e in earlier):
         return None
     for clip in program.events(ClipGradients):
-        if not begin < clip.order < step.order or not same_round(clip, step) or clip.when.excludes(step.when):
+        if not begin < clip.order < step.order or not same_round(clip, step) or clip.condition.excludes(step.condition):
             continue
         if reaches(program, clip.modules, optimizer) and _scaled_before(program, clip, step, optimizer, begin):
             return clip
@@ -151,7 +151,7 @@ def _scaled_before(program: Program, clip: ClipGradients, step: ScalerCall, opti
     return any(
         begin < each.order < clip.order
         and each.scaler == step.scaler
-        and not each.when.excludes(clip.when)
+        and not each.condition.excludes(clip.condition)
         and feeds(program, each, optimizer)
         for each in program.events(Backward)
     )

@@ -61,17 +61,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.training_step import Backward, ClipGradients, OptimizerStep
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.event import Backward, ClipGradients, Escape, OptimizerStep
-from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds, is_followed, may_feed, reaches, repeating_loop
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 _ENOUGH = 3
@@ -127,7 +128,7 @@ class ClipMisplaced(Rule):
     ) -> Finding | None:
         """The gradients of a step are not cut between the backward and the step, but elsewhere in the loop."""
         backward = _last_backward(program, step, optimizer)
-        near = [clip for clip in clips if same_round(clip, step) and not clip.when.excludes(step.when)]
+        near = [clip for clip in clips if same_round(clip, step) and not clip.condition.excludes(step.condition)]
         # A helper that is given the parameters may clip them between the two.
         if backward is None or not near or any(backward.order < e.order < step.order for e in program.events(Escape)):
             return None
@@ -155,7 +156,7 @@ class ClipMisplaced(Rule):
             if not feeds(program, backward, optimizer) or not steps_less_often(program, backward, step):
                 continue
             after = (e for e in clips if e.order > backward.order and same_round(e, backward))
-            clip = next((e for e in after if backward.when.implies(e.when)), None)
+            clip = next((e for e in after if backward.condition.implies(e.condition)), None)
             if clip is None or not adds_up(program, backward, step, averaging_wrapper(program, backward)):
                 continue
             return self.found(
@@ -177,9 +178,11 @@ def _last_backward(program: Program, step: OptimizerStep, optimizer: Optimizer) 
     if repeating_loop(step) is None:
         return None
     for event in reversed([e for e in program.events(Backward) if e.order < step.order]):
-        if event.when.excludes(step.when):
+        if event.condition.excludes(step.condition):
             continue
-        sure = _within_round(event, step) and step.when.implies(event.when) and feeds(program, event, optimizer)
+        sure = (
+            _within_round(event, step) and step.condition.implies(event.condition) and feeds(program, event, optimizer)
+        )
         # A backward on some path only, or of an unknown loss, decides nothing.
         if sure or may_feed(program, event, optimizer):
             return event if sure else None

@@ -75,18 +75,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.event import Backward, Collective, GradientSync
-from gpudoctor.lint.values.module import core_of
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.module import Wrapper
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.module import Wrapper
     from gpudoctor.run.recording import Recording
 
 GATHERS = ("all_gather", "all_gather_into_tensor", "gather", "all_to_all", "broadcast")
@@ -175,11 +176,11 @@ class GradientAveragedTwice(Rule):
         for event in program.events(Collective):
             if event.order < backward.order or event.call not in ("all_reduce", "reduce") or event.group is not None:
                 continue
-            subject = event.subject.only if event.subject is not None else None
+            subject = event.subject.single if event.subject is not None else None
             if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
                 continue
             owner = core_of(subject.batch_of) if subject.batch_of is not None else None
-            if owner in parts and _behind(event, backward) and not event.when.excludes(backward.when):
+            if owner in parts and _behind(event, backward) and not event.condition.excludes(backward.condition):
                 # What averages for models without a wrapper is not wrong, but to call it here.
                 place = parting(event, backward)
                 return self.found(

@@ -59,16 +59,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import in_code, name_of
-from gpudoctor.lint.values.event import Backward, ClearGradients, Lost, MakeOptimizer, OptimizerStep
-from gpudoctor.lint.values.optim import Optimizer
-from gpudoctor.lint.values.repair import After, Holds, Repair
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import in_code, name_of
+from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.repair.repair import After, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 
@@ -133,8 +134,8 @@ def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> B
     if any(may_clear(program, event, optimizer) for event in program.during(loop, ClearGradients)):
         return None
     # A call that could not be followed may be the one that clears.
-    if any(program.during(loop, Lost)):
+    if any(program.during(loop, Imprecision)):
         return None
     fed = (event for event in program.during(loop, Backward) if feeds(program, event, optimizer))
     # Backward and step of two exclusive modes do not add up.
-    return next((event for event in fed if not event.when.excludes(step.when)), None)
+    return next((event for event in fed if not event.condition.excludes(step.condition)), None)

@@ -63,12 +63,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.event import Accumulated, Backward, Loop, TakeGradient
-from gpudoctor.lint.values.repair import Repair, Replace, Source
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.training_step import Accumulated, Backward, TakeGradient
+from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 

@@ -81,17 +81,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Backward, Collective, Event, Forward, GradientSync, OptimizerStep
-from gpudoctor.lint.values.module import Wrapper, core_of
-from gpudoctor.lint.values.optim import Optimizer
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._counters import meet
 from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.model import Forward
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
@@ -149,7 +152,7 @@ class NoSyncMisplaced(Rule):
             if wrapper is None or wrapper.core != core_of(switch.target) or backward.order < switch.order:
                 continue
             step = next((e for e in program.events(OptimizerStep) if _takes(program, e, backward)), None)
-            if step is None or not backward.complete or switch.when.without(step.when):
+            if step is None or not backward.complete or switch.condition.difference(step.condition):
                 continue
             yield self.found(
                 switch.location,
@@ -163,14 +166,14 @@ class NoSyncMisplaced(Rule):
     def _without_forward(self, program: Program, backward: Backward, opened: GradientSync) -> Finding | None:
         calls = _calls(program, backward)
         # Open at the forward on some path: then the test that decides it is judged.
-        if SURE not in backward.way.contexts or any(_under(call) for call in calls):
+        if SURE not in backward.context.contexts or any(_under(call) for call in calls):
             return None
         return self.found(
             opened.location,
             "`no_sync()` does nothing here: the forward ran outside of "
             "it, so this backward averages the gradients over all ranks.",
             remedy=f"Put the forward, `{calls[0].module.label}(...)`, under the same `with`."  # type: ignore[attr-defined]
-            if calls[0].way.frames == backward.way.frames
+            if calls[0].context.frames == backward.context.frames
             else "Put the forward under the same `with`.",
             because=[("the forward", calls[0].location), ("the backward", backward.location)],
             severity=Severity.PERF,
@@ -181,7 +184,9 @@ class NoSyncMisplaced(Rule):
         step = next((e for e in program.events(OptimizerStep) if _uses(program, e, backward, when)), None)
         if when is None or step is None:
             return None
-        always = step.when.without(backward.when).literals == frozenset() and not when.without(backward.when)
+        always = step.condition.difference(backward.condition).literals == frozenset() and not when.difference(
+            backward.condition
+        )
         often = "" if always else "there are iterations in which "
         return self.found(
             opened.location,
@@ -197,20 +202,20 @@ def _opened(program: Program, backward: Backward, wrapper: Wrapper) -> GradientS
     events = [backward, *_calls(program, backward)]
     if not any(_under(event) for event in events):
         return None
-    frames = next(event.way.frames for event in events if _under(event))
+    frames = next(event.context.frames for event in events if _under(event))
     near = [
         each
         for each in program.events(GradientSync)
         if core_of(each.target) == wrapper.core
         and each.order < backward.order
         # The `with` may stand around a call of a helper.
-        and frames[: len(each.way.frames)] == each.way.frames
+        and frames[: len(each.context.frames)] == each.context.frames
     ]
     return near[-1] if near else None
 
 
 def _under(event: Event) -> bool:
-    return SURE in event.way.contexts or PERHAPS in event.way.contexts
+    return SURE in event.context.contexts or PERHAPS in event.context.contexts
 
 
 def _calls(program: Program, backward: Backward) -> list[Forward]:
@@ -222,31 +227,31 @@ def _unsynced(program: Program, backward: Backward, opened: GradientSync) -> Con
     calls = _calls(program, backward)
     if not all(_under(call) for call in calls):
         return None
-    sure = all(SURE in call.way.contexts for call in calls)
-    return backward.when if sure else backward.when.both(opened.when)
+    sure = all(SURE in call.context.contexts for call in calls)
+    return backward.condition if sure else backward.condition.and_(opened.condition)
 
 
 def _uses(program: Program, step: OptimizerStep, backward: Backward, when: Condition | None) -> bool:
     """The step uses what this backward left, with no reduction in between."""
     if when is None or step.order < backward.order or not isinstance(step.optimizer, Optimizer):
         return False
-    if not feeds(program, backward, step.optimizer) or when.excludes(step.when):
+    if not feeds(program, backward, step.optimizer) or when.excludes(step.condition):
         return False
     if not _soon(step, backward, when) or any(_reduces(e, backward, step) for e in program.events(Collective)):
         return False
     if any(_synced(program, each, backward, step, when) for each in program.events(Backward)):
         return False
-    shared = when.shared(step.when)
-    asked = when.without(shared)
+    shared = when.intersection(step.condition)
+    asked = when.difference(shared)
     # Where each batch is left to its rank, so is the one before the step, whenever that is.
-    return not asked or meet(asked, step.when.without(shared))
+    return not asked or meet(asked, step.condition.difference(shared))
 
 
 def _takes(program: Program, step: OptimizerStep, backward: Backward) -> bool:
     """The step uses what this backward left, and the program reduces nothing itself in between."""
     if step.order < backward.order or not isinstance(step.optimizer, Optimizer):
         return False
-    if not feeds(program, backward, step.optimizer) or backward.when.excludes(step.when):
+    if not feeds(program, backward, step.optimizer) or backward.condition.excludes(step.condition):
         return False
     return not any(_reduces(event, backward, step) for event in program.events(Collective))
 
@@ -258,7 +263,7 @@ def _soon(step: OptimizerStep, backward: Backward, when: Condition) -> bool:
     around = [(loop.identity, loop.pass_) for loop in backward.loops[: len(step.loops)]]
     outside = [(loop.identity, loop.pass_) for loop in step.loops]
     # A test inside that loop spares some batch of it: the last one, mostly.
-    return bool(outside) and around == outside and not when.without(step.when)
+    return bool(outside) and around == outside and not when.difference(step.condition)
 
 
 def _reduces(event: Collective, backward: Backward, step: OptimizerStep) -> bool:
@@ -267,7 +272,7 @@ def _reduces(event: Collective, backward: Backward, step: OptimizerStep) -> bool
 
 def _synced(program: Program, other: Backward, backward: Backward, step: OptimizerStep, when: Condition) -> bool:
     """A later backward of the same model averages all that has been summed up."""
-    if not backward.order < other.order < step.order or other.when.excludes(when):
+    if not backward.order < other.order < step.order or other.condition.excludes(when):
         return False
     calls = _calls(program, other)
-    return not calls or not all(SURE in call.way.contexts for call in calls)
+    return not calls or not all(SURE in call.context.contexts for call in calls)

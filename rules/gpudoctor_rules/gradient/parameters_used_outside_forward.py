@@ -79,13 +79,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Backward, Collective, Forward, OptimizerStep, Wrap
-from gpudoctor.lint.values.module import WrapperKind, core_of
-from gpudoctor.lint.values.optim import Optimizer
-from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import reaches
 
@@ -113,7 +115,7 @@ class ParametersUsedOutsideForward(Rule):
                 continue
             wrap = _wrap_of(program, backward, loss)
             # What is the same on all ranks has the same gradients there, averaged or not.
-            if wrap is None or not loss.depends & Dependence.LOCAL or _averaged(program, backward, wrap):
+            if wrap is None or not loss.divergence & Divergence.LOCAL or _averaged(program, backward, wrap):
                 continue
             if not any(_steps(program, step, backward, loss) for step in program.events(OptimizerStep)):
                 continue
@@ -149,7 +151,7 @@ class ParametersUsedOutsideForward(Rule):
 def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrap | None:
     """The DDP wrapper around the modules whose parameters are used."""
     for wrap in program.events(Wrap):
-        made = wrap.order < backward.order and backward.when.implies(wrap.when)
+        made = wrap.order < backward.order and backward.condition.implies(wrap.condition)
         if made and wrap.kind is WrapperKind.DDP and loss.used & program.within(wrap.inner):
             return wrap
     return None
@@ -177,6 +179,6 @@ def _steps(program: Program, step: OptimizerStep, backward: Backward, loss: Tens
     return (
         isinstance(optimizer, Optimizer)
         and step.order > backward.order
-        and not step.when.excludes(backward.when)
+        and not step.condition.excludes(backward.condition)
         and reaches(program, loss.used, optimizer)
     )

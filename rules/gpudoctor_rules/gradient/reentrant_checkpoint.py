@@ -89,9 +89,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.event import Recompute
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
-from gpudoctor.lint.values.repair import Repair, SetArgument
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.events.training_step import Recompute
+from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

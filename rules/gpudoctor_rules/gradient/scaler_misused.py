@@ -71,11 +71,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.domain.optim import Optimizer, Scaler
+from gpudoctor.lint.domain.value import FALSE, in_code
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScalerCall
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import FALSE, in_code
-from gpudoctor.lint.values.event import Backward, OptimizerStep, ScalerCall
-from gpudoctor.lint.values.optim import Optimizer, Scaler
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import feeds, repeating_loop
 
@@ -101,7 +101,7 @@ class ScalerMisused(Rule):
                 calls.setdefault(event.scaler, []).append(event)
         for scaler, its in calls.items():
             # Whoever holds it may make the calls that are missing here.
-            if scaler in program.escaped or (scaler.enabled is not None and scaler.enabled.only == FALSE):
+            if scaler in program.escaped or (scaler.enabled is not None and scaler.enabled.single == FALSE):
                 continue
             found = self._incomplete(program, scaler, its) or self._unscaled_wrongly(scaler, its)
             found = found or self._gone_around(program, scaler, its)
@@ -174,20 +174,20 @@ def _since_update(earlier: Calls, event: ScalerCall) -> Calls:
     """The calls that surely came before this one with no `update` in between, the last one first."""
     found: Calls = []
     for each in reversed(earlier):
-        if each.when.excludes(event.when):
+        if each.condition.excludes(event.condition):
             continue
         if each.call == "update" and not _left_out(each, event):
             break
         # In the first round counters have answers of their own, and another path says nothing.
-        if each.call != "scale" and event.when.implies(each.when) and _comparable(each, event):
+        if each.call != "scale" and event.condition.implies(each.condition) and _comparable(each, event):
             found.append(each)
     return found
 
 
 def _left_out(update: ScalerCall, event: ScalerCall) -> bool:
     """The update waits for more batches, while this call does not."""
-    more = update.when.without(event.when)
-    return not same_round(update, event) and bool(more.depends & Dependence.BATCH_INDEX)
+    more = update.condition.difference(event.condition)
+    return not same_round(update, event) and bool(more.divergence & Divergence.BATCH_INDEX)
 
 
 def _comparable(one: ScalerCall, other: ScalerCall) -> bool:
@@ -200,7 +200,7 @@ def _feeds_scaled(program: Program, backward: Backward, step: OptimizerStep, sca
         backward.scaler == scaler
         and backward.order < step.order
         and same_round(backward, step)
-        and step.when.implies(backward.when)
+        and step.condition.implies(backward.condition)
         and isinstance(step.optimizer, Optimizer)
         and feeds(program, backward, step.optimizer)
     )

@@ -57,20 +57,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import in_code, name_of
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.program import same_round
-from gpudoctor.lint.values.base import in_code, name_of
-from gpudoctor.lint.values.event import (
-    Backward,
-    ClearGradients,
-    Escape,
-    Forward,
-    Lost,
-    MakeOptimizer,
-    OptimizerStep,
-    TakeGradient,
-)
-from gpudoctor.lint.values.optim import Optimizer
-from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import (
@@ -82,8 +75,8 @@ from gpudoctor_rules.gradient._steps import (
 )
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 Told = set["Value"]
@@ -152,7 +145,7 @@ class StepMissing(Rule):
         for backward in program.events(Backward):
             loop = repeating_loop(backward)
             # A single backward outside of loops is an example or a test of gradients.
-            if loop is None or not feeds(program, backward, optimizer) or any(program.during(loop, Lost)):
+            if loop is None or not feeds(program, backward, optimizer) or any(program.during(loop, Imprecision)):
                 continue
             # An optimizer that was made again, for a later phase, leaves an idle one behind.
             if _another_steps(program, backward):
@@ -173,7 +166,7 @@ class StepMissing(Rule):
         """An optimizer that steps in a program without any gradients."""
         loop = repeating_loop(step)
         # Any gradient in the program may be the one that this optimizer uses.
-        if loop is None or program.has(Backward, TakeGradient) or any(program.during(loop, Lost)):
+        if loop is None or program.has(Backward, TakeGradient) or any(program.during(loop, Imprecision)):
             return None
         # Without a forward in the loop, gradients may be written by hand, as in evolution strategies.
         call = next((each for each in program.during(loop, Forward) if each.graph), None)
@@ -219,14 +212,16 @@ def _another_steps(program: Program, backward: Backward) -> bool:
 
 def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optimizer) -> ClearGradients | None:
     # Only what surely runs, in the same round, counts: the first round of a loop may skip the step.
-    earlier = [e for e in program.events(Backward, ClearGradients, TakeGradient, Lost, Escape) if e.order < step.order]
+    earlier = [
+        e for e in program.events(Backward, ClearGradients, TakeGradient, Imprecision, Escape) if e.order < step.order
+    ]
     for event in reversed(earlier):
         # What stands in the other branch of one test did not happen before this step.
-        if event.when.excludes(step.when):
+        if event.condition.excludes(step.condition):
             continue
         if isinstance(event, ClearGradients):
             near = same_round(event, step) or _earlier_round(event, step)
-            if clears_all(program, event, optimizer) and step.when.implies(event.when) and near:
+            if clears_all(program, event, optimizer) and step.condition.implies(event.condition) and near:
                 return event
         # Unread code may run a backward of its own, so the search ends there without a result.
         elif not isinstance(event, Backward) or may_feed(program, event, optimizer):

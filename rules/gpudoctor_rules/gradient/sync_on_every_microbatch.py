@@ -79,9 +79,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Backward, GradientSync, OptimizerStep, Wrap
-from gpudoctor.lint.values.module import Wrapper, core_of
+from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper

@@ -70,17 +70,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.event import Backward, Forward, ModeChange, OptimizerStep
-from gpudoctor.lint.values.module import Module, core_of
-from gpudoctor.lint.values.optim import Optimizer
-from gpudoctor.lint.values.repair import After, First, Holds, Repair
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.events.model import Forward, ModeChange
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.repair.repair import After, First, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._counters import only_at_the_end
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 DIFFERS = ("Dropout", "BatchNorm", "RReLU", "InstanceNorm", "MultiheadAttention", "Transformer", "LSTM", "GRU", "RNN")
@@ -148,8 +149,8 @@ def _restore(switch: ModeChange, call: Forward) -> Repair | None:
     if not shared:
         return None
     title, line = "Go back to training mode", ((Holds(call.module), ".train()"),)
-    together = sum(one == other for one, other in zip(switch.way.frames, call.way.frames, strict=False))
-    deeper = (*switch.way.calls, switch.location)[max(together, 1) - 1]
+    together = sum(one == other for one, other in zip(switch.context.frames, call.context.frames, strict=False))
+    deeper = (*switch.context.calls, switch.location)[max(together, 1) - 1]
     # In the middle of an epoch, the call that validates is where training stops and goes on.
     if shared[-1].over is not None and deeper != switch.location:
         return Repair(title, (After(deeper, line),))
@@ -176,7 +177,7 @@ def _switched_off(program: Program, core: Value, first: Forward, call: Forward) 
     around = {loop.identity for loop in first.loops} & {loop.identity for loop in call.loops}
     last: ModeChange | None = None
     for event in program.events(ModeChange):
-        if not first.order < event.order < call.order or event.when.excludes(call.when):
+        if not first.order < event.order < call.order or event.condition.excludes(call.condition):
             continue
         # No batch follows the last one of a loop before the loop is begun anew.
         if _ends_loop_of(event, call):
@@ -193,7 +194,7 @@ def _switched_off(program: Program, core: Value, first: Forward, call: Forward) 
 def _ends_loop_of(event: ModeChange, call: Forward) -> bool:
     """It happens in the last round of the loop in whose rounds the model is called."""
     inner = event.loops[-1].identity if event.loops else None
-    return any(loop.identity == inner for loop in call.loops) and only_at_the_end(event.when)
+    return any(loop.identity == inner for loop in call.loops) and only_at_the_end(event.condition)
 
 
 def _cares(program: Program, core: Value) -> bool:

@@ -58,10 +58,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.values.base import Const, Value, name_of
-from gpudoctor.lint.values.device import Device, on_gpu
-from gpudoctor.lint.values.event import InitGroup, Wrap
-from gpudoctor.lint.values.module import WrapperKind, core_of
+from gpudoctor.lint.domain.device import Device, on_gpu
+from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.value import Const, Value, name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class BackendForOtherDevice(Rule):
             return
         group = groups[0]
         for wrap in program.events(Wrap):
-            if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.when.excludes(wrap.when):
+            if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.condition.excludes(wrap.condition):
                 continue
             if _is(group, "gloo") and on_gpu(wrap.model_device):
                 yield self._slow(group, wrap)
@@ -119,7 +120,7 @@ class BackendForOtherDevice(Rule):
     def _fails(self, group: InitGroup, wrap: Wrap, case: Binding[Value]) -> Finding:
         return self.found(
             group.location,
-            f"{_named(wrap)} stays on the CPU where {case.when!r}, and "
+            f"{_named(wrap)} stays on the CPU where {case.condition!r}, and "
             "NCCL works on GPUs only: every rank then ends with an error.",
             remedy='Choose the backend with the device: `"nccl" if device.type == "cuda" else "gloo"`.',
             because=[("the model is wrapped here", wrap.location)],
@@ -128,7 +129,7 @@ class BackendForOtherDevice(Rule):
 
 
 def _is(group: InitGroup, name: str) -> bool:
-    only = group.backend.only if group.backend is not None else None
+    only = group.backend.single if group.backend is not None else None
     return isinstance(only, Const) and isinstance(only.value, str) and only.value.lower() == name
 
 
@@ -142,7 +143,12 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
         return None
     cases = [each for each in devices.bindings if isinstance(each.value, Device) and each.value.is_cpu]
     # What is on the CPU in every case is there by mistake.
-    if len(cases) != 1 or not cases[0].when or cases[0].when.depends or cases[0].when.excludes(wrap.when):
+    if (
+        len(cases) != 1
+        or not cases[0].condition
+        or cases[0].condition.divergence
+        or cases[0].condition.excludes(wrap.condition)
+    ):
         return None
     return cases[0]
 

@@ -64,13 +64,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.device import Device, on_gpu
-from gpudoctor.lint.values.event import ContextMade, DeviceUsed, Event, Move, Spawn
+from gpudoctor.lint.domain.device import Device, on_gpu
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
+from gpudoctor.lint.events.process import Spawn
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 FORK = Const("fork")
@@ -88,14 +90,14 @@ class CudaBeforeFork(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(Spawn):
             return
-        if program.world is not World.SPAWN or not program.whole:
+        if program.world is not LaunchWorld.SPAWN or not program.whole:
             return
         spawn = next((each for each in program.events(Spawn) if _forks(each)), None)
         if spawn is None:
             return
         touched = [each for each in program.events(ContextMade, DeviceUsed, Move) if _touches(each)]
         before = [each for each in touched if program.by_one_process(each) and each.order < spawn.order]
-        started = next((each for each in before if spawn.when.implies(each.when)), None)
+        started = next((each for each in before if spawn.condition.implies(each.condition)), None)
         used = next((each for each in touched if not program.by_one_process(each)), None)
         if started is None or used is None:
             return

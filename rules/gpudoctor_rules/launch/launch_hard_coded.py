@@ -42,10 +42,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import Const, Value, Values
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import EnvironmentWrite, InitGroup, Spawn, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _addresses(program: Program) -> Iterator[tuple[Location, str, str]]:
 
 
 def _only(values: Values | None) -> Value | None:
-    return values.only if values is not None else None
+    return values.single if values is not None else None
 
 
 def _text(values: Values | None) -> str | None:

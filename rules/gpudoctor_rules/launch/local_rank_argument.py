@@ -62,12 +62,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.program import Program, World
-from gpudoctor.lint.values.base import Const, Value
-from gpudoctor.lint.values.device import Device
-from gpudoctor.lint.values.event import ArgumentDeclared, DeviceUsed, EnvironmentRead, SettingRead
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.values.repair import (
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
+from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.repair.repair import (
     Code,
     Either,
     Imported,
@@ -104,7 +105,7 @@ class LocalRankArgument(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # DeepSpeed's launcher, for one, does pass the option.
-        if program.world is not World.TORCHRUN or program.managed_by or not program.whole:
+        if program.world is not LaunchWorld.TORCHRUN or program.managed_by or not program.whole:
             return
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
@@ -217,5 +218,5 @@ def _from_elsewhere(event: ArgumentDeclared) -> bool:
 
 
 def _keeps(event: ArgumentDeclared) -> str:
-    default = event.default.only if event.default is not None else None
+    default = event.default.single if event.default is not None else None
     return f"keeps the default, {default!r}" if isinstance(default, Const) else "is left without it"

@@ -60,14 +60,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.data import Sampler
-from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program, World
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.program import LaunchWorld, Program
     from gpudoctor.run.recording import Recording
 
 CALLED = ("init_process_group(", "init_process_group as ")
@@ -99,7 +103,7 @@ class ProcessGroupMissing(Rule):
             "process group has not been initialized`.",
             remedy=_remedy(program.world),
             # A helper may be right in itself; the callers show from where it is reached without a group.
-            because=[("which this call leads to", call) for call in first.way.calls[-2:]],
+            because=[("which this call leads to", call) for call in first.context.calls[-2:]],
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -140,12 +144,12 @@ def _certain(program: Program, event: Event) -> bool:
     In any, a test of what unread code has answered may ask for the group: `if get_dist_info()[1] > 1:`. And one in a
     helper lets programs for one process use it: whether it holds in this one is for the helper's caller to know.
     """
-    if event.when.depends & Dependence.UNREAD:
+    if event.condition.divergence & Divergence.UNREAD:
         return False
-    asked = (literal.atom.place for literal in event.when)
+    asked = (literal.atom.place for literal in event.condition)
     if any(isinstance(place, Location) and place.path != program.entry for place in asked):
         return False
-    return program.world.several_processes or not event.when
+    return program.world.several_processes or not event.condition
 
 
 def _what(event: Event) -> str:
@@ -154,7 +158,7 @@ def _what(event: Event) -> str:
     return "`DistributedDataParallel`" if isinstance(event, Wrap) else "`DistributedSampler` without `rank`"
 
 
-def _remedy(world: World) -> str:
+def _remedy(world: LaunchWorld) -> str:
     # In one process a group is not what is missing, but the question whether there is one.
     if world.several_processes:
         return 'Call `torch.distributed.init_process_group("nccl")` before this, at the start of each process.'

@@ -56,9 +56,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep
-from gpudoctor.lint.values.repair import Always, AtEnd, Code, Either, Imported, Repair
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.process import DestroyGroup, InitGroup
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.repair.repair import Always, AtEnd, Code, Either, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ class ProcessGroupNotDestroyed(Rule):
             "This process group is never destroyed: each rank ends with a warning about leaked resources, and one that "
             "ends early can leave the others hanging.",
             remedy="Call `torch.distributed.destroy_process_group()` where each rank has finished.",
-            because=[("called from here", call) for call in made.way.calls[-2:]],
+            because=[("called from here", call) for call in made.context.calls[-2:]],
             repair=_destroy(program, made),
         )
 
@@ -94,8 +96,8 @@ def _destroy(program: Program, made: InitGroup) -> Repair:
     """At the end of the function that leads to both the making of the group and the last step of the training."""
     steps = [*program.events(OptimizerStep, Backward)]
     last = steps[-1] if steps else made
-    together = sum(one == other for one, other in zip(made.way.frames, last.way.frames, strict=False))
-    way = (*made.way.calls, made.location)[max(together, 1) - 1 :]
+    together = sum(one == other for one, other in zip(made.context.frames, last.context.frames, strict=False))
+    way = (*made.context.calls, made.location)[max(together, 1) - 1 :]
     destroy: Code = (Imported("torch.distributed.destroy_process_group"), "()")
     ask: Code = ("if ", Imported("torch.distributed.is_initialized"), "():\n\t", *destroy)
     line = Either(((*map(Always, way), *destroy), ask))
@@ -109,7 +111,7 @@ def _speaks_of_it(program: Program) -> bool:
 
 def _warns(program: Program, group: InitGroup) -> bool:
     """Made by PyTorch's own function, and with NCCL: gloo needs no clean end."""
-    backend = group.backend.only if group.backend is not None else None
+    backend = group.backend.single if group.backend is not None else None
     # Where no backend is named NCCL serves what lies on a GPU, and a program may have nothing there.
     if backend != Const("nccl") and not program.has(DeviceUsed, Move):
         return False

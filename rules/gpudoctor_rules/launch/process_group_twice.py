@@ -54,8 +54,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.event import DestroyGroup, InitGroup
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ProcessGroupTwice(Rule):
                 remedy="Make the group once, or ask `if not torch.distributed.is_initialized():` before this.",
                 because=[
                     ("it was made here", first.location),
-                    *(("which this call leads to a second time", call) for call in event.way.calls[-1:]),
+                    *(("which this call leads to a second time", call) for call in event.context.calls[-1:]),
                     ("and it is made here", event.location),
                 ],
             )
@@ -115,4 +115,4 @@ def _first(program: Program, event: InitGroup) -> InitGroup | None:
     if not before or any(before[0].order < each.order < event.order for each in program.events(DestroyGroup)):
         return None
     first = before[0]
-    return first if program.in_known_order(first, event) and event.when.implies(first.when) else None
+    return first if program.in_known_order(first, event) and event.condition.implies(first.condition) else None

@@ -61,10 +61,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.event import EnvironmentWrite, InitGroup, Spawn
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class RankArithmetic(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if program.world is World.SINGLE or program.managed_by:
+        if program.world is LaunchWorld.SINGLE or program.managed_by:
             return
         for group in program.events(InitGroup):
             rank, size = _only(group.rank), _only(group.world_size)
@@ -188,12 +188,12 @@ def _on_this_machine(group: Group) -> bool:
 
 
 def _only(values: Values | None) -> Value | None:
-    return values.only if values is not None else None
+    return values.single if values is not None else None
 
 
 def _started(program: Program, group: InitGroup) -> int | None:
     """How many processes the program starts, where it is written as a number, and this group is theirs."""
-    spawns = [event for event in program.events(Spawn) if event.location in group.way.calls]
+    spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
     count = _only(spawns[0].nprocs) if len(spawns) == 1 else None
     return count.value if isinstance(count, Const) and type(count.value) is int else None
 
@@ -204,10 +204,10 @@ def _number(value: Value | None) -> int | None:
 
 def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:
     """All processes come here that the launcher starts, or the program at one place: more than one."""
-    if group.when or _number(size) == 1:
+    if group.condition or _number(size) == 1:
         return False
-    if program.world is World.SPAWN:
-        spawns = [event for event in program.events(Spawn) if event.location in group.way.calls]
+    if program.world is LaunchWorld.SPAWN:
+        spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
         return len(spawns) == 1 and _number(_only(spawns[0].nprocs)) != 1
     # A number beside a number is meant for one process alone, perhaps.
     return isinstance(size, Size) and size.kind is SizeKind.WORLD and not program.has(Spawn)
@@ -215,13 +215,13 @@ def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool
 
 def _end_of_equals(program: Program) -> str:
     # Under `torchrun` the store is the launcher's; else each rank 0 opens its own.
-    if program.world is World.SPAWN:
+    if program.world is LaunchWorld.SPAWN:
         return "the second one ends with `EADDRINUSE`, since the first has opened the port already"
     return "the group waits for the other ranks until it times out"
 
 
 def _own_rank(program: Program) -> str:
-    if program.world is World.SPAWN:
+    if program.world is LaunchWorld.SPAWN:
         return "Give the index that `mp.spawn` hands to the worker: `rank=rank`."
     return "Leave `rank` and `world_size` out: `torchrun` sets both."
 
@@ -247,7 +247,7 @@ def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> b
     if any(write.name == "MASTER_ADDR" and write.value.all(_is_here) for write in program.events(EnvironmentWrite)):
         return False
     # What an option says may be numbered over all nodes by whoever passes it.
-    launched = program.world is World.TORCHRUN and rank.source in (RankSource.ENVIRONMENT, RankSource.SLURM)
+    launched = program.world is LaunchWorld.TORCHRUN and rank.source in (RankSource.ENVIRONMENT, RankSource.SLURM)
     return launched and (size is None or (isinstance(size, Size) and size.kind is SizeKind.WORLD))
 
 
@@ -256,6 +256,6 @@ def _is_here(address: Value) -> bool:
 
 
 def _remedy(program: Program) -> str:
-    if program.world is World.SPAWN:
+    if program.world is LaunchWorld.SPAWN:
         return "Give each process `rank=node * gpus + index`."
     return "Leave `rank` and `world_size` out: `torchrun` sets both."

@@ -55,10 +55,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.base import NONE, Value
-from gpudoctor.lint.values.event import EnvironmentRead, RankTextUsed
-from gpudoctor.lint.values.rank import Rank, RankKind, Size, SizeKind
-from gpudoctor.lint.values.repair import Repair, Replace, Source
+from gpudoctor.lint.domain.rank import Rank, RankKind, Size, SizeKind
+from gpudoctor.lint.domain.value import NONE, Value
+from gpudoctor.lint.events.process import EnvironmentRead, RankTextUsed
+from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

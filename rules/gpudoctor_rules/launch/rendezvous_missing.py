@@ -62,12 +62,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.program import Program, World
-from gpudoctor.lint.values.base import NONE, Const, Values
-from gpudoctor.lint.values.event import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
-from gpudoctor.lint.values.rank import Rank
-from gpudoctor.lint.values.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
-from gpudoctor.lint.values.spelling import LOCAL
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.value import NONE, Const, Values
+from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
+from gpudoctor.lint.repair.snippets import LOCAL
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class RendezvousMissing(Rule):
         # `torchrun` sets all four; a single process has nobody to meet.
         if not program.has(Spawn):
             return
-        if program.world is not World.SPAWN or not program.whole or program.managed_by or program.cut_short:
+        if program.world is not LaunchWorld.SPAWN or not program.whole or program.managed_by or program.cut_short:
             return
         spawn = next(program.events(Spawn), None)
         for event in program.events(InitGroup):
@@ -132,7 +132,7 @@ class RendezvousMissing(Rule):
 
 
 def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:
-    size = spawn.nprocs.only if spawn.nprocs is not None else None
+    size = spawn.nprocs.single if spawn.nprocs is not None else None
     words: dict[str, Code] = {"RANK": (Holds(LOCAL),), "WORLD_SIZE": (Holds(size or NONE),)}
     lines = tuple((Imported("os.environ"), f'["{name}"] = "{VALUES[name]}"') for name in missing if name in ADDRESS)
     given = tuple(SetArgument(event.location, name.lower(), words[name]) for name in missing if name in words)
@@ -148,7 +148,7 @@ def _from_environment(method: Values | None) -> bool:
 
 def _counts_nodes(event: InitGroup) -> bool:
     """The rank is told as `node * gpus + local_rank`."""
-    only = event.rank.only if event.rank is not None else None
+    only = event.rank.single if event.rank is not None else None
     return isinstance(only, Rank) and only.formula is not None
 
 

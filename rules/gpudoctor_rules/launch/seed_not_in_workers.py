@@ -80,10 +80,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import Backward, Escape, SeedSet, Spawn
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.process import SeedSet, Spawn
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -153,7 +155,7 @@ def _strangers(workers: list[Process], seed: Seed) -> bool:
 def _left_in_parent(program: Program) -> list[SeedSet]:
     """The seeds that the parent sets, where it alone does, and the workers that train are new processes."""
     seeds = list(program.events(SeedSet))
-    if program.world is not World.SPAWN or not all(program.by_one_process(seed) for seed in seeds):
+    if program.world is not LaunchWorld.SPAWN or not all(program.by_one_process(seed) for seed in seeds):
         return []
     # What stands at the top of a file is done by whoever imports it, the workers among them.
     if not all(seed.guarded for seed in seeds):

@@ -65,10 +65,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.program import who
-from gpudoctor.lint.values.acting import under_the_test
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Collective, InitGroup, Iterate
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.acting_place import under_the_test
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ class SlowRank0BeforeCollective(Rule):
             return
         seen: set[object] = set()
         for event in program.events(Iterate):
-            if who(event) != "rank 0 only" or program.on_both_sides(event) or event.location in seen:
+            if ranks_in_words(event) != "rank 0 only" or program.on_both_sides(event) or event.location in seen:
                 continue
             waiting = _next_of_all(program, event)
             if waiting is None:

@@ -62,12 +62,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import Const, Unknown, Value, Values
-from gpudoctor.lint.values.container import TupleOf
-from gpudoctor.lint.values.event import Spawn
-from gpudoctor.lint.values.function import Namespace
-from gpudoctor.lint.values.rank import Rank, Size
-from gpudoctor.lint.values.repair import MakeTuple, Repair
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import Namespace
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.process import Spawn
+from gpudoctor.lint.repair.repair import MakeTuple, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _given(args: Values | None) -> int | None:
     """How many arguments each process hands to the function, the rank included."""
     if args is None:
         return 1
-    only = args.only
+    only = args.single
     return 1 + len(only.items) if isinstance(only, TupleOf) else None
 
 

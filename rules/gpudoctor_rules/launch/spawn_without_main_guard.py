@@ -54,8 +54,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.event import Spawn
-from gpudoctor.lint.values.repair import Repair, Under
+from gpudoctor.lint.events.process import Spawn
+from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.rule import Rule
 from gpudoctor_rules.launch.spawn_arguments import by_import
 
@@ -83,7 +83,7 @@ class SpawnWithoutMainGuard(Rule):
             # A forked process goes on from the call and imports nothing.
             if not event.guarded and by_import(event):
                 # The outermost call is the one that belongs under the guard.
-                start = (*event.way.calls, event.location)[0]
+                start = (*event.context.calls, event.location)[0]
                 yield self.found(
                     at=start,
                     message="Each spawned process imports this program and comes here again, because nothing "

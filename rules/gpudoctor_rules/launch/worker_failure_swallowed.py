@@ -93,9 +93,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.event import Backward, Swallowed, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import Swallowed
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -124,10 +126,10 @@ class WorkerFailureSwallowed(Rule):
             if event.loops or program.by_one_process(event):
                 continue
             backward = next((each for each in program.events(Backward) if _is_training(event, each)), None)
-            wrap = next((each for each in wraps if not each.when.excludes(event.when)), None)
+            wrap = next((each for each in wraps if not each.condition.excludes(event.condition)), None)
             if backward is None or wrap is None:
                 continue
-            launcher = "`mp.spawn`" if program.world is World.SPAWN else "`torchrun`"
+            launcher = "`mp.spawn`" if program.world is LaunchWorld.SPAWN else "`torchrun`"
             yield self.found(
                 event.location,
                 f"An error of this rank ends here, with exit code 0: {launcher} does not stop the others, which wait "

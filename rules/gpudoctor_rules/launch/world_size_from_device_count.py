@@ -49,11 +49,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import Const, Values
-from gpudoctor.lint.values.data import Sampler
-from gpudoctor.lint.values.event import InitGroup, MakeSampler, Spawn
-from gpudoctor.lint.values.rank import Rank, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.rank import Rank, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import Const, Values
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.process import InitGroup, Spawn
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -71,13 +72,13 @@ class WorldSizeFromDeviceCount(Rule):
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if program.world is World.SINGLE or program.managed_by:
+        if program.world is LaunchWorld.SINGLE or program.managed_by:
             return
         # With a process for each GPU of one machine, that it starts itself, the two numbers are the same.
         spawned = [event.nprocs for event in program.events(Spawn)]
-        if program.world is World.SPAWN and not (spawned and all(_is_written(each) for each in spawned)):
+        if program.world is LaunchWorld.SPAWN and not (spawned and all(_is_written(each) for each in spawned)):
             return
-        started = "the launcher starts" if program.world is World.TORCHRUN else "`mp.spawn` is told to start"
+        started = "the launcher starts" if program.world is LaunchWorld.TORCHRUN else "`mp.spawn` is told to start"
         for group in program.events(InitGroup):
             if (count := _device_count(group.world_size)) is not None and _is_launched(group.rank):
                 yield self.found(
@@ -85,7 +86,7 @@ class WorldSizeFromDeviceCount(Rule):
                     "`world_size` is the number of GPUs in this machine, and not the number of processes that "
                     f"{started}: where the two differ, the group waits for processes that never start.",
                     remedy="Leave `world_size` and `rank` out: `torchrun` sets both."
-                    if program.world is World.TORCHRUN
+                    if program.world is LaunchWorld.TORCHRUN
                     else "Give `nprocs` and `world_size` the same number.",
                     because=[("the GPUs are counted here", count.place)],
                 )
@@ -121,15 +122,15 @@ class WorldSizeFromDeviceCount(Rule):
 
 def _device_count(values: Values | None) -> Size | None:
     """The count of devices, where it can be nothing else."""
-    only = values.only if values is not None else None
+    only = values.single if values is not None else None
     return only if isinstance(only, Size) and only.kind is SizeKind.DEVICES else None
 
 
 def _is_launched(rank: Values | None) -> bool:
     """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody."""
-    only = rank.only if rank is not None else None
+    only = rank.single if rank is not None else None
     return rank is None or (isinstance(only, Rank) and only.source is not RankSource.ARGUMENT)
 
 
 def _is_written(nprocs: Values | None) -> bool:
-    return nprocs is not None and isinstance(nprocs.only, Const)
+    return nprocs is not None and isinstance(nprocs.single, Const)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.program import trains
-from gpudoctor.lint.values.base import Value
-from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import Backward, Forward, Iterate, LeaveLoop, Loop, OptimizerStep
-from gpudoctor.lint.values.module import core_of
-from gpudoctor.lint.values.optim import Optimizer
-from gpudoctor.lint.values.tensor import Tensor
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:

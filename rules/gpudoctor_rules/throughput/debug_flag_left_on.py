@@ -66,9 +66,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.values.base import Const
-from gpudoctor.lint.values.event import Backward, DebugFlag, EnvironmentWrite, Event
-from gpudoctor.lint.values.repair import Delete, Repair
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.host_waits import DebugFlag
+from gpudoctor.lint.events.process import EnvironmentWrite
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.repair import Delete, Repair
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Rule
 
@@ -166,7 +169,7 @@ def _switches(program: Program) -> Iterator[Switch]:
         if isinstance(event, DebugFlag):
             yield Switch(event, event.flag, "" if event.on else "off")
         elif isinstance(event, EnvironmentWrite):
-            only = event.value.only
+            only = event.value.single
             yield Switch(event, event.name, str(only.value) if isinstance(only, Const) else "unknown")
 
 
@@ -181,9 +184,9 @@ def _trains_under(program: Program, switch: Switch, switches: list[Switch]) -> b
     backwards = [event for event in program.events(Backward) if event.order > switch.event.order]
     if not backwards:
         # Trainers of frameworks run the backward out of sight.
-        return bool(program.managed_by) and not program.has(Backward) and not switch.event.when
+        return bool(program.managed_by) and not program.has(Backward) and not switch.event.condition
     later = [each for each in switches if each.flag == switch.flag and each.event.order > switch.event.order]
     if any(each.value != switch.value and each.event.order < backwards[0].order for each in later):
         return False
     # `if args.debug:` or `if step % 1000 == 0:` is no condition of all training.
-    return all(backward.when.implies(switch.event.when) for backward in backwards)
+    return all(backward.condition.implies(switch.event.condition) for backward in backwards)

@@ -61,28 +61,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.events.acting_place import in_the_loop
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Forward, ModeChange
+from gpudoctor.lint.events.training_step import Backward, GradientsSwitched, OptimizerStep, TakeGradient
 from gpudoctor.lint.program import batch_loop, trains
-from gpudoctor.lint.values.acting import in_the_loop
-from gpudoctor.lint.values.event import (
-    Backward,
-    Escape,
-    Event,
-    Forward,
-    GradientsSwitched,
-    Loop,
-    ModeChange,
-    OptimizerStep,
-    TakeGradient,
-)
-from gpudoctor.lint.values.module import Module, core_of
-from gpudoctor.lint.values.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
-from gpudoctor.lint.values.tensor import Tensor
+from gpudoctor.lint.repair.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 
@@ -178,7 +171,7 @@ def _repair(program: Program, call: Forward, loop: Loop, builds: bool, learner: 
     # Another mode is another score.
     safety = Safety.UNSAFE if learner else Safety.SAFE
     under = Repair(title, (Under(at, header), *awake), safety)
-    elsewhere = tuple(place for event in trained for place in (event.location, *event.way.calls))
+    elsewhere = tuple(place for event in trained for place in (event.location, *event.context.calls))
     before = (Before(at, (asleep,)),) if asleep else ()
     return Repair(title, (Decorate(at, no_grad, elsewhere), *before, *awake), safety, otherwise=under)
 
@@ -211,7 +204,7 @@ def _loop_of(call: Forward) -> Loop | None:
 
 def _builds_for_nothing(program: Program, call: Forward) -> bool:
     # One helper for both phases: `set_grad_enabled(train)` says that its author has thought of it.
-    if not call.graph or "set_grad_enabled" in call.way.contexts:
+    if not call.graph or "set_grad_enabled" in call.context.contexts:
         return False
     if any(event.order < call.order and event.on is not True for event in program.events(GradientsSwitched)):
         return False

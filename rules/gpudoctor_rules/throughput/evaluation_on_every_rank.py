@@ -93,18 +93,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import TRUE
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.program import is_whole, shares_nothing
-from gpudoctor.lint.values.base import TRUE
-from gpudoctor.lint.values.event import UseManaged, Wrap
-from gpudoctor.lint.values.module import WrapperKind
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.data_loading import Iterate
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
-    from gpudoctor.lint.values.data import Loader
-    from gpudoctor.lint.values.event import Iterate
     from gpudoctor.run.recording import Recording
 
 
@@ -164,7 +165,7 @@ def _trains_one_model(program: Program) -> bool:
 
 def _name_of_data(loader: Loader) -> str:
     """What the program calls the data set; empty where it has only the name of its class."""
-    label = getattr(loader.dataset.only if loader.dataset is not None else None, "label", "")
+    label = getattr(loader.dataset.single if loader.dataset is not None else None, "label", "")
     plain = label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
     return label if plain else ""
 
@@ -173,7 +174,9 @@ def _whole(program: Program, loader: Loader, start: Iterate) -> bool:
     """All of the data set lies before each rank that evaluates."""
     if loader.opaque or loader.managed or loader.sharded or loader in program.escaped:
         return False
-    if not shares_nothing(loader.sampler, start.when) or not shares_nothing(loader.batch_sampler, start.when):
+    if not shares_nothing(loader.sampler, start.condition) or not shares_nothing(loader.batch_sampler, start.condition):
         return False
-    shuffled = loader.shuffle is not None and loader.shuffle.given(start.when).all(lambda value: value == TRUE)
-    return loader.dataset is not None and loader.dataset.given(start.when).all(lambda each: is_whole(each, shuffled))
+    shuffled = loader.shuffle is not None and loader.shuffle.restrict(start.condition).all(lambda value: value == TRUE)
+    return loader.dataset is not None and loader.dataset.restrict(start.condition).all(
+        lambda each: is_whole(each, shuffled)
+    )

@@ -65,14 +65,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.device import Device, on_cpu
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.acting_place import entered_in
+from gpudoctor.lint.events.host_waits import ClockRead, HostSync
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.program import in_every_round, training_loop
-from gpudoctor.lint.values.acting import entered_in
-from gpudoctor.lint.values.device import Device, on_cpu
-from gpudoctor.lint.values.event import ClockRead, Forward, HostSync, Loop
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -159,7 +161,7 @@ def _before_clocks(program: Program) -> frozenset[int]:
     """Which events stand right before a look at the clock: who measures a step must wait for it."""
     clocks = [event for event in program.events(ClockRead) if event.order]
     # A progress helper that looks at its own clock between two rounds measures nothing of the step.
-    return frozenset(c.order - 1 for c in clocks if program.log[c.order - 1].way.frames == c.way.frames)
+    return frozenset(c.order - 1 for c in clocks if program.log[c.order - 1].context.frames == c.context.frames)
 
 
 def _waits_for_gpu(event: HostSync) -> bool:
@@ -185,7 +187,7 @@ def _trains_on_cpu(program: Program, loop: Loop) -> bool:
 
 def _of_an_evaluation(event: HostSync) -> bool:
     """Where each epoch is one step, the evaluation after it costs more than the wait for its score."""
-    return event.way.evaluating or (isinstance(event.subject, Tensor) and event.subject.graph is False)
+    return event.context.evaluating or (isinstance(event.subject, Tensor) and event.subject.graph is False)
 
 
 def _count(others: int) -> str:

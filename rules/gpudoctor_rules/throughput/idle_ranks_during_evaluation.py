@@ -97,17 +97,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.program import who
-from gpudoctor.lint.values.acting import calls_behind
-from gpudoctor.lint.values.event import Backward, Collective
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.events.acting_place import calls_behind
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.event import Event
     from gpudoctor.run.recording import Recording
     from gpudoctor_rules.throughput._evaluation import Evaluation
 
@@ -166,15 +167,15 @@ class IdleRanksDuringEvaluation(Rule):
 
 def _hangs(program: Program, each: Evaluation) -> bool:
     """The evaluation waits for the other ranks: that is GPU501 or GPU502, which come first."""
-    call, frames = each.call, each.start.way.frames
+    call, frames = each.call, each.start.context.frames
     wrapped = isinstance(call.module, Wrapper) and call.module.has(WrapperKind.DDP, WrapperKind.FSDP)
     if wrapped and call.buffers is not False:
         return True
-    return any(e.rank_guards and e.way.frames[: len(frames)] == frames for e in program.events(Collective))
+    return any(e.rank_guards and e.context.frames[: len(frames)] == frames for e in program.events(Collective))
 
 
 def _who(event: Event) -> str:
-    ranks = who(event)
+    ranks = ranks_in_words(event)
     return ranks.replace(" only", " alone") if ranks != "some ranks only" else "part of the ranks"
 
 
@@ -210,5 +211,6 @@ def _name(event: Event) -> str:
 
 def _others_busy(program: Program, each: Evaluation) -> bool:
     return program.on_both_sides(each.start) or any(
-        other.start.when.excludes(each.start.when) and other.start.rank_guards for other in evaluations(program)
+        other.start.condition.excludes(each.start.condition) and other.start.rank_guards
+        for other in evaluations(program)
     )

@@ -62,12 +62,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import training_loop
-from gpudoctor.lint.values.device import on_gpu
-from gpudoctor.lint.values.event import Backward, Forward, Move
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.model import Forward
     from gpudoctor.lint.program import Program
 
 # It is chosen in so many ways, and so often inside a forward, that a mention anywhere must do. But scores have a

@@ -70,22 +70,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import World, only_some_ranks
-from gpudoctor.lint.values.event import (
-    Backward,
-    Event,
-    Forward,
-    InitGroup,
-    Iterate,
-    MakeLoader,
-    SeedSet,
-    Wrap,
-)
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.process import InitGroup, SeedSet
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import LaunchWorld, only_some_ranks
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -111,7 +106,7 @@ class SeedMissing(Rule):
         if not seeds:
             yield from self._none(program)
         # Seeds that only the parent sets are GPU413.
-        elif program.world is not World.SPAWN or not all(map(program.by_one_process, seeds)):
+        elif program.world is not LaunchWorld.SPAWN or not all(map(program.by_one_process, seeds)):
             yield from self._the_same(program, seeds)
 
     def _none(self, program: Program) -> Iterator[Finding]:
@@ -186,9 +181,9 @@ def _drawn(program: Program) -> Location | None:
 
 
 def _is_random(value: Tensor) -> bool:
-    return value.origin is TensorOrigin.FACTORY and value.batch_of is None and bool(value.depends & Dependence.LOCAL)
+    return value.origin is TensorOrigin.FACTORY and value.batch_of is None and bool(value.divergence & Divergence.LOCAL)
 
 
 def _may_differ(seed: SeedSet) -> bool:
     """Ranks may have another seed each, or it is set on some of them only."""
-    return seed.seed is None or only_some_ranks(seed) or not seed.seed.all(lambda value: not value.depends)
+    return seed.seed is None or only_some_ranks(seed) or not seed.seed.all(lambda value: not value.divergence)

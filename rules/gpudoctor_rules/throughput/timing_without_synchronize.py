@@ -58,28 +58,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.host_waits import ClockRead, Elapsed, HostSync
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.process import EnvironmentWrite
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.program import in_every_round, same_round
-from gpudoctor.lint.values.device import on_gpu
-from gpudoctor.lint.values.event import (
-    Backward,
-    ClockRead,
-    Collective,
-    Elapsed,
-    EnvironmentWrite,
-    Escape,
-    Event,
-    Forward,
-    HostSync,
-    Iterate,
-    Lost,
-    OptimizerStep,
-    Save,
-)
-from gpudoctor.lint.values.repair import Before, Code, Imported, Repair
+from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 FEW_ROUNDS = 1000
@@ -135,7 +129,7 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     between = program.log[since.order + 1 : until.order]
     if any(_may_wait(event) for event in between):
         return None
-    work = [event for event in between if _is_work(program, event) and until.when.implies(event.when)]
+    work = [event for event in between if _is_work(program, event) and until.condition.implies(event.condition)]
     if not work or any(_is_long(event, since) for event in work):
         return None
     loop = since.loops[-1] if since.loops else None
@@ -146,7 +140,7 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     if any(isinstance(event, HostSync) and in_every_round(program, event, loop) for event in others):
         return work[-1]
     # Whole rounds are right on average: the queue is bounded, so each waits for an earlier one.
-    return work[-1] if any(_is_work(program, e) and until.when.implies(e.when) for e in others) else None
+    return work[-1] if any(_is_work(program, e) and until.condition.implies(e.condition) for e in others) else None
 
 
 def _may_wait(event: Event) -> bool:
@@ -154,7 +148,7 @@ def _may_wait(event: Event) -> bool:
     if isinstance(event, OptimizerStep):
         # The scaler asks whether gradients have overflowed before it steps.
         return event.through == "scaler"
-    return isinstance(event, (HostSync, Collective, Escape, Lost, Iterate, Save))
+    return isinstance(event, (HostSync, Collective, Escape, Imprecision, Iterate, Save))
 
 
 def _is_work(program: Program, event: Event) -> bool:

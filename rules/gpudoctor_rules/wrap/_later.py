@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.event import Backward, Event, Forward, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
 
 
 def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
@@ -22,7 +24,7 @@ def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
         if wrap.kind is WrapperKind.DDP and isinstance(wrap.wrapper, Wrapper) and wrap.order < event.order
     ]
     # On a path where there is no wrapper, nothing is late.
-    around = (wrap for wrap in reversed(wraps) if not wrap.when.excludes(event.when))
+    around = (wrap for wrap in reversed(wraps) if not wrap.condition.excludes(event.condition))
     return next((wrap for wrap in around if core in program.within(wrap.inner)), None)
 
 
@@ -34,7 +36,7 @@ def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
     core = core_of(wrap.inner)
     # The first one that happens decides: a call that is too late, or a wrap that is in time.
     for call in program.events(Forward, Wrap):
-        if call.order <= event.order or call.when.excludes(event.when):
+        if call.order <= event.order or call.condition.excludes(event.condition):
             continue
         if isinstance(call, Wrap) and core_of(call.inner) == core:
             return None

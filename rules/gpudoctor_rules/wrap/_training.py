@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.values.base import Unknown, Value
-from gpudoctor.lint.values.event import Backward, ClearGradients, Collective, Event, OptimizerStep, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.values.optim import Optimizer, Parameters
-from gpudoctor.lint.values.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.model import Wrap
     from gpudoctor.lint.program import Program
 
 TALK = frozenset({"barrier", "monitored_barrier", "all_gather_object", "gather_object", "broadcast_object_list"})
@@ -38,7 +41,7 @@ def stepped_after(program: Program, backward: Backward, core: Value) -> Optimize
     """The optimizer step that uses the gradients which a backward leaves in a module; None where none surely does."""
     for event in program.events(OptimizerStep, ClearGradients):
         # Gradients live until they are cleared: what counts is the first thing that happens to them from here on.
-        if event.order < backward.order or event.when.excludes(backward.when):
+        if event.order < backward.order or event.condition.excludes(backward.condition):
             continue
         if isinstance(event, ClearGradients) and _holds(program, event.target, core):
             return None

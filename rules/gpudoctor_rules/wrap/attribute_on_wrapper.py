@@ -68,12 +68,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import Unknown, name_of
+from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.values.base import Unknown, name_of
-from gpudoctor.lint.values.event import AttributeMissed, Forward, Wrap
-from gpudoctor.lint.values.group import Managed
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
-from gpudoctor.lint.values.repair import Always, Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
@@ -173,22 +173,28 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
     # The depth is enough for a call inside a comparison inside `and`; beyond it the test is about something else.
-    return any(part == wrapper or _is_launch(part) for literal in event.when for part in _parts_of(literal.atom.key, 6))
+    return any(
+        part == wrapper or _is_launch(part) for literal in event.condition for part in _parts_of(literal.atom.key, 6)
+    )
 
 
 def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test had the answer of each of several ways, of wrapping in one round of a loop or another: it may tell them
     apart, as `hasattr(model, "module")` does."""
-    wrapped = [wrap.when.literals for wrap in program.events(Wrap) if wrap.wrapper == wrapper and wrap.when]
-    keys = (literal.atom.key for literal in event.when)
+    wrapped = [wrap.condition.literals for wrap in program.events(Wrap) if wrap.wrapper == wrapper and wrap.condition]
+    keys = (literal.atom.key for literal in event.condition)
     ways = [key[1] for key in keys if isinstance(key, tuple) and key[:1] == ("one of",)]
-    told = [each.when.literals for way in ways if isinstance(way, ValueSet) for each in way.bindings]
+    told = [each.condition.literals for way in ways if isinstance(way, ValueSet) for each in way.bindings]
     return any(not when.isdisjoint(each) for when in wrapped for each in told)
 
 
 def _is_launch(part: object) -> bool:
     """`accelerator.distributed_type`: how the program was launched decides which wrapper it is."""
-    return isinstance(part, tuple) and part[:1] in (("distributed_type",), ("state",)) and isinstance(part[-1], Managed)
+    return (
+        isinstance(part, tuple)
+        and part[:1] in (("distributed_type",), ("state",))
+        and isinstance(part[-1], ManagedObject)
+    )
 
 
 def _parts_of(part: object, depth: int) -> Iterator[object]:
@@ -202,4 +208,4 @@ def _parts_of(part: object, depth: int) -> Iterator[object]:
 
 def _wrapped_sometimes(program: Program, wrapper: Wrapper) -> bool:
     # A wrap under a condition, as on the number of GPUs, leaves a way on which the attribute is there.
-    return any(event.when for event in program.events(Wrap) if event.wrapper == wrapper)
+    return any(event.condition for event in program.events(Wrap) if event.wrapper == wrapper)

@@ -83,11 +83,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import Const, Value, name_of
+from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.program import batch_loop
-from gpudoctor.lint.values.base import Const, Value, name_of
-from gpudoctor.lint.values.data import Loader
-from gpudoctor.lint.values.event import Forward, ModeChange, SyncNorm, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._together import wrapped_together
@@ -95,7 +95,7 @@ from gpudoctor_rules.wrap._together import wrapped_together
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-    from gpudoctor.run.recording.models import Norms
+    from gpudoctor.run.recording.model_facts import Norms
 
 FEW = 4
 """Samples of which the statistics are mostly noise."""
@@ -177,7 +177,7 @@ def _batch_of(call: Forward) -> int | None:
     # A model that is called outside of a loop over batches has a batch of its own.
     loop = batch_loop(call)
     loader = loop.over if loop is not None else None
-    size = loader.batch_size.only if isinstance(loader, Loader) and loader.batch_size is not None else None
+    size = loader.batch_size.single if isinstance(loader, Loader) and loader.batch_size is not None else None
     return size.value if isinstance(size, Const) and isinstance(size.value, int) else None
 
 

@@ -73,16 +73,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.base import Value, name_of
-from gpudoctor.lint.values.device import on_cpu, on_gpu
-from gpudoctor.lint.values.event import Move, Wrap
-from gpudoctor.lint.values.module import Module, core_of
-from gpudoctor.lint.values.repair import MoveUp, Repair
+from gpudoctor.lint.domain.device import on_cpu, on_gpu
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.value import Value, name_of
+from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.repair.repair import MoveUp, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.model import Wrap
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -156,7 +157,7 @@ def _type_of(program: Program, move: Move) -> str:
     ]
     # A cast under a test, as `if half: model.half()`, leaves the type open.
     if casts:
-        return casts[-1].to_dtype if move.when.implies(casts[-1].when) else ""
+        return casts[-1].to_dtype if move.condition.implies(casts[-1].condition) else ""
     return "float32" if _made_of_plain_numbers(core) else ""
 
 

@@ -64,8 +64,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.event import Backward, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -70,11 +70,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.event import Backward, Forward, Wrap
-from gpudoctor.lint.values.module import WrapperKind
-from gpudoctor.lint.values.repair import Before, Holds, Repair, Replace, Source
-from gpudoctor.lint.values.tensor import Extent, Tensor
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.tensor import Extent, Tensor
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
 

@@ -70,8 +70,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.event import Forward, ReplicaRead, ReplicaWrite, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _read_later(program: Program, write: ReplicaWrite) -> ReplicaRead | None:
             for read in program.events(ReplicaRead)
             if read.order > write.order
             and (read.module, read.name) == (write.module, write.name)
-            and not read.when.excludes(write.when)
+            and not read.condition.excludes(write.condition)
         ),
         None,
     )
@@ -134,4 +134,4 @@ def _read_later(program: Program, write: ReplicaWrite) -> ReplicaRead | None:
 def _is_bare(call: Forward, write: ReplicaWrite) -> bool:
     """The model itself runs, which then has what its forward sets."""
     copied = isinstance(call.module, Wrapper) and call.module.has(WrapperKind.DATA_PARALLEL)
-    return core_of(call.module) == write.module and not copied and not call.when.excludes(write.when)
+    return core_of(call.module) == write.module and not copied and not call.condition.excludes(write.condition)

@@ -83,9 +83,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import FALSE, NONE, Unknown, name_of
-from gpudoctor.lint.values.event import Forward, GradientFlag, PartAdded, Wrap
-from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, name_of
+from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
@@ -159,7 +159,7 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
     if flag.on:
         return "their gradients are averaged by nobody, and the ranks drift apart." if was_frozen else ""
     # A search finds them in each step, and a static graph was recorded in the first one.
-    looks = wrap.find_unused is not None and wrap.find_unused.only not in (FALSE, NONE)
+    looks = wrap.find_unused is not None and wrap.find_unused.single not in (FALSE, NONE)
     if was_frozen or looks or wrap.static is not None or wrap.opaque or not _only_a_part(program, flag, wrap):
         return ""
     return "the wrapper still waits for their gradients, and the second step ends with a `RuntimeError`."
@@ -174,7 +174,7 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
             if wrap.order < each.order < flag.order and core_of(each.module) == core_of(wrap.inner)
         ]
         return not whole or whole[-1].on is True
-    return any(_asks_for_name(part) for literal in flag.when for part in _parts_of(literal.atom.key, 6))
+    return any(_asks_for_name(part) for literal in flag.condition for part in _parts_of(literal.atom.key, 6))
 
 
 def _asks_for_name(part: object) -> bool:

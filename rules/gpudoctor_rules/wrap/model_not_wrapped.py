@@ -80,20 +80,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.device import on_gpu
-from gpudoctor.lint.values.event import Backward, Forward, ForwardTalks, InitGroup, Move, Save, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.values.repair import After, Code, Holds, Imported, Repair
-from gpudoctor.lint.values.spelling import local_rank
+from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.model import Forward, ForwardTalks, Wrap
+from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
+from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import averaged_by_hand, bare, is_repeated, stepped_after
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 
@@ -115,7 +119,7 @@ class ModelNotWrapped(Rule):
             return
         told: set[Value] = set()
         for backward in program.events(Backward):
-            group = _group(program, backward.when)
+            group = _group(program, backward.condition)
             # Without a group each process may be a job of its own; a training of some ranks only needs no partner.
             if group is None or not program.on_both_sides(backward) or not backward.complete:
                 continue
@@ -177,7 +181,7 @@ def _wrap(program: Program, model: Module, call: Forward) -> Repair:
 
 def _group(program: Program, when: Condition) -> InitGroup | None:
     # Only a group made on a path that this training can share says that the ranks belong together.
-    return next((event for event in program.events(InitGroup) if not event.when.excludes(when)), None)
+    return next((event for event in program.events(InitGroup) if not event.condition.excludes(when)), None)
 
 
 def _each_rank_saves_its_own(program: Program) -> bool:
@@ -190,7 +194,7 @@ def _each_rank_saves_its_own(program: Program) -> bool:
 
 
 def _is_named_by_rank(save: Save) -> bool:
-    return any(path.depends & Dependence.RANK for path in save.path or ())
+    return any(path.divergence & Divergence.RANK for path in save.path or ())
 
 
 def _in_one_process(module: Value) -> Module | None:

@@ -59,14 +59,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import UseManaged, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.event import Event
     from gpudoctor.run.recording import Recording
 
 # FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
@@ -109,7 +110,7 @@ class NestedWrappers(Rule):
                 "only where `isinstance` says that it is not done yet.",
                 because=[(f"wrapped {inner} here", wrong.place)],
                 # Of the models that come here, another one may be bare.
-                needs=[literal for each in made[:1] for literal in each.when],
+                needs=[literal for each in made[:1] for literal in each.condition],
                 confidence=Confidence.DEFINITE if _all_wrong(program, event) else Confidence.LIKELY,
                 by=event,
             )

@@ -57,9 +57,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Escape, GradientFlag, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import GradientFlag, Wrap
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

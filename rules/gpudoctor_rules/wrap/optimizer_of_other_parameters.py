@@ -71,13 +71,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.base import FALSE, NONE, Value, name_of
-from gpudoctor.lint.values.event import Backward, Event, MakeOptimizer, OptimizerStep, TakeGradient, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.values.optim import Optimizer
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -168,7 +170,7 @@ class OptimizerOfOtherParameters(Rule):
         optimizers = [
             event
             for event in program.events(MakeOptimizer)
-            if event.optimizer != held and not event.when.excludes(made.when)
+            if event.optimizer != held and not event.condition.excludes(made.condition)
         ]
         other = next((e for e in optimizers if _modules(e.optimizer) == held.modules), None)
         before = [e for e in program.events(Backward) if e.order < step.order]
@@ -200,12 +202,12 @@ def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) 
     """Where the parameters are replaced between the making of the optimizer and its step."""
     for wrap in program.events(Wrap):
         # With it, FSDP shows the parameters that it was given.
-        keeps = wrap.keeps_parameters is not None and wrap.keeps_parameters.only not in (FALSE, NONE)
+        keeps = wrap.keeps_parameters is not None and wrap.keeps_parameters.single not in (FALSE, NONE)
         if wrap.kind is not WrapperKind.FSDP or keeps or wrap.opaque or not made.order < wrap.order < step.order:
             continue
         # Layers are sharded one by one, before the whole.
         inside = any(core_of(wrap.inner) in program.within(each) for each in held.modules)
-        if (inside or _related(program, held, core_of(wrap.inner))) and wrap.when.implies(made.when):
+        if (inside or _related(program, held, core_of(wrap.inner))) and wrap.condition.implies(made.condition):
             return wrap
     return None
 

@@ -75,9 +75,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import FALSE, NONE, name_of
-from gpudoctor.lint.values.event import GradientFlag, PartAdded, Wrap
-from gpudoctor.lint.values.module import Wrapper
+from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.value import FALSE, NONE, name_of
+from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
@@ -149,7 +149,7 @@ def _what(added: PartAdded) -> str:
 
 def _harm(added: PartAdded, wrap: Wrap) -> str:
     # A wrapper that searches for unused parameters gets over the old ones.
-    waits = wrap.find_unused is None or wrap.find_unused.only in (FALSE, NONE)
+    waits = wrap.find_unused is None or wrap.find_unused.single in (FALSE, NONE)
     if added.replaced and waits:
         return "it waits for the gradients of the old one, and the second step ends with a `RuntimeError`."
     return "each rank starts with other values there, their gradients are not averaged, and the ranks drift apart."

@@ -56,12 +56,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.program import World
-from gpudoctor.lint.values.base import NONE, Const, Value, name_of
-from gpudoctor.lint.values.device import on_cpu
-from gpudoctor.lint.values.event import Discard, InitGroup, SyncNorm, Wrap
-from gpudoctor.lint.values.module import Module, WrapperKind, core_of
-from gpudoctor.lint.values.repair import Assign, MoveUp, Repair, Source
+from gpudoctor.lint.domain.device import on_cpu
+from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.value import NONE, Const, Value, name_of
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.model import SyncNorm, Wrap
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -120,9 +122,9 @@ class SyncBatchnormMisplaced(Rule):
                 continue
             if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap):
                 return self._in_one_process(sync, wrap)
-            if wrap.order < sync.order and sync.given is not None and sync.when.implies(wrap.when):
+            if wrap.order < sync.order and sync.given is not None and sync.condition.implies(wrap.condition):
                 return self._too_late(sync, wrap) if _averages(wrap) else None
-            if sync.order < wrap.order and wrap.when.implies(sync.when) and _on_cpu(program, wrap):
+            if sync.order < wrap.order and wrap.condition.implies(sync.condition) and _on_cpu(program, wrap):
                 return self._without_gpu(sync, wrap)
         return None
 
@@ -171,8 +173,8 @@ def _concerns(program: Program, module: Value, wrap: Wrap) -> bool:
 def _meet(program: Program, sync: SyncNorm, wrap: Wrap) -> bool:
     """Both surely happen, or the user's switch for the one can lead nowhere else than to the other."""
     first, second = sorted((sync, wrap), key=lambda event: event.order)
-    alone = program.worlds == {World.SINGLE} and not second.when.excludes(first.when)
-    return second.when.implies(first.when) or alone
+    alone = program.worlds == {LaunchWorld.SINGLE} and not second.condition.excludes(first.condition)
+    return second.condition.implies(first.condition) or alone
 
 
 def _averages(wrap: Wrap) -> bool:
@@ -182,7 +184,7 @@ def _averages(wrap: Wrap) -> bool:
 def _on_cpu(program: Program, wrap: Wrap) -> bool:
     """DDP of a model on the CPU by choice: with `device_ids` or NCCL that is a mistake of its own."""
     by_choice = any(
-        init.backend is not None and init.backend.only == Const("gloo") for init in program.events(InitGroup)
+        init.backend is not None and init.backend.single == Const("gloo") for init in program.events(InitGroup)
     )
     ids = wrap.device_ids is not None and wrap.device_ids.any(lambda value: value != NONE)
     return by_choice and wrap.kind is WrapperKind.DDP and not ids and on_cpu(wrap.model_device)

@@ -78,9 +78,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import NONE, TRUE, name_of
-from gpudoctor.lint.values.event import Backward, Forward, SyncNorm
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import NONE, TRUE, name_of
+from gpudoctor.lint.events.model import Forward, SyncNorm
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -158,6 +159,6 @@ def _copies_buffers(program: Program, call: Forward) -> bool:
 def _both_happen(one: Forward, other: Forward, backward: Backward) -> bool:
     """Both calls surely lie in one graph: a loss may also be of either, or of the one of an earlier round."""
     # `if step % 4 == 0: loss += penalty(model)`: a loss may be of either call.
-    sure = backward.when.implies(one.when) and backward.when.implies(other.when)
+    sure = backward.condition.implies(one.condition) and backward.condition.implies(other.condition)
     same = [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
     return sure and same

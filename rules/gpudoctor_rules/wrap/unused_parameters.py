@@ -93,9 +93,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import FALSE, NONE, Value, name_of
-from gpudoctor.lint.values.event import Forward, GradientFlag, UnusedPart, Wrap
-from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
+from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
@@ -151,7 +151,7 @@ class UnusedParameters(Rule):
 def _waits(wrap: Wrap) -> bool:
     """The wrapper expects a gradient for every parameter."""
     # `args.find_unused` may be either.
-    looks = wrap.find_unused is not None and wrap.find_unused.only not in (FALSE, NONE)
+    looks = wrap.find_unused is not None and wrap.find_unused.single not in (FALSE, NONE)
     return not looks and wrap.static is None and not wrap.opaque and wrap.certain
 
 

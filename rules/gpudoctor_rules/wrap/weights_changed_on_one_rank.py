@@ -72,18 +72,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import who
-from gpudoctor.lint.values.acting import under_the_test
-from gpudoctor.lint.values.base import Value, name_of
-from gpudoctor.lint.values.event import Event, LoadState, SeedSet, WeightsDrawn
-from gpudoctor.lint.values.module import Module, core_of
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.value import Value, name_of
+from gpudoctor.lint.events.acting_place import under_the_test
+from gpudoctor.lint.events.files import LoadState
+from gpudoctor.lint.events.model import WeightsDrawn
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 from gpudoctor_rules.wrap._training import averaged_by_hand
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -141,7 +144,7 @@ def _differs(program: Program, event: Event) -> str:
     # A guard may have its counterpart: `if rank == 0: load(a) else: load(b)`.
     if event.rank_guards:
         alone = not program.on_both_sides(event) and not _elsewhere_too(program, event)
-        return f"{'loads its weights' if loads else 'draws new ones'} on {who(event)}" if alone else ""
+        return f"{'loads its weights' if loads else 'draws new ones'} on {ranks_in_words(event)}" if alone else ""
     # What all ranks load is the same file, as far as anybody can tell.
     if loads or not program.by_every_rank(event) or program.managed_by:
         return ""
@@ -167,4 +170,4 @@ def _seeded_apart(program: Program, event: Event) -> bool:
         return not program.escaped and not program.lost
     # Only the last seed counts: what was drawn before it is forgotten.
     last = seeds[-1].seed
-    return last is not None and last.all(lambda value: bool(value.depends & Dependence.RANK))
+    return last is not None and last.all(lambda value: bool(value.divergence & Divergence.RANK))

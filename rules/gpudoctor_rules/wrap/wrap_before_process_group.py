@@ -53,13 +53,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.data import Sampler
-from gpudoctor.lint.values.event import Collective, Event, InitGroup, MakeSampler, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -127,7 +131,7 @@ def _needs_group(event: Event) -> str:
 
 
 def _made_later(program: Program, event: Event) -> InitGroup | None:
-    groups = [group for group in program.events(InitGroup) if not group.when.excludes(event.when)]
+    groups = [group for group in program.events(InitGroup) if not group.condition.excludes(event.condition)]
     # Some group was made before after all, perhaps in a branch that the event's own path joined again.
     if any(group.order < event.order for group in groups):
         return None

@@ -61,12 +61,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Backward, Loop, Wrap
-from gpudoctor.lint.values.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -149,7 +151,7 @@ def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
     same = other.location == wrap.location and core_of(other.inner) == core_of(wrap.inner)
     # `if epoch == 5:`, as after layers were thawed, is another test in each round: it may hold in one of them only.
     first = any(each.identity == loop.identity and each.pass_ == 0 for each in other.loops)
-    return same and first and wrap.when.implies(other.when)
+    return same and first and wrap.condition.implies(other.condition)
 
 
 def _trains_right_inside(program: Program, loop: Loop) -> bool:

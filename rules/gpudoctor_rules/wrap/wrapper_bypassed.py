@@ -80,11 +80,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.values.acting import parting
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import AttributeMissed, Backward, Discard, Forward, Wrap
-from gpudoctor.lint.values.module import WrapperKind, core_of
-from gpudoctor.lint.values.repair import Holds, Repair, Replace
+from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import (
     averaged_by_hand,
@@ -210,7 +212,7 @@ def _wrap_before(program: Program, call: Forward) -> Wrap | None:
     dropped = [event.value for event in program.events(Discard) if event.value != event.receiver]
     for wrap in program.events(Wrap):
         # A wrap under a switch that this call does not share may never have happened here.
-        made = wrap.order < call.order and call.when.implies(wrap.when)
+        made = wrap.order < call.order and call.condition.implies(wrap.condition)
         outer = wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
         if made and outer and module in program.within(wrap.inner):
             return wrap

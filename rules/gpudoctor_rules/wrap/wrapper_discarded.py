@@ -58,16 +58,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.values.base import name_of
-from gpudoctor.lint.values.event import Discard, Event, Forward, Wrap
-from gpudoctor.lint.values.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.values.repair import Assign, Either, Repair, Source
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.repair.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
-    from gpudoctor.lint.values.base import Value
     from gpudoctor.run.recording import Recording
 
 # `fully_shard` changes the module itself, so its result may be dropped.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint import examine
+from gpudoctor.lint import analyze
 from tests.support.linting import lint
 
 HELPER = """import torch
@@ -81,7 +81,7 @@ def test_no_program_is_examined_twice_for_a_file_that_it_does_not_read(
     (folder / "train.py").write_text(PROGRAM.replace("from helper import save", "from tools import save  # helper"))
     (folder / "tools.py").write_text(HELPER)
     seen = []
-    examined = examine.examine
-    monkeypatch.setattr(examine, "examine", lambda path, *rest: seen.append(path) or examined(path, *rest))
+    examined = analyze.examine
+    monkeypatch.setattr(analyze, "examine", lambda path, *rest: seen.append(path) or examined(path, *rest))
     lint(folder, folder=folder, select=("GPU501",))
     assert sorted(Path(each).name for each in seen) == ["helper.py", "train.py"]

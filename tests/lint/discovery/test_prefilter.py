@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint import examine
+from gpudoctor.lint import analyze
 from gpudoctor.lint.discovery import classify
 from gpudoctor.lint.discovery.classify import Role, classify_alone
 from gpudoctor.lint.discovery.prefilter import FRAMEWORKS, is_irrelevant, relevant_definitions
-from gpudoctor.lint.models.frameworks import PREFIXES, TAKE_CHARGE
+from gpudoctor.lint.library.frameworks import PREFIXES, TAKE_CHARGE
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from tests.support.fixture_marks import cases
 from tests.support.linting import Seen, lint
@@ -132,7 +132,7 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
     bad = [path for case in cases(fixtures) if case.bad and case.code != "GPU001" for path in case.files]
     library = {path: text for path in bad if (text := _as_library(path)) is not None}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
-    monkeypatch.setattr(examine, "relevant_definitions", lambda file: None)
+    monkeypatch.setattr(analyze, "relevant_definitions", lambda file: None)
     monkeypatch.setattr(classify, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
     assert not {path: findings for path, findings in missed.items() if findings}

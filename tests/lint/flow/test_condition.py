@@ -6,7 +6,16 @@ from itertools import product
 
 import pytest
 
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Bound, Condition, Dependence, Literal, either, gaps
+from gpudoctor.lint.flow.condition import (
+    ALWAYS,
+    Atom,
+    Condition,
+    Divergence,
+    Inequality,
+    Literal,
+    complement,
+    disjunction,
+)
 from tests.support.truth_tables import BOTH, EITHER, ROWS, A, B, C, all_of, conditions, holds
 
 PLAIN = conditions()
@@ -22,14 +31,14 @@ PAIRS = [*product(PLAIN, repeat=2), *product(WITH_PARTS, repeat=2)]
 def test_both_holds_where_each_does():
     for one, other in PAIRS:
         for row in ROWS:
-            assert holds(one.both(other), row) == (holds(one, row) and holds(other, row)), (one, other)
+            assert holds(one.and_(other), row) == (holds(one, row) and holds(other, row)), (one, other)
 
 
 def test_also_adds_one_literal_and_what_follows_from_it():
     for condition, literal in product(PLAIN + WITH_PARTS, (A, B.negated(), BOTH, BOTH.negated(), EITHER)):
         for row in ROWS:
             asked = holds(condition, row) and row[literal.atom] is literal.holds
-            assert holds(condition.also(literal), row) == asked, (condition, literal)
+            assert holds(condition.conjoined_with(literal), row) == asked, (condition, literal)
 
 
 def test_what_excludes_another_never_holds_with_it():
@@ -59,7 +68,7 @@ def test_plain_implications_are_seen():
 def test_a_gap_is_where_none_of_the_conditions_holds():
     for first, second in PAIRS:
         for base in (ALWAYS, all_of(A), all_of(B.negated()), all_of(BOTH), all_of(EITHER.negated())):
-            found = gaps(base, [first, second])
+            found = complement(base, [first, second])
             for row in ROWS:
                 left_out = holds(base, row) and not holds(first, row) and not holds(second, row)
                 assert any(holds(gap, row) for gap in found) or not left_out, (base, first, second)
@@ -68,7 +77,7 @@ def test_a_gap_is_where_none_of_the_conditions_holds():
 def test_plain_gaps_are_no_wider():
     for first, second in product(PLAIN, repeat=2):
         for row in ROWS:
-            inside = any(holds(gap, row) for gap in gaps(ALWAYS, [first, second]))
+            inside = any(holds(gap, row) for gap in complement(ALWAYS, [first, second]))
             assert inside is not (holds(first, row) or holds(second, row)), (first, second)
 
 
@@ -82,28 +91,28 @@ def test_plain_gaps_are_no_wider():
     ids=str,
 )
 def test_the_sides_of_a_branch_leave_no_gap(sides):
-    assert not gaps(ALWAYS, sides)
-    assert gaps(ALWAYS, sides[:1])
+    assert not complement(ALWAYS, sides)
+    assert complement(ALWAYS, sides[:1])
 
 
 def test_where_nothing_is_asked_all_is_a_gap():
-    assert gaps(all_of(A), []) == [all_of(A)]
+    assert complement(all_of(A), []) == [all_of(A)]
 
 
 def test_shared_holds_where_either_side_does():
     for one, other in PAIRS:
-        shared = one.shared(other)
+        shared = one.intersection(other)
         assert all(holds(shared, row) for row in ROWS if holds(one, row) or holds(other, row)), (one, other)
 
 
 def test_what_is_left_without_the_shared_part_gives_the_whole_back():
     for one, other in PAIRS:
-        assert one.without(other).both(one.shared(other)) == one, (one, other)
+        assert one.difference(other).and_(one.intersection(other)) == one, (one, other)
 
 
 def test_either_is_exactly_one_or_the_other_where_it_answers():
     for one, other in PAIRS:
-        merged = either(one, other)
+        merged = disjunction(one, other)
         for row in ROWS if merged is not None else ():
             assert holds(merged, row) == (holds(one, row) or holds(other, row)), (one, other, merged)
 
@@ -120,8 +129,8 @@ def test_either_is_exactly_one_or_the_other_where_it_answers():
     ],
 )
 def test_either_of(one: Condition, other: Condition, merged: Condition | None):
-    assert either(one, other) == merged
-    assert either(other, one) == merged
+    assert disjunction(one, other) == merged
+    assert disjunction(other, one) == merged
 
 
 def test_a_conjunction_answers_for_its_parts():
@@ -150,25 +159,25 @@ def test_atoms_are_known_by_their_key():
 
 
 def test_dependence_is_that_of_all_literals():
-    rank = Literal(Atom("rank", Dependence.RANK), True)
-    loss = Literal(Atom("loss", Dependence.LOCAL), False)
+    rank = Literal(Atom("rank", Divergence.RANK), True)
+    loss = Literal(Atom("loss", Divergence.LOCAL), False)
     condition = all_of(A, rank, loss)
-    assert condition.depends is Dependence.RANK | Dependence.LOCAL
-    assert condition.depending_on(Dependence.RANK) == (rank,)
-    assert condition.depending_on(Dependence.BATCH_INDEX) == ()
-    assert ALWAYS.depends is Dependence.NONE
+    assert condition.divergence is Divergence.RANK | Divergence.LOCAL
+    assert condition.depending_on(Divergence.RANK) == (rank,)
+    assert condition.depending_on(Divergence.BATCH_INDEX) == ()
+    assert ALWAYS.divergence is Divergence.NONE
 
 
 def test_what_another_literal_says_already_adds_no_dependence():
     """`if not sharded and not first: return`, and then `if sharded:`: all ranks are here."""
-    first = Literal(Atom("first", Dependence.RANK), True)
-    neither = Literal(Atom("neither", Dependence.RANK, every=(A.negated(), first.negated())), True)
-    some = Literal(Atom("some", Dependence.RANK, none=(A, first)), True)
+    first = Literal(Atom("first", Divergence.RANK), True)
+    neither = Literal(Atom("neither", Divergence.RANK, every=(A.negated(), first.negated())), True)
+    some = Literal(Atom("some", Divergence.RANK, none=(A, first)), True)
     for passed in (neither.negated(), some):
-        assert all_of(passed).depends is Dependence.RANK
-        assert all_of(passed, A).depends is Dependence.NONE
-        assert all_of(passed, A).depending_on(Dependence.RANK) == ()
-        assert all_of(passed, A.negated()).depending_on(Dependence.RANK) == (passed,)
+        assert all_of(passed).divergence is Divergence.RANK
+        assert all_of(passed, A).divergence is Divergence.NONE
+        assert all_of(passed, A).depending_on(Divergence.RANK) == ()
+        assert all_of(passed, A.negated()).depending_on(Divergence.RANK) == (passed,)
 
 
 def test_conditions_do_not_care_about_order():
@@ -186,9 +195,9 @@ def test_conditions_read_like_the_source():
 
 def test_nothing_is_made_where_nothing_changes():
     condition = all_of(A, B)
-    assert condition.also(A) is condition
-    assert condition.both(all_of(A)) is condition
-    assert all_of(A).both(condition) is condition
+    assert condition.conjoined_with(A) is condition
+    assert condition.and_(all_of(A)) is condition
+    assert all_of(A).and_(condition) is condition
 
 
 KINDS = {
@@ -201,20 +210,20 @@ NUMBERS = [step / 2 for step in range(-2, 9)]
 
 def test_a_comparison_with_a_number_answers_others_and_never_wrongly():
     for (kind, bound), (other, second) in product(product(KINDS, range(4)), repeat=2):
-        one, two = Bound("n", kind, bound), Bound("n", other, second)
+        one, two = Inequality("n", kind, bound), Inequality("n", other, second)
         for known in (True, False):
-            told = one.tells(known, two)
+            told = one.settles(known, two)
             possible = {KINDS[other](n, second) for n in NUMBERS if KINDS[kind](n, bound) is known}
             assert told is None or possible == {told}, (one, known, two)
-    assert Bound("n", ">", 1).tells(True, Bound("n", "==", 1)) is False
-    assert Bound("n", ">", 1).tells(True, Bound("n", ">", 0)) is True
-    assert Bound("n", ">", 1).tells(True, Bound("m", ">", 0)) is None
+    assert Inequality("n", ">", 1).settles(True, Inequality("n", "==", 1)) is False
+    assert Inequality("n", ">", 1).settles(True, Inequality("n", ">", 0)) is True
+    assert Inequality("n", ">", 1).settles(True, Inequality("m", ">", 0)) is None
 
 
 def test_conditions_know_what_comparisons_say_of_one_another():
-    several, single = (Atom(("n", kind), bound=Bound("n", kind, 1)) for kind in (">", "=="))
-    where = Condition().also(Literal(several, True))
+    several, single = (Atom(("n", kind), bound=Inequality("n", kind, 1)) for kind in (">", "=="))
+    where = Condition().conjoined_with(Literal(several, True))
     assert where.answer(Literal(single, True)) is False
     assert where.answer(Literal(single, False)) is True
-    assert where.excludes(Condition().also(Literal(single, True)))
-    assert not where.excludes(Condition().also(Literal(single, False)))
+    assert where.excludes(Condition().conjoined_with(Literal(single, True)))
+    assert not where.excludes(Condition().conjoined_with(Literal(single, False)))

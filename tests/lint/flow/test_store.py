@@ -6,7 +6,7 @@ from itertools import product
 
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys, interned
-from gpudoctor.lint.flow.store import Layer, Store
+from gpudoctor.lint.flow.store import Delta, Store
 from gpudoctor.lint.flow.valueset import ValueSet
 from tests.support.truth_tables import ROWS, A, B, all_of, holds, in_row
 
@@ -18,9 +18,9 @@ def unchanged(key: object, values: ValueSet[str]) -> ValueSet[str]:
     return values
 
 
-def branch(store: Store[str], writes: dict[str, ValueSet[str]]) -> Layer[str]:
+def branch(store: Store[str], writes: dict[str, ValueSet[str]]) -> Delta[str]:
     """What one side of a branch writes."""
-    with store.layer() as layer:
+    with store.delta() as layer:
         for key, values in writes.items():
             store.set(key, values)
     return layer
@@ -29,7 +29,7 @@ def branch(store: Store[str], writes: dict[str, ValueSet[str]]) -> Layer[str]:
 def test_a_layer_sees_what_lies_below_and_is_forgotten():
     store: Store[str] = Store()
     store.set("model", X)
-    with store.layer() as layer:
+    with store.delta() as layer:
         assert store.get("model") == X
         store.set("model", Y)
         assert store.get("model") == Y
@@ -43,7 +43,7 @@ def test_a_layer_sees_what_lies_below_and_is_forgotten():
 def test_a_layer_ends_with_an_error_too():
     store: Store[str] = Store()
     try:
-        with store.layer():
+        with store.delta():
             raise KeyError
     except KeyError:
         assert store.depth == 1
@@ -61,7 +61,7 @@ def test_after_a_join_each_side_holds_where_its_condition_does():
         after = store.get("model") or MISSING
         for row in ROWS:
             taken = yes if holds(all_of(A), row) else no
-            assert in_row(after, row) == {taken.get("model", old).only}, (before, yes, no, row)
+            assert in_row(after, row) == {taken.get("model", old).single}, (before, yes, no, row)
 
 
 def test_what_both_sides_write_alike_has_no_condition():
@@ -87,7 +87,7 @@ def test_correlated_switches_meet_only_where_they_can():
     assert model is not None
     assert sampler is not None
     for binding in model.bindings:
-        assert list(sampler.given(binding.when)) == [binding.value]
+        assert list(sampler.restrict(binding.condition)) == [binding.value]
 
 
 def test_a_join_widens_what_it_writes():
@@ -98,7 +98,7 @@ def test_a_join_widens_what_it_writes():
     assert store.get("model") == Z
 
 
-def store_with_widening(store: Store[str], layers: list[Layer[str]]) -> dict[object, int]:
+def store_with_widening(store: Store[str], layers: list[Delta[str]]) -> dict[object, int]:
     """Join two sides, making a set of more than one value to Z; how large each set was."""
     seen: dict[object, int] = {}
 
@@ -112,9 +112,9 @@ def store_with_widening(store: Store[str], layers: list[Layer[str]]) -> dict[obj
 
 def test_at_bottom_every_path_sees_it():
     store: Store[str] = Store()
-    with store.layer():
+    with store.delta():
         store.set("model", X)
-        with store.layer():
+        with store.delta():
             with store.at_bottom():
                 assert store.get("model") is None
                 store.set("imported", Y)
@@ -129,7 +129,7 @@ def test_at_bottom_every_path_sees_it():
 def test_names_of_a_scope_are_known_in_order_even_after_their_layer():
     store: Store[str] = Store()
     store.set(("train", "model"), X)
-    with store.layer():
+    with store.delta():
         store.set(("train", "loader"), X)
         store.set(("other", "model"), X)
     store.set(("train", "model"), Y)
@@ -143,15 +143,15 @@ def test_names_of_a_scope_are_known_in_order_even_after_their_layer():
 def test_written_since_gathers_the_layers_above():
     store: Store[str] = Store()
     store.set("model", X)
-    with store.layer():
+    with store.delta():
         store.set("model", Y)
         store.set("loader", X)
-        with store.layer():
+        with store.delta():
             store.set("loader", Y)
-            assert store.written_since(1) == {"model": Y, "loader": Y}
-            assert store.written_since(2) == {"loader": Y}
-            assert store.written_since(3) == {}
-        assert store.written_since(0) == {"model": Y, "loader": X}
+            assert store.changes_since(1) == {"model": Y, "loader": Y}
+            assert store.changes_since(2) == {"loader": Y}
+            assert store.changes_since(3) == {}
+        assert store.changes_since(0) == {"model": Y, "loader": X}
 
 
 def test_equal_keys_are_one_object_until_they_are_forgotten():
@@ -167,7 +167,7 @@ def test_a_condition_outlives_the_keys_it_was_made_of():
     forget_keys()
     assert condition.implies(all_of(A))
     assert condition.answer(A) is True
-    assert ALWAYS.both(condition) is condition
+    assert ALWAYS.and_(condition) is condition
 
 
 class Aged:
@@ -185,7 +185,7 @@ class Aged:
 
 def test_what_a_branch_made_needs_no_join():
     aged = Aged()
-    with aged.store.layer() as layer:
+    with aged.store.delta() as layer:
         aged.store.set((aged.make("model"), "device"), X)
     assert layer == {}
     assert aged.store.get(("model", "device")) == X
@@ -195,7 +195,7 @@ def test_what_was_made_before_a_branch_is_told_apart():
     aged = Aged()
     key = aged.make("model"), "device"
     aged.store.set(key, X)
-    with aged.store.layer() as layer:
+    with aged.store.delta() as layer:
         aged.store.set(key, Y)
     assert layer == {key: Y}
     assert aged.store.get(key) == X
@@ -203,10 +203,10 @@ def test_what_was_made_before_a_branch_is_told_apart():
 
 def test_a_path_that_leaves_takes_its_own_state_along():
     aged = Aged()
-    with aged.store.layer() as layer:
+    with aged.store.delta() as layer:
         key = aged.make("model"), "device"
         aged.store.set(key, X)
-        gone = aged.store.written_since(1)
+        gone = aged.store.changes_since(1)
         aged.store.set(key, Y)
     aged.store.merge([(all_of(A), gone), (all_of(A.negated()), layer)], MISSING, unchanged)
     assert set(aged.store.get(key) or ()) == {"x", "y"}

@@ -15,7 +15,7 @@ ONE: ValueSet[int] = ValueSet.of(1)
 
 def test_given_keeps_all_that_is_possible_there():
     for values, condition in product(SETS, CONDITIONS):
-        left = values.given(condition)
+        left = values.restrict(condition)
         for row in ROWS:
             if holds(condition, row):
                 assert in_row(left, row) == in_row(values, row), (values, condition)
@@ -23,15 +23,15 @@ def test_given_keeps_all_that_is_possible_there():
 
 def test_given_drops_what_is_excluded():
     values = ValueSet((Binding("cuda", all_of(A)), Binding("cpu", all_of(A.negated()))))
-    assert list(values.given(all_of(A))) == ["cuda"]
-    assert list(values.given(all_of(A.negated(), B))) == ["cpu"]
-    assert values.given(all_of(B)) is values
-    assert values.given(ALWAYS) is values
+    assert list(values.restrict(all_of(A))) == ["cuda"]
+    assert list(values.restrict(all_of(A.negated(), B))) == ["cpu"]
+    assert values.restrict(all_of(B)) is values
+    assert values.restrict(ALWAYS) is values
 
 
 def test_under_is_possible_only_where_the_condition_holds():
     for values, condition in product(SETS, CONDITIONS):
-        narrowed = values.under(condition)
+        narrowed = values.guarded_by(condition)
         for row in ROWS:
             expected = in_row(values, row) if holds(condition, row) else set()
             assert in_row(narrowed, row) == expected, (values, condition)
@@ -44,14 +44,14 @@ def test_union_has_what_each_has():
 
 
 def test_union_weakens_conditions_that_meet():
-    yes, no = ONE.under(all_of(A, B)), ONE.under(all_of(A.negated(), B))
-    assert union((yes, no)) == ONE.under(all_of(B))
-    assert union((yes, no, ONE.under(all_of(B.negated())))) == ONE
+    yes, no = ONE.guarded_by(all_of(A, B)), ONE.guarded_by(all_of(A.negated(), B))
+    assert union((yes, no)) == ONE.guarded_by(all_of(B))
+    assert union((yes, no, ONE.guarded_by(all_of(B.negated())))) == ONE
 
 
 def test_union_keeps_conditions_that_do_not_meet_apart():
-    values = union((ONE.under(all_of(A)), ONE.under(all_of(B))))
-    assert [binding.when for binding in values.bindings] == [all_of(A), all_of(B)]
+    values = union((ONE.guarded_by(all_of(A)), ONE.guarded_by(all_of(B))))
+    assert [binding.condition for binding in values.bindings] == [all_of(A), all_of(B)]
 
 
 def test_union_keeps_the_order_of_arrival():
@@ -59,15 +59,15 @@ def test_union_keeps_the_order_of_arrival():
 
 
 def test_only_is_the_one_value():
-    assert ONE.only == 1
-    assert ValueSet((Binding(1, all_of(A)), Binding(2, all_of(A.negated())))).only is None
-    assert ValueSet(()).only is None
+    assert ONE.single == 1
+    assert ValueSet((Binding(1, all_of(A)), Binding(2, all_of(A.negated())))).single is None
+    assert ValueSet(()).single is None
 
 
 def test_mapped_keeps_conditions():
     values = ValueSet((Binding(1, all_of(A)), Binding(2, all_of(A.negated()))))
-    doubled = values.mapped(lambda value: value * 2)
-    assert [(binding.value, binding.when) for binding in doubled.bindings] == [
+    doubled = values.map(lambda value: value * 2)
+    assert [(binding.value, binding.condition) for binding in doubled.bindings] == [
         (2, all_of(A)),
         (4, all_of(A.negated())),
     ]
@@ -85,7 +85,7 @@ def test_equality_and_hash_follow_the_bindings():
     assert ValueSet.of(1) == ONE
     assert hash(ValueSet.of(1)) == hash(ONE)
     assert ValueSet.of(2) != ONE
-    assert ONE.under(all_of(A)) != ONE
+    assert ONE.guarded_by(all_of(A)) != ONE
     assert ONE != 1
 
 

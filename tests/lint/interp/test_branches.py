@@ -425,5 +425,5 @@ def test_a_counter_says_that_not_every_round_comes_by(paper):
     assert [loop.times for loop in shown.loops] == [3, None]
     assert [loop.over is not None for loop in shown.loops] == [False, True]
     assert [loop.location.line for loop in shown.loops] == [4, 5]
-    (guard,) = shown.when
+    (guard,) = shown.condition
     assert guard.atom.text == "step % 10 == 0"

@@ -11,9 +11,9 @@ import tracemalloc
 
 import pytest
 
-from gpudoctor.lint.interp import budget, machine, worlds
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.interp import budget, launch_worlds, machine
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.values.event import Wrap
 
 DOUBLING = {
     "tuples": "x = (1, 2)\n" + "x = (*x, *x)\n" * 60,
@@ -89,8 +89,8 @@ def test_a_step_that_does_not_end_is_ended(paper, monkeypatch: pytest.MonkeyPatc
         while True:
             pass
 
-    monkeypatch.setattr(worlds, "MAX_SECONDS", 0.3)
-    monkeypatch.setattr(machine.Machine, "learn_rank", hang)
+    monkeypatch.setattr(launch_worlds, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(machine.Machine, "assume_rank", hang)
     found = paper(
         """
         import torch

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.values.event import Collective, Discard, Escape, Forward, LeaveLoop, Move, Wrap
-from gpudoctor.lint.values.module import core_of
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.events.collective import Collective, Discard, LeaveLoop
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.placement import Move
 from tests.support.paper import Revealed
 
 
@@ -66,12 +69,12 @@ def test_events_know_the_calls_that_led_there(paper):
     )
     barrier = found.event(Collective)
     assert (barrier.location.path, barrier.location.line) == ("sync.py", 6)
-    assert [(place.path, place.line) for place in barrier.way.calls] == [
+    assert [(place.path, place.line) for place in barrier.context.calls] == [
         ("train.py", 6),
         ("train.py", 5),
         ("sync.py", 4),
     ]
-    assert barrier.way.function == "deeper"
+    assert barrier.context.function == "deeper"
 
 
 def test_contexts_are_open_inside_and_closed_after(paper):
@@ -89,7 +92,7 @@ def test_contexts_are_open_inside_and_closed_after(paper):
         model(torch.zeros(1, 2))
         """
     )
-    assert [event.way.evaluating for event in found.events(Forward)] == [True, False, True, False]
+    assert [event.context.evaluating for event in found.events(Forward)] == [True, False, True, False]
     assert [event.graph for event in found.events(Forward)] == [False, True, False, True]
 
 
@@ -105,7 +108,7 @@ def test_a_move_is_in_place_for_modules_and_a_copy_for_tensors(paper):
         """
     )
     assert [event.call for event in found.events(Move)] == ["cuda", "cuda"]
-    assert repr(found.event(Wrap).model_device.only) == "Device(cuda)"
+    assert repr(found.event(Wrap).model_device.single) == "Device(cuda)"
     assert "cuda" in {event.call for event in found.events(Discard)}
 
 
@@ -210,4 +213,4 @@ def test_a_context_that_a_test_decides_is_told_as_such(paper):
                 model(batch)
         """
     )
-    assert {call.way.contexts for call in found.events(Forward)} == {("no_sync?",)}
+    assert {call.context.contexts for call in found.events(Forward)} == {("no_sync?",)}

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
+from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
-from gpudoctor.lint.interp.worlds import programs_of
 from gpudoctor.lint.source.project import Project
 
 FILES = dedent(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.flow.condition import Dependence
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.placement import Mixed
+from gpudoctor.lint.events.training_step import Recompute
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp import items, limits, machine
+from gpudoctor.lint.interp import batch_items, limits, machine
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.values.base import Const, Unknown
-from gpudoctor.lint.values.event import Forward, Mixed, Recompute, Wrap
-from gpudoctor.lint.values.rank import Rank, RankKind, RankSource
 
 RECURSION = {
     "a function that calls itself": """
@@ -149,7 +151,7 @@ MIXED_IMAGES = """
 
 def test_an_item_that_takes_long_is_followed_in_part(paper, monkeypatch: pytest.MonkeyPatch):
     assert paper(MIXED_IMAGES).events(Mixed), "batches lie on the CPU"
-    monkeypatch.setattr(items, "MAX_ITEM_STATEMENTS", 6)
+    monkeypatch.setattr(batch_items, "MAX_ITEM_STATEMENTS", 6)
     found = paper(MIXED_IMAGES)
     assert not found.program.cut_short
     assert found.events(Forward), "the training behind it is followed"
@@ -174,20 +176,20 @@ def test_too_many_values_become_one_that_is_unknown():
     few = ValueSet(Binding(Const(n)) for n in range(limits.MAX_VALUES))
     assert widened("x", few) is few
     many = union([few, ValueSet.of(ranks)])
-    only = widened("x", many).only
+    only = widened("x", many).single
     assert isinstance(only, Unknown)
-    assert only.depends is Dependence.RANK
-    assert widened("x", many).only == only
+    assert only.divergence is Divergence.RANK
+    assert widened("x", many).single == only
 
 
 def test_several_unknown_values_become_one_that_knows_what_they_depend_on():
-    loss = Unknown("loss", dependence=Dependence.LOCAL)
+    loss = Unknown("loss", dependence=Divergence.LOCAL)
     settings = [Unknown(name, config=True) for name in ("lr", "seed")]
-    mixed = widened("x", ValueSet(Binding(value) for value in (loss, *settings))).only
+    mixed = widened("x", ValueSet(Binding(value) for value in (loss, *settings))).single
     assert isinstance(mixed, Unknown)
-    assert mixed.depends is Dependence.LOCAL
+    assert mixed.divergence is Divergence.LOCAL
     assert not mixed.config
-    chosen = widened("x", ValueSet(Binding(value) for value in (*settings, Unknown("wd", config=True)))).only
+    chosen = widened("x", ValueSet(Binding(value) for value in (*settings, Unknown("wd", config=True)))).single
     assert isinstance(chosen, Unknown)
     assert chosen.config
 
@@ -327,7 +329,7 @@ LATE_IMPORT = """
 
 
 def test_a_module_first_imported_during_a_look_ahead_is_followed_whole(paper, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(items, "MAX_ITEM_STATEMENTS", 3)
+    monkeypatch.setattr(batch_items, "MAX_ITEM_STATEMENTS", 3)
     paper(LATE_IMPORT)
 
 
@@ -361,7 +363,7 @@ def test_a_rehearsal_that_a_limit_ends_has_not_happened(paper, monkeypatch: pyte
         "single",
     )
     assert found.program.cut_short
-    assert not [each for each in found.events(Forward) if each.way.function == "forward"]
+    assert not [each for each in found.events(Forward) if each.context.function == "forward"]
 
 
 @pytest.mark.parametrize("block", ["if True:", "with torch.no_grad():"])

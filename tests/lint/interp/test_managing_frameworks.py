@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.values.event import AttributeMissed
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.events.model import AttributeMissed
 from tests.support.linting import lint
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import Escape, Wrap
-from gpudoctor.lint.values.module import WrapperKind
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Wrap
 
 CASES = {
     "aliases of library names": """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import Escape
+from gpudoctor.lint.events.knowledge import Escape
 
 CLASSES = {
     "settings": ("class Args:\n    lr = 1", "Args()"),

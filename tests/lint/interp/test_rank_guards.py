@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.flow.condition import Dependence
-from gpudoctor.lint.program import only_some_ranks, who
-from gpudoctor.lint.values.event import Save
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import only_some_ranks, ranks_in_words
 from tests.support.paper import Revealed
 
 IMPORTS = "import argparse, os, torch, torch.distributed as dist\n"
@@ -74,14 +74,14 @@ def guarded(body: str) -> str:
 def test_only_rank_zero_gets_here(paper, body: str):
     (save,) = paper(guarded(body)).events(Save)
     assert only_some_ranks(save)
-    assert who(save) == "rank 0 only"
+    assert ranks_in_words(save) == "rank 0 only"
 
 
 @pytest.mark.parametrize("rank", ["local_rank", "gpu"])
 def test_local_rank_zero_is_a_rank_guard_too(paper, rank: str):
     (save,) = paper(guarded(f"{rank} = int(os.environ['LOCAL_RANK'])\nif {rank} == 0:\n    reveal()")).events(Save)
     assert only_some_ranks(save)
-    assert "0" in who(save)
+    assert "0" in ranks_in_words(save)
 
 
 EVERY_RANK = {
@@ -116,7 +116,7 @@ def test_every_rank_gets_here(paper, body: str):
     found = paper(guarded(body))
     (save,) = found.events(Save)
     assert not only_some_ranks(save)
-    assert who(save) == "every rank"
+    assert ranks_in_words(save) == "every rank"
     assert found.program.by_every_rank(save)
 
 
@@ -156,23 +156,23 @@ def test_no_rank_gets_here(paper, body: str):
 )
 def test_a_fraction_lies_between_two_ranks(paper, test: str, expected: str):
     (save,) = paper(guarded(f"rank = dist.get_rank()\nif {test}:\n    reveal()")).events(Save)
-    assert who(save) == expected
+    assert ranks_in_words(save) == expected
 
 
 def test_the_other_ranks_are_told_too(paper):
     (save,) = paper(guarded("if dist.get_rank() != 0:\n    reveal()")).events(Save)
-    assert who(save) == "all ranks but rank 0"
+    assert ranks_in_words(save) == "all ranks but rank 0"
 
 
 def test_a_quiet_end_of_one_rank_leaves_the_others(paper):
     (save,) = paper(guarded("import sys\nif dist.get_rank() != 0:\n    sys.exit(0)\nreveal()")).events(Save)
-    assert who(save) == "rank 0 only"
+    assert ranks_in_words(save) == "rank 0 only"
 
 
 def test_both_sides_of_a_rank_exclude_each_other(paper):
     found = paper(guarded("if dist.get_rank() == 0:\n    reveal()\nelse:\n    reveal()"))
     first, second = found.events(Save)
-    assert first.when.excludes(second.when)
+    assert first.condition.excludes(second.condition)
 
 
 def test_own_data_is_no_rank_but_differs(paper):
@@ -186,14 +186,14 @@ def test_own_data_is_no_rank_but_differs(paper):
         """
     )
     (shown,) = found.events(Revealed)
-    assert shown.when.depends & Dependence.LOCAL
+    assert shown.condition.divergence & Divergence.LOCAL
     assert not only_some_ranks(shown)
 
 
 def test_what_a_package_says_that_was_not_read_is_not_believed(paper):
     found = paper(guarded("from company import ranks\nif ranks.is_main():\n    reveal()"))
     (save,) = found.events(Save)
-    assert save.when.depends & Dependence.UNREAD
+    assert save.condition.divergence & Divergence.UNREAD
     assert not found.program.by_every_rank(save)
 
 
@@ -209,8 +209,8 @@ def test_the_form_of_an_unknown_batch_is_no_data_of_the_rank(paper):
         """
     )
     by_data, by_form = found.events(Revealed)
-    assert by_data.when.depends & Dependence.LOCAL
-    assert not by_form.when.depends & Dependence.LOCAL
+    assert by_data.condition.divergence & Divergence.LOCAL
+    assert not by_form.condition.divergence & Divergence.LOCAL
 
 
 def test_a_factor_that_was_not_read_makes_nothing_the_same_on_all_ranks(paper):
@@ -226,9 +226,9 @@ def test_a_factor_that_was_not_read_makes_nothing_the_same_on_all_ranks(paper):
         """
     )
     own, asked = found.events(Revealed)
-    assert own.when.depends & Dependence.LOCAL
-    assert not own.when.depends & Dependence.UNREAD
-    assert asked.when.depends & Dependence.UNREAD
+    assert own.condition.divergence & Divergence.LOCAL
+    assert not own.condition.divergence & Divergence.UNREAD
+    assert asked.condition.divergence & Divergence.UNREAD
 
 
 BY_RANK_0 = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import Collective
+from gpudoctor.lint.events.collective import Collective
 
 
 @pytest.mark.parametrize(

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler, SetEpoch
+from gpudoctor.lint.events.files import Load, Save
+from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.placement import Mixed
+from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients, GradientSync, OptimizerStep
 from gpudoctor.lint.program import batch_loop
-from gpudoctor.lint.values.event import (
-    Accumulated,
-    Backward,
-    ClearGradients,
-    ClockRead,
-    DebugFlag,
-    Elapsed,
-    Forward,
-    GradientSync,
-    HostSync,
-    Iterate,
-    LeaveLoop,
-    Load,
-    MakeLoader,
-    MakeSampler,
-    Mixed,
-    OptimizerStep,
-    Save,
-    SetEpoch,
-    Wrap,
-)
-from gpudoctor.lint.values.module import WrapperKind, core_of
 
 
 def test_a_wrap_and_a_sampler_under_the_same_switch(paper):
@@ -59,9 +45,9 @@ def test_a_wrap_and_a_sampler_under_the_same_switch(paper):
     )
     loader = found.event(MakeLoader).loader
     assert repr(loader.shuffle) == "False"
-    assert loader.sampler.only == found.event(MakeSampler).sampler
-    assert {event.target for event in found.events(SetEpoch)} == {loader.sampler.only}
-    assert all(not event.when for event in found.events(Wrap, MakeSampler, SetEpoch))
+    assert loader.sampler.single == found.event(MakeSampler).sampler
+    assert {event.target for event in found.events(SetEpoch)} == {loader.sampler.single}
+    assert all(not event.condition for event in found.events(Wrap, MakeSampler, SetEpoch))
 
 
 TRAINERS = {
@@ -397,7 +383,7 @@ def test_a_checkpoint_in_a_helper_file(paper):
     )
     save = found.event(Save)
     assert save.location.path == "tools/checkpoint.py"
-    assert [(place.path, place.line) for place in save.way.calls] == [("train.py", 5)]
+    assert [(place.path, place.line) for place in save.context.calls] == [("train.py", 5)]
     assert [entry for entry, _ in save.states] == ["model"]
     assert found.event(Load).location.path == "tools/checkpoint.py"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.values.event import ArgumentDeclared, EnvironmentRead, EnvironmentWrite, MakeLoader, SettingRead
+from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, EnvironmentWrite, SettingRead
 
 SETTINGS = {
     "argparse": """
@@ -459,7 +460,7 @@ def test_a_product_remembers_the_number_of_processes(paper, size: str, factor: s
         loader = DataLoader([], batch_size={size})
         """
     )
-    assert repr(found.event(MakeLoader).loader.batch_size.only.times) == factor
+    assert repr(found.event(MakeLoader).loader.batch_size.single.times) == factor
 
 
 def test_a_variable_that_is_set_to_nothing_is_no_crash(paper):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.source import limits
+from gpudoctor.lint import size_limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 
 
@@ -188,7 +188,7 @@ def test_no_permission(tmp_path: Path) -> None:
 
 def test_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "big.py"
-    monkeypatch.setattr(limits, "MAX_FILE_BYTES", 3 * 1024**2)
+    monkeypatch.setattr(size_limits, "MAX_FILE_BYTES", 3 * 1024**2)
     line = b"# %s\n" % (b"x" * 1021)
     path.write_bytes(line * (3 * 1024 + 1))
     assert "larger than 3 MiB" in message(path)

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from gpudoctor.lint.source.file import Unreadable, parse_text
-from gpudoctor.lint.source.newer import asked_again
-from gpudoctor.lint.source.syntax import explain
+from gpudoctor.lint.source.newer_syntax import asked_again
+from gpudoctor.lint.source.syntax_errors import explain
 
 RUNNING = sys.version_info[:2]
 

@@ -8,8 +8,8 @@ from gpudoctor.probe.inventory.environment import meant, variables
 from gpudoctor.probe.inventory.facts import Gpu, MigInstance, TorchDevice, Variable, Visibility, Visible
 from gpudoctor.probe.inventory.field import known
 from gpudoctor.probe.inventory.meanings import EFFECTS, LOOKS, Surroundings
-from gpudoctor.probe.inventory.names import KNOWN, MISTAKEN
-from gpudoctor.probe.inventory.visible import parse, visibility
+from gpudoctor.probe.inventory.variable_names import KNOWN, MISTAKEN
+from gpudoctor.probe.inventory.visible_gpus import parse, visibility
 
 GPUS = tuple(Gpu(index, uuid=known(f"GPU-{index}a{index}"), name=known("L4"), pci=known(f"00000000:{index}0:00.0"))
              for index in range(4))  # fmt: skip

@@ -12,10 +12,10 @@ import pytest
 from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import contract
 from gpudoctor.probe.inventory.facts import Inventory
-from gpudoctor.probe.inventory.plain import from_plain, to_plain
+from gpudoctor.probe.inventory.field_json import from_plain, to_plain
+from gpudoctor.probe.inventory.findings.judge import weak_points
+from gpudoctor.probe.inventory.overview import summary
 from gpudoctor.probe.inventory.speeds import nvlink_speed
-from gpudoctor.probe.inventory.summary import summary
-from gpudoctor.probe.inventory.weak.judge import weak_points
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDINGS = sorted((ROOT / "fixtures" / "recordings" / "inventories").glob("*.json"))

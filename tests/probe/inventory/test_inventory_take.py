@@ -14,14 +14,23 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.plain import plain
-from gpudoctor.probe.inventory import Limits, Sampler, contract, errand, stock, take_inventory, take_stock, weak_points
-from gpudoctor.probe.inventory.errand import Answers, Errand
+from gpudoctor.probe.inventory import (
+    Limits,
+    Sampler,
+    contract,
+    stock,
+    subprocess_query,
+    take_inventory,
+    take_stock,
+    weak_points,
+)
 from gpudoctor.probe.inventory.facts import Inventory, Moment
 from gpudoctor.probe.inventory.field import Absence, absent, known
-from gpudoctor.probe.inventory.plain import from_plain, to_plain
-from gpudoctor.probe.inventory.summary import summary
+from gpudoctor.probe.inventory.field_json import from_plain, to_plain
+from gpudoctor.probe.inventory.findings.judge import weak_points as judged
+from gpudoctor.probe.inventory.overview import summary
+from gpudoctor.probe.inventory.subprocess_query import Answers, Errand
 from gpudoctor.probe.inventory.take import put_together
-from gpudoctor.probe.inventory.weak.judge import weak_points as judged
 from tests.support.inventories import EIGHT_H100
 
 Fleet = Mapping[str, Inventory]
@@ -57,7 +66,7 @@ def test_newer_and_older_recordings_can_be_read() -> None:
 
 
 def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errand.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(subprocess_query.sys, "executable", "/nonexistent/python")
     found = take_inventory(environment={})
     assert [line.partition(":")[0] for line in found.trouble] == ["nvml", "torch", "system"]
     assert summary(found)
@@ -138,7 +147,7 @@ def test_a_sampler_without_a_driver_says_why(monkeypatch: pytest.MonkeyPatch, tm
     with Sampler([]) as sampler:
         pass
     assert sampler.why_not == "there is no GPU to watch"
-    monkeypatch.setattr(errand.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(subprocess_query.sys, "executable", "/nonexistent/python")
     with Sampler(["GPU-1"]) as sampler:
         pass
     assert "no process could be started" in sampler.why_not

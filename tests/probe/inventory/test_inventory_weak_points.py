@@ -30,9 +30,9 @@ from gpudoctor.probe.inventory.facts import (
     Xid,
 )
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
-from gpudoctor.probe.inventory.weak.judge import weak_points
-from gpudoctor.probe.inventory.weak.load import weak_under_load
-from gpudoctor.probe.inventory.weak.point import WeakPoint, gib, named
+from gpudoctor.probe.inventory.findings.judge import weak_points
+from gpudoctor.probe.inventory.findings.load import weak_under_load
+from gpudoctor.probe.inventory.findings.point import WeakPoint, gib, named
 from gpudoctor.probe.results import Verdict
 from gpudoctor.record import replace
 

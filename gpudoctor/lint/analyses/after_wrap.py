@@ -1,0 +1,115 @@
+"""What is done to models after one was wrapped: parts that join it, weights that are drawn anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.freezing import is_frozen
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+WRAPPERS = Library("torch.nn.parallel")
+RESTORED = "state was loaded"
+RANDOM = (
+    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+    "orthogonal_", "sparse_",
+)  # fmt: skip
+
+
+def note_wrapped(do: LibraryContext) -> None:
+    """A model is wrapped: from here on it counts what becomes of models."""
+    do.set_fact(WRAPPERS, "used", singleton(TRUE))
+
+
+def any_wrapped(do: LibraryContext) -> bool:
+    """Some model may have been wrapped already. Until then, building models is nothing to log."""
+    return do.fact(WRAPPERS, "used") is not None
+
+
+def is_trainable(do: LibraryContext, module: Value) -> bool | None:
+    """Whether a wrapper finds a parameter that takes a gradient; None where that is not known."""
+    # A wrapper around a wrapper asks the same parameters.
+    core = core_of(module)
+    if is_frozen(do, core):
+        return False if do.fact(core, "taken apart") is None else None
+    # A loss has no weights: nothing but its own constructor could give it any.
+    is_loss = isinstance(core, Module) and core.cls is None and core.parameters is False
+    return False if is_loss and do.parts.get(core) is None else None
+
+
+def part_added(
+    do: LibraryContext, parent: Value, part: Value, name: str, parameters: bool | None, place: Location
+) -> None:
+    """A module takes in another one, or parameters of its own, which matters where it is wrapped already."""
+    core = core_of(parent)
+    # `resnet.fc = nn.Linear(n, classes)`: what was loaded before is not what this program saves.
+    if isinstance(core, Module) and core.cls is None and do.fact(core, RESTORED) is not None:
+        do.emit(PartExchanged, at=place, parent=core, part=part)
+    if not any_wrapped(do):
+        return
+    # `model.head = model.head.cuda()` puts back what was there.
+    if core_of(part) in do.parts.get(core, ()):
+        return
+    # While its own constructor runs, nobody has wrapped it.
+    if isinstance(core, Module) and (core.cls is None or do.fact(core, "finished") is not None):
+        # A norm of the weight takes the place of the weight.
+        # `self.extra = None` keeps a place; only a layer that goes leaves parameters behind.
+        before = do.own_attribute(core, name)
+        replaced = name == "weight" or (before is not None and before.any(lambda value: isinstance(value, Module)))
+        do.emit(PartAdded, at=place, parent=core, part=part, name=name, replaced=replaced, parameters=parameters)
+
+
+@MODELS.callable("torch.nn.init.*")
+def _draw(call: Call) -> Values:
+    """`nn.init.normal_(p)`: the same tensor with other numbers."""
+    # Constants are the same on all ranks, whoever writes them.
+    last = call.name.rpartition(".")[2]
+    for value in call.args[0] if call.args and last in RANDOM and any_wrapped(call.do) else ():
+        owner = _owner(value)
+        if owner is not None:
+            call.emit(WeightsDrawn, module=owner, call=last)
+    return MODELS.prefixes["torch."](call)
+
+
+def _owner(value: Value) -> Value | None:
+    """The module whose parameter this is."""
+    if isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+        return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
+    # `layer.weight` of a layer of a library is known by its layer.
+    if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] in (("weight",), ("bias",)):
+        return value.key[1] if isinstance(value.key[1], Module) else None
+    return None
+
+
+def note_applied(call: Call, module: Value) -> None:
+    """`model.apply(init_weights)` does to each part what the function does to one."""
+    function = call.arg(0, "fn")
+    if function is None or not any_wrapped(call.do):
+        return
+    # Tests of its kind are open then, and both sides are followed.
+    part = singleton(Module(("some part", call.allocation_site()), call.place, "part", made_by="a part of a module"))
+    _, events = call.do.run_speculatively(lambda: call.do.call(function, (part,), {}, call.node))
+    drawn = next((event for event in events if isinstance(event, WeightsDrawn)), None)
+    if drawn is not None:
+        call.emit(WeightsDrawn, module=module, call=drawn.call)
+
+
+@MODELS.callable(
+    "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.remove_weight_norm",
+    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+)  # fmt: skip
+def _normalised(call: Call) -> Values:
+    """The same layer; a spectral norm keeps its vectors as buffers."""
+    for value in call.args[0] if call.args else ():
+        if "spectral" in call.name:
+            call.do.set_fact(value, "own buffers", singleton(TRUE))
+        # The weight is computed from new parameters from here on.
+        part_added(call.do, value, value, "weight", True, call.place)
+    return call.args[0] if call.args else singleton(NONE)

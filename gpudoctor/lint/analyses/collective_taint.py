@@ -1,0 +1,154 @@
+"""What collectives leave in tensors: all that is computed from them carries it on, as it does a share of data."""
+
+from __future__ import annotations
+
+import ast
+
+from gpudoctor.lint.domain.container import ListOf
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
+from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import Binding
+from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
+from gpudoctor.record import replace
+
+SCALING = frozenset({"div", "mul", "true_divide", "divide", "multiply", "floor_divide", "copy", "fill", "zero", "set"})
+"""Operations after which a sum is one no more, or may be something else."""
+JOINING = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack"})
+ADDING = {"all_reduce": 1, "reduce": 2}
+"""Collectives that add up unless they are told otherwise, and the position of the argument that tells them."""
+GATHERS = {"all_gather": "tensor", "all_gather_into_tensor": "input_tensor"}
+
+
+def marks_of(do: LibraryContext, tensor: Value) -> frozenset[Value]:
+    """What the last collective left in this tensor, on all paths that lead here."""
+    found = do.fact(tensor, "marks")
+    if found is None:
+        return frozenset()
+    # A collective under a test leaves nothing that is certain behind it.
+    return frozenset(each.value for each in found.bindings if each.value != NONE and do.path.implies(each.condition))
+
+
+def depends_on(marks: frozenset[Value]) -> Divergence:
+    """How far ranks may disagree about a tensor that a collective has left these marks in."""
+    on_one = any(isinstance(mark, Mark) and mark.kind is MarkKind.ON_ONE_RANK for mark in marks)
+    return Divergence.LOCAL if on_one else Divergence.NONE
+
+
+def set_marks(do: LibraryContext, tensor: Value, marks: list[Mark]) -> None:
+    """The tensor, and what shares its memory, have these marks from here on and no others."""
+    values = Values([Binding[Value](mark) for mark in marks]) if marks else singleton(NONE)
+    for each in (tensor, *(do.fact(tensor, "memory") or ())):
+        do.set_fact(each, "marks", values)
+
+
+def note_view(do: LibraryContext, view: Value, tensor: Value) -> None:
+    """Two tensors share their memory: what is written into the first stands in the second."""
+    root = do.fact(tensor, "memory")
+    do.set_fact(view, "memory", root if root is not None else singleton(tensor))
+
+
+def mark_result(call: Call, name: str, target: Values | None) -> None:
+    """A collective has written into `target`."""
+    only = target.single if target is not None else None
+    if isinstance(only, Tensor):
+        set_marks(call.do, only, _marks(call, name, only))
+    elif isinstance(only, ListOf):
+        marks = _marks(call, name, None)
+        for each in flatten(call.do, [only]):
+            if isinstance(each, Tensor):
+                set_marks(call.do, each, marks)
+        more = call.do.fact(only, "more")
+        if marks and more is not None:
+            call.do.set_fact(only, "more", more.map(lambda each: _with(each, marks)))
+            call.do.set_fact(only, "gathered", singleton(TRUE))
+
+
+def _with(value: Value, marks: list[Mark]) -> Value:
+    return replace(value, shards=frozenset(marks)) if isinstance(value, Tensor) else value
+
+
+def _marks(call: Call, name: str, target: Tensor | None) -> list[Mark]:
+    label = target.label if target is not None else call.label
+    found: list[Mark] = []
+    # Scaled in place before, it is no average of this rank any more.
+    plain = target is not None and target.mean and call.do.fact(target, "scaled") is None
+    if plain and name in ADDING and _adds(call, ADDING[name]):
+        found.append(Mark(MarkKind.SUM, call.place, label))
+    if name == "reduce":
+        found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.arg(1, "dst")))
+    if name in GATHERS and not call.do.evaluating:
+        given = call.arg(1, GATHERS[name])
+        only = given.single if given is not None else None
+        if isinstance(only, Tensor) and only.graph is True and not only.doubtful:
+            found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, only.label))
+    return found
+
+
+def _adds(call: Call, index: int) -> bool:
+    op = call.arg(index, "op")
+    only = op.single if op is not None else None
+    return op is None or (isinstance(only, Library) and only.name.endswith(".SUM"))
+
+
+def put_back(do: LibraryContext, gathered: ListOf) -> None:
+    """An item is put into a list of gathered tensors: mostly the rank's own, which has its graph."""
+    if do.fact(gathered, "gathered") is None:
+        return
+    for each in flatten(do, [gathered]):
+        if isinstance(each, Tensor):
+            set_marks(do, each, [])
+    more = do.fact(gathered, "more")
+    if more is not None:
+        do.set_fact(gathered, "more", more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
+
+
+def without(value: Value, kind: MarkKind) -> Value:
+    """The value without marks of a kind."""
+    if not isinstance(value, (Tensor, Unknown)) or not value.shards:
+        return value
+    kept = frozenset(mark for mark in value.shards if not (isinstance(mark, Mark) and mark.kind is kind))
+    return value if len(kept) == len(value.shards) else replace(value, shards=kept)
+
+
+def after_operation(name: str, given: list[Value], result: Value) -> Value:
+    """What an operation of this name makes of the marks of its operands."""
+    if not isinstance(result, Tensor) or not result.shards:
+        return result
+    if name in SCALING:
+        return result if len(given) > 1 and _counts_rounds(given[1]) else without(result, MarkKind.SUM)
+    own = any(isinstance(each, Tensor) and each.graph is True and not _is_gathered(each) for each in given)
+    # `torch.cat([features, *others])`: the rank's own are there with their graph.
+    return without(result, MarkKind.WITHOUT_GRAPH) if name in JOINING and own else result
+
+
+def after_operator(operator: ast.operator, right: Value, result: Value) -> Value:
+    """What an operator makes of the marks of its operands."""
+    scales = isinstance(operator, (ast.Div, ast.Mult, ast.FloorDiv)) and not _counts_rounds(right)
+    return without(result, MarkKind.SUM) if scales else result
+
+
+def _is_gathered(tensor: Tensor) -> bool:
+    return any(isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH for mark in tensor.shards)
+
+
+def _counts_rounds(divisor: Value) -> bool:
+    """It says how many batches there were, which has nothing to do with the number of ranks."""
+    if not isinstance(divisor, Unknown):
+        return False
+    key = divisor.key
+    length = isinstance(key, tuple) and key[:1] == ("len",) and isinstance(key[1], Loader)
+    return length or bool(divisor.divergence & Divergence.BATCH_INDEX)
+
+
+def note_in_place(do: LibraryContext, tensor: Tensor, name: str) -> None:
+    """`loss.div_(world_size)` changes the tensor itself."""
+    if name.rstrip("_") not in SCALING:
+        return
+    for each in (tensor, *(do.fact(tensor, "memory") or ())):
+        do.set_fact(each, "scaled", singleton(TRUE))
+        if do.fact(each, "marks") is not None:
+            kept = [mark for mark in marks_of(do, each) if isinstance(mark, Mark) and mark.kind is not MarkKind.SUM]
+            set_marks(do, each, kept)

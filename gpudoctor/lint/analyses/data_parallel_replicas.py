@@ -1,0 +1,166 @@
+"""What `DataParallel` makes of a forward: it runs on a copy of the model for each GPU, and the results are gathered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.tensor import Extent, Tensor
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
+from gpudoctor.lint.library_call import Call, LibraryContext, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.event_context import Event
+
+REPLICA = Library("torch.nn.DataParallel")
+ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
+"""Methods that change values, not how many there are."""
+NUMBERS = "numbers of each GPU"
+"""The fact that holds the keys of those parts of an output that were single numbers on each GPU."""
+
+
+def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
+    """The output of a forward as `DataParallel` hands it on: single numbers have become one for each GPU."""
+    if not isinstance(core, Module):
+        return output
+    own = call.do.find_method(core, "forward")
+    if own is None or call.do.fact(REPLICA, "of") is not None:
+        # transformers returns the loss, first and by name, where it is given labels.
+        labels = call.keywords.get("labels")
+        known = core.made_by.startswith("transformers.") and labels is not None and labels.single != NONE
+        return _with_numbers(call, output, (0, "loss") if known else ())
+    whole, parts, events = _rehearsed(call, core, own)
+    _note_writes(call, core, own, [event for event in events if isinstance(event, ReplicaWrite)])
+    return replace(output, extent=Extent.EACH_GPU) if whole else _with_numbers(call, output, parts)
+
+
+def _rehearsed(
+    call: Call, core: Module, forward: Values, held: dict[tuple[Value, str], Values] | None = None
+) -> tuple[bool, tuple[object, ...], list[Event]]:
+    """Whether a forward returns a single number, which of its parts are some, and what it would log.
+
+    `held` is what attributes are taken to hold, in place of what they do."""
+    found: list[tuple[bool, tuple[object, ...]]] = []
+
+    def act() -> Values:
+        call.do.set_fact(REPLICA, "of", singleton(core))
+        for (owner, name), values in (held or {}).items():
+            call.do.set_own_attribute(owner, name, values)
+        returned = call.do.call(forward, call.args, call.keywords, call.node)
+        # What dictionaries hold is forgotten with the rehearsal.
+        found.append((_is_number(returned), _numbers_in(call.do, returned)))
+        return returned
+
+    _, events = call.do.run_speculatively(act)
+    return (*found[0], events)
+
+
+def _note_writes(call: Call, core: Module, forward: Values, writes: list[ReplicaWrite]) -> None:
+    """Log what a forward sets on a copy of the model: from here on the model is without it."""
+    held = {}
+    for key in {(event.module, event.name): None for event in writes}:
+        old = call.do.own_attribute(*key)
+        if old is not None:
+            held[key] = old.map(lambda value, key=key: _marked(value, key))  # type: ignore[misc]
+    # Once more with marks in place of the old values, to see which of them the new ones are made of.
+    events = _rehearsed(call, core, forward, held)[2] if held else []
+    carried = {event.location for event in events if isinstance(event, ReplicaWrite) and event.carried}
+    for event in writes:
+        call.do.replicated.add((event.module, event.name))
+        call.do.emit(
+            ReplicaWrite, at=event.location, module=event.module, name=event.name, carried=event.location in carried
+        )
+
+
+def _marked(value: Value, key: tuple[Value, str]) -> Value:
+    """A value that whatever is computed from it can be told by; a share of data is handed on in the same way."""
+    mark = Unknown(("state of a replica", *key))
+    if isinstance(value, Tensor):
+        return replace(value, shards=frozenset([mark]))
+    return Unknown(("held by a replica", *key), "state", key[1], shards=frozenset([mark]))
+
+
+def note_written(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """An attribute of a module is set, which counts where a copy of the model is running."""
+    if do.fact(REPLICA, "of") is None:
+        # Set on the model itself, it is there to be read.
+        do.replicated.discard((owner, name))
+        return
+    old = do.own_attribute(owner, name)
+    # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
+    if do.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
+        return
+    mark = Unknown(("state of a replica", owner, name))
+    carried = values.any(lambda value: isinstance(value, (Tensor, Unknown)) and mark in value.shards)
+    do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
+
+
+def note_read(do: LibraryContext, owner: Value, name: str, place: Location) -> None:
+    """An attribute is read that only copies of the model have been given."""
+    if do.fact(REPLICA, "of") is None:
+        do.emit(ReplicaRead, at=place, module=owner, name=name)
+
+
+def _numbers_in(do: LibraryContext, returned: Values) -> tuple[object, ...]:
+    only = returned.single
+    if isinstance(only, DictOf):
+        pairs = [(key.single, item) for key, item in do.pairs(only) or ()]
+        return tuple(key.value for key, item in pairs if isinstance(key, Const) and _is_number(item))
+    items = do.known_items(only) if isinstance(only, (TupleOf, ListOf)) else None
+    return tuple(index for index, item in enumerate(items or ()) if _is_number(item))
+
+
+def _is_number(values: Values) -> bool:
+    return values.all(lambda value: isinstance(value, Tensor) and value.extent is Extent.NUMBER)
+
+
+def _with_numbers(call: Call, output: Tensor, keys: tuple[object, ...]) -> Tensor:
+    if keys:
+        call.do.set_fact(output, NUMBERS, singleton(TupleOf(tuple(singleton(Const(key)) for key in keys))))
+    return output
+
+
+def extent_of_part(do: LibraryContext, tensor: Tensor, key: object) -> Extent | None:
+    """What is known about the part of an output under a key."""
+    known = do.fact(tensor, NUMBERS) if key is not None else None
+    keys = known.single if known is not None else None
+    here = isinstance(keys, TupleOf) and any(item.single == Const(key) for item in keys.items)
+    return Extent.EACH_GPU if here else None
+
+
+def of_extent(value: Value, extent: Extent | None) -> Value:
+    """The result of an operation, with what is known of its extent."""
+    return replace(value, extent=extent) if extent is not None and isinstance(value, Tensor) else value
+
+
+def extent_of_sum(values: list[Value]) -> Extent | None:
+    """The extent of what an arithmetic operator makes of these."""
+    extents = [value.extent for value in values if isinstance(value, Tensor)]
+    if Extent.EACH_GPU in extents:
+        return Extent.EACH_GPU
+    plain = all(isinstance(value, (Tensor, Const)) or getattr(value, "config", False) for value in values)
+    return Extent.NUMBER if plain and extents and all(each is Extent.NUMBER for each in extents) else None
+
+
+def extent_by(call: Call, name: str) -> Extent | None:
+    """The extent of what an operation on a tensor returns: a number where it takes the mean or most of everything."""
+    if isinstance(call.receiver, Tensor) and name in ELEMENTWISE:
+        return call.receiver.extent
+    more = call.args[1:] if call.receiver is None else call.args
+    whole = name in ("mean", "sum", "max", "min") and not more and not call.keywords.keys() - {"dtype"}
+    return Extent.NUMBER if whole else None
+
+
+def reduces(given: Values | None) -> bool:
+    """This `reduction` of a loss leaves one number for the batch; so does the default."""
+    return given is None or given.all(lambda value: value in (Const("mean"), Const("sum"), Const("batchmean")))
+
+
+def takes_mean(given: Values | None) -> bool:
+    """This `reduction` of a loss is the mean over the batch; so is the default."""
+    return given is None or given.all(lambda value: value in (Const("mean"), Const("batchmean")))

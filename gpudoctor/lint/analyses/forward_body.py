@@ -1,0 +1,316 @@
+"""What happens inside a model. Its `forward` is rehearsed once: for layers that it leaves out, constants that it makes
+or keeps on the CPU, and activations that meet layers on another GPU."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.data_parallel_replicas import REPLICA
+from gpudoctor.lint.analyses.freezing import is_frozen
+from gpudoctor.lint.analyses.loss_scale import note_returned
+from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Partial
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.model import ForwardTalks, ModuleClassFlaw, UnusedPart
+from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library_call import singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.library_call import Call, LibraryContext
+
+MEETING = frozenset(
+    """
+    add sub mul div matmul mm bmm addmm dot maximum minimum where masked_fill gather scatter index_select cat stack
+    concat einsum cdist add_ sub_ mul_ div_ mse_loss l1_loss smooth_l1_loss cross_entropy nll_loss binary_cross_entropy
+    binary_cross_entropy_with_logits kl_div linear conv1d conv2d conv3d cosine_similarity embedding
+    """.split()
+)
+"""Operations of which all tensors must lie on one device. Others take lengths or shapes from the CPU."""
+SHAPED = frozenset(
+    """
+    interpolate upsample upsample_nearest upsample_bilinear pad reshape reshape_as view view_as expand expand_as repeat
+    tile narrow split split_with_sizes tensor_split chunk unflatten flatten unsqueeze squeeze roll permute transpose
+    movedim swapaxes swapdims topk kthvalue multinomial one_hot fold unfold affine_grid broadcast_to new_zeros new_ones
+    new_empty new_full adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    adaptive_max_pool2d adaptive_max_pool3d pack_padded_sequence pad_packed_sequence ctc_loss CTCLoss copy_
+    """.split()
+)
+"""Operations that compute with what comes first alone. Beside it they take shapes, lengths and positions, which may lie
+anywhere; `pack_padded_sequence` even refuses lengths on a GPU."""
+KEEPING = frozenset(
+    """
+    unsqueeze view reshape expand repeat float long half double int bool transpose permute t flatten contiguous clone
+    detach log exp abs neg sqrt pow add sub mul div repeat_interleave flip sin cos tril triu
+    """.split()
+)
+"""Methods that leave a tensor on its device, and with a dimension at least."""
+COPIES = "copies of"
+"""The fact that holds the wrapper whose copies of a model are rehearsed."""
+MOST_STATEMENTS = 8_000
+"""A program that took more than this before a model is called is not looked at from inside."""
+_ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
+_SIZED = frozenset({"zeros", "ones", "empty", "randn", "rand", "full"})
+
+
+def root_of(call: Call, kind: str, place: object) -> Hashable | None:
+    """The identity of a tensor that surely is made on the CPU, as torch does by itself, or on one GPU that is named,
+    and holds more than a number; None otherwise."""
+    chosen = _on_one_gpu(call.do, place) if "device" in call.keywords else place == CPU
+    if "out" in call.keywords or call.open_ended or not chosen:
+        return None
+    if kind in _ROOMY:
+        return call.allocation_site()
+    # `torch.zeros(size)` may be a number: `size` may be an empty tuple.
+    first = call.args[0].single if call.args else None
+    items = call.do.known_items(first) if first is not None else None
+    # What holds nothing keeps a place: what is computed with comes later.
+    if kind in _SIZED and any(size.single == Const(0) for size in (items or call.args)):
+        return None
+    # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
+    several = bool(items) or (len(call.args) > 1 and kind != "full") or (first is not None and _is_count(first))
+    sized = kind in _SIZED and several
+    listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
+    return call.allocation_site() if sized or listed else None
+
+
+def _on_one_gpu(do: LibraryContext, place: object) -> bool:
+    """It is the same GPU for all copies of a model: the first one, or one by its number."""
+    named = isinstance(place, Device) and place.type == "cuda" and (place.index is None or _number(place) is not None)
+    # Inside of a copy "cuda" is its own GPU.
+    return named and do.fact(REPLICA, COPIES) is None
+
+
+def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
+    """What a move makes of a tensor: a constant that was brought to a GPU is one there."""
+    fixed = before.root is not None and before.device == CPU and _on_one_gpu(call.do, there.device)
+    return replace(there, root=("moved", call.allocation_site())) if fixed else there
+
+
+def _is_count(value: Value) -> bool:
+    """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
+    key = value.key if isinstance(value, Unknown) else ()
+    if not isinstance(key, tuple) or not key:
+        return isinstance(value, Const) and type(value.value) is int
+    shape = key[1] if key[0] == "item" and isinstance(key[2], Const) else None
+    entry = isinstance(shape, tuple) and shape[:1] == ("attribute",) and shape[-1] == "shape"
+    return entry or key[0] == "len" or (key[0] == "size" and len(key) > 2)
+
+
+def joined(result: Value, operands: list[Value], name: str) -> Value:
+    """What `torch.cat` makes of tensors that all lie on the CPU lies there, too, and is no bare number."""
+    parts = [each for each in operands if isinstance(each, Tensor)]
+    if name not in ("cat", "concat", "stack", "hstack", "vstack") or not parts or not isinstance(result, Tensor):
+        return result
+    if any(each.origin is not TensorOrigin.FACTORY or each.device != CPU for each in parts):
+        return result
+    return replace(result, root=parts[0].root or parts[0].identity)
+
+
+def computing(name: str, operands: list[Value]) -> list[Value]:
+    """The operands that must lie on one device."""
+    return operands[:1] if name.rpartition(".")[2] in SHAPED else operands
+
+
+def kept(value: Value, source: Value, name: str) -> Value:
+    """The result of a method on a tensor, which is the same constant still where only its shape or numbers change."""
+    if name in KEEPING and isinstance(source, Tensor) and isinstance(value, Tensor) and source.root is not None:
+        return replace(value, root=source.root) if value.device == source.device else value
+    return value
+
+
+def check_meeting(
+    do: LibraryContext, values: list[Value], by: str, place: Location, module: Value | None = None
+) -> None:
+    """Log what cannot be computed: a constant on the CPU meets a tensor on a GPU, or tensors of two GPUs meet."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    # `meta` and the like count as an accelerator nowhere.
+    there = [each for each in tensors if isinstance(each.device, Device) and each.device.is_accelerator]
+    constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)
+    if constant is not None and there:
+        do.emit(ConstantMixed, at=place, by=by, constant=constant, other=there[0], module=module)
+    _check_copies(do, there, by, place)
+    first = next((each for each in there if _number(each.device) is not None), None)
+    for each in there:
+        if first is not None and _number(each.device) not in (None, _number(first.device)):
+            do.emit(Crossed, at=place, by=by, tensor=first, other=each, module=module)
+            return
+
+
+def _check_copies(do: LibraryContext, there: list[Tensor], by: str, place: Location) -> None:
+    """Log what is on one GPU for all copies of a model, and meets what each of them has on its own."""
+    fixed = next((each for each in there if each.root is not None), None)
+    copies = do.fact(REPLICA, COPIES) if fixed is not None else None
+    own = next((each for each in there if each.origin in (TensorOrigin.BATCH, TensorOrigin.OUTPUT)), None)
+    if copies is not None and copies.single is not None and own is not None:
+        do.emit(FixedMet, at=place, by=by, wrapper=copies.single, fixed=fixed, other=own)
+
+
+def _number(device: Value | None) -> int | None:
+    # The index of a rank is another GPU on each rank, and the same one within it.
+    return device.literal_index if isinstance(device, Device) and device.type == "cuda" else None
+
+
+def note_kept(do: LibraryContext, owner: Module, name: str, value: Tensor, place: Location) -> None:
+    """A constructor keeps a tensor as a plain attribute, which neither moves nor wrappers take along."""
+    if value.root is None or do.fact(owner, "finished") is not None:
+        return
+    own = any(do.find_method(owner, method) is not None for method in ("_apply", "to", "cuda"))
+    do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
+
+
+def as_buffer(value: Value) -> Value:
+    """A registered tensor goes where its module goes."""
+    # Where it was made says nothing about where it will be.
+    return replace(value, device=None, root=None) if isinstance(value, Tensor) else value
+
+
+def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
+    """Rehearse the forward of a class of the project, once for each class, and log what is wrong in it."""
+    do = call.do
+    cls = core.cls if isinstance(core, Module) else None
+    if not isinstance(core, Module) or not isinstance(cls, Class):
+        return
+    own = do.find_method(core, "forward")
+    if own is None or do.statements > MOST_STATEMENTS or cls in do.studied:
+        _call_handed(call)
+        return
+    # A class has one `forward`: its hundred objects would tell the same.
+    do.studied.add(cls)
+    # Only a wrapper brings the inputs along.
+    there = device if isinstance(device, Device) and isinstance(module, Wrapper) else None
+    arguments = [_moved(values, there) for values in call.args]
+    named = {name: _moved(values, there) for name, values in call.keywords.items()}
+    # What is read tells what is used, whatever way it is written.
+    begin = len(do.reads)
+    inside: set[Value] = set()
+
+    def act() -> Values:
+        if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
+            do.set_fact(REPLICA, COPIES, singleton(module))
+        returned = do.call(own, tuple(arguments), named, call.node)
+        inside.update(do.studied)
+        return returned
+
+    returned, events = do.run_speculatively(act)
+    note_returned(do, cls, returned)
+    # A rehearsal forgets what was looked at in it; of this one the events are kept.
+    do.studied.update(inside)
+    reads = set(do.reads[begin:])
+    for event in events:
+        _tell_again(do, event)
+    tell_guarded(do, events)
+    if any(isinstance(event, (Collective, ForwardTalks)) for event in events):
+        do.emit(ForwardTalks, at=call.place, module=core)
+    # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out. So may
+    # one with a word: `model("encode", x)`.
+    given = (*call.args, *call.keywords.values())
+    flagged = any(
+        isinstance(each := values.single, Const) and (each.value is True or type(each.value) is str) for values in given
+    )
+    if cls.complete and not call.open_ended and not flagged:
+        _note_unused(do, core, reads, events)
+
+
+def _call_handed(call: Call) -> None:
+    """`self.residual(x, lambda x: self.attend(x))` uses what the function uses, also where the rest is known."""
+    for values in (*call.args, *call.keywords.values()):
+        if values.any(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
+            given = singleton(Unknown(("handed", call.allocation_site()), "what a forward hands to a function"))
+            call.do.run_speculatively(partial(call.do.call, values, (given,), {}, call.node))
+
+
+def _moved(values: Values, device: Device | None) -> Values:
+    """What a wrapper hands to the model: its inputs on the device of the model."""
+    if device is None:
+        return values
+    return values.map(lambda value: replace(value, device=device) if isinstance(value, Tensor) else value)
+
+
+def _tell_again(do: LibraryContext, event: Event) -> None:
+    """Log what was found in a rehearsal, where no test leads to it."""
+    if event.condition.difference(do.path):
+        return
+    if isinstance(event, ConstantMixed):
+        do.emit(
+            ConstantMixed, at=event.location, by=event.by, constant=event.constant, other=event.other,
+            module=event.module,
+        )  # fmt: skip
+    elif isinstance(event, Crossed):
+        do.emit(
+            Crossed, at=event.location, by=event.by, tensor=event.tensor, other=event.other, module=event.module
+        )  # fmt: skip
+    elif isinstance(event, FixedMet):
+        do.emit(
+            FixedMet, at=event.location, by=event.by, wrapper=event.wrapper, fixed=event.fixed, other=event.other
+        )  # fmt: skip
+    elif isinstance(event, ForwardTalks):
+        do.emit(ForwardTalks, at=event.location, module=event.module)
+    elif isinstance(event, ModuleClassFlaw) and event.flaw == "layer-dropped":
+        do.emit(
+            ModuleClassFlaw, at=event.location, flaw=event.flaw, cls=event.cls, attribute=event.attribute,
+            count=event.count,
+        )  # fmt: skip
+    elif isinstance(event, UnusedPart):
+        do.emit(UnusedPart, at=event.location, module=event.module, part=event.part, name=event.name)
+
+
+def tell_guarded(do: LibraryContext, events: list[Event]) -> None:
+    """Log the collectives inside a forward to which a test on the rank leads in there: the others go no way astray."""
+    for event in events:
+        if isinstance(event, Collective) and event.condition.difference(do.path).divergence & Divergence.RANK:
+            do.replay_event(event)
+
+
+def _note_unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list[Event]) -> None:
+    """Log the layers that the forward never looks at."""
+    # What could not be followed may use any layer.
+    if any(isinstance(event, Imprecision) or (isinstance(event, Escape) and event.values) for event in events):
+        return
+    names = do.names_of(core)
+    # `self.stem = nn.Sequential(self.first, …)`: a part of what is used is used.
+    used = {part for name in names if (core, name) in reads for part in _modules(do, do.own_attribute(core, name))}
+    for name in names:
+        part = _only_module(do.own_attribute(core, name))
+        if part is None or (core, name) in reads or part in used or _may_be_used(do, core, part):
+            continue
+        do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
+
+
+def _only_module(values: Values | None) -> Module | None:
+    only = core_of(values.single) if values is not None and values.single is not None else None
+    return only if isinstance(only, Module) else None
+
+
+def _may_be_used(do: LibraryContext, core: Module, part: Module) -> bool:
+    """It has nothing to train, or there is another way to it than by its name."""
+    # A layer of two modules may be used by the other one.
+    owners = sum(part in parts for parts in do.parts.values())
+    apart = do.own_attribute(part, "weight") is not None or do.fact(part, "looked into") is not None
+    inside = do.fact(core, "looked into") is not None
+    return owners != 1 or apart or inside or is_frozen(do, part)
+
+
+def _modules(do: LibraryContext, values: Values | None) -> set[Value]:
+    """The modules that a value is or holds, with their parts."""
+    found: set[Value] = set()
+    todo: list[Value] = [core_of(value) for value in values or ()]
+    while todo:
+        each = todo.pop()
+        if each in found:
+            continue
+        found.add(each)
+        todo += do.parts.get(each, ())
+        todo += [value for item in do.known_items(each) or () for value in item]
+    return found

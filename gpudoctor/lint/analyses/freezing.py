@@ -1,0 +1,76 @@
+"""Which models ask for no gradient: a frozen one builds no graph of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.module import Module, Wrapper, core_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Value, Values
+from gpudoctor.lint.events.model import GradientFlag
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+def is_frozen(do: LibraryContext, module: Value) -> bool:
+    """All parameters of a module were told to take no gradient, on every path that leads here."""
+    found = do.fact(core_of(module), "frozen")
+    return found is not None and found.single == TRUE
+
+
+def freeze(do: LibraryContext, module: Value, frozen: bool) -> None:
+    """The parameters of a module take a gradient or none from here on."""
+    core = core_of(module)
+    do.set_fact(core, "frozen", singleton(TRUE if frozen else FALSE))
+    if not frozen:
+        for parent, parts in list(do.parts.items()):
+            if core in parts and is_frozen(do, parent):
+                freeze(do, parent, False)
+
+
+def take_apart(do: LibraryContext, module: Value) -> None:
+    """Parts that are not followed are taken out of a module: a frozen one may learn again by way of them."""
+    # Of a model that learns anyway nothing changes.
+    if is_frozen(do, module):
+        do.set_fact(core_of(module), "taken apart", singleton(TRUE))
+
+
+@MODELS.method(Module, "requires_grad_")
+@MODELS.method(Wrapper, "requires_grad_")
+def _of_module(call: Call) -> Values:
+    assert call.receiver is not None
+    _told(call.do, call.receiver, call.arg(0, "requires_grad") or singleton(TRUE), call.place)
+    return singleton(call.receiver)
+
+
+@MODELS.method(Tensor, "requires_grad_")
+def _of_tensor(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    _assigned(call.do, tensor, "requires_grad", call.arg(0, "requires_grad") or singleton(TRUE), call.place)
+    return singleton(tensor)
+
+
+@MODELS.setter(Tensor)
+def _assigned(do: LibraryContext, tensor: Value, name: str, values: Values, place: Location) -> None:
+    """`p.requires_grad = False`, in a loop over the parameters of a module."""
+    assert isinstance(tensor, Tensor)
+    if name == "requires_grad" and tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
+        _told(do, tensor.batch_of, values, place)
+
+
+def _told(do: LibraryContext, module: Value, values: Values, place: Location) -> None:
+    only = values.single
+    # `p.requires_grad = "head" in name` depends on the parameter.
+    on = only.value if isinstance(only, Const) and isinstance(only.value, bool) else None
+    # A value that is not known may leave some of them with a gradient.
+    freeze(do, module, on is False)
+    do.emit(GradientFlag, at=place, module=module, on=on)
+
+
+def parameter_of(call: Call, module: Module) -> Tensor:
+    """The weight or the bias of a layer, the same one each time."""
+    key = ("parameter", module.identity, call.name)
+    return Tensor(key, call.place, call.label, TensorOrigin.PARAMETER, graph=True, used=frozenset([module]))

@@ -1,0 +1,103 @@
+"""Arithmetic on losses and gradients: what is still the mean of a batch, and what was divided by the world size."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.rank import Size, SizeKind
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import TRUE, Const, Unknown
+from gpudoctor.lint.events.training_step import ScaleGradients
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.library_call import singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.library_call import LibraryContext
+
+OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub"}
+FACTORY = TensorOrigin.FACTORY
+SUMMED = "summed means"
+"""The fact of a tensor that is the sum of the means of several batches."""
+RETURNED = "returned means"
+"""The fact of a class of models, and of what they return: at which places of a tuple, or as a whole, it is a mean."""
+WHOLE = Const(-1)
+SCALING = frozenset({"mul", "div", "mul_", "div_", "multiply", "divide", "true_divide", "true_divide_", "multiply_"})
+
+
+def operator_of(node: ast.AST) -> str:
+    """The arithmetic operator of an expression or an augmented assignment, as torch calls it."""
+    return OPERATORS.get(type(node.op), "") if isinstance(node, (ast.BinOp, ast.AugAssign)) else ""
+
+
+def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: str, place: Location) -> Value:
+    """The result of an operation, with what is known of the loss that it is."""
+    tensors = [value for value in operands if isinstance(value, Tensor)]
+    if by in SCALING and any(tensor.origin is TensorOrigin.GRADIENT for tensor in tensors):
+        do.emit(ScaleGradients, at=place)
+    graphs = [tensor for tensor in tensors if tensor.graph is not False]
+    if not isinstance(result, Tensor):
+        return result
+    if not graphs:
+        return _running_mean(do, result, operands, by)
+    mean = by == "add" and all(tensor.mean for tensor in graphs)
+    divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
+    return replace(result, mean=mean, divided=divided) if mean or divided is not None else result
+
+
+def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by: str) -> Tensor:
+    """`running += loss.detach()`, from a tensor of zeros on, is a mean again as `running / len(loader)`."""
+    if by == "div" and do.fact(operands[0], SUMMED) is not None and isinstance(operands[-1], Unknown):
+        key = operands[-1].key
+        over = isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
+        return replace(result, mean=True) if over else result
+    means = [each for each in operands if isinstance(each, Tensor) and (each.mean or do.fact(each, SUMMED) is not None)]
+    others = [each for each in operands if each not in means]
+    if by == "add" and means and all(isinstance(each, Tensor) and each.origin is FACTORY for each in others):
+        do.set_fact(result, SUMMED, singleton(TRUE))
+    return result
+
+
+def note_returned(do: LibraryContext, cls: Value, returned: Values) -> None:
+    """What a rehearsed forward has returned: `return logits, F.cross_entropy(…)`."""
+    only = returned.single
+    if isinstance(only, TupleOf):
+        places = [Const(index) for index, item in enumerate(only.items) if item.all(_is_mean)]
+    else:
+        places = [WHOLE] if returned.bindings and returned.all(_is_mean) else []
+    if places:
+        do.set_fact(cls, RETURNED, ValueSet([Binding(place) for place in places]))
+
+
+def _is_mean(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.mean
+
+
+def as_returned(do: LibraryContext, output: Tensor, cls: Value | None) -> Tensor:
+    """The output of a model, with what is known of what its class returns."""
+    means = do.fact(cls, RETURNED) if cls is not None else None
+    if means is None:
+        return output
+    do.set_fact(output, RETURNED, means)
+    return replace(output, mean=True) if means.single == WHOLE else output
+
+
+def is_returned_mean(do: LibraryContext, output: Tensor, index: object) -> bool:
+    """This entry of what a model has returned is a mean."""
+    means = do.fact(output, RETURNED) if output.origin is TensorOrigin.OUTPUT and not output.part else None
+    return means is not None and any(place == Const(index) for place in means)
+
+
+def _divided(operands: list[Value], by: str) -> Value | None:
+    """By how many processes a loss is divided after this operation."""
+    size = next((value for value in operands if isinstance(value, Size)), None)
+    if size is None:
+        return next((value.divided for value in operands if isinstance(value, Tensor) and value.divided), None)
+    # `loss * world_size` undoes the average of DDP, on purpose.
+    divides = by.startswith(("div", "true_div")) and not isinstance(operands[0], Size)
+    return size if divides and size.kind is SizeKind.WORLD else None

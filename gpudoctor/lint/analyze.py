@@ -1,0 +1,235 @@
+"""One entry: its programs, one for each launch world, and what the rules say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.discovery.prefilter import relevant_definitions
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_PART_SECONDS
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.results.unfollowed import coverage_of
+from gpudoctor.lint.room import with_room
+from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
+from gpudoctor.lint.source.file import shown_path
+from gpudoctor.lint.source.file_queries import noting
+from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.record import dataclass, field, replace
+from gpudoctor.registry import BUILT_IN, load
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from gpudoctor.coverage import Coverage
+    from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.lint.guard_log import Answer
+    from gpudoctor.lint.program import Program
+    from gpudoctor.lint.request import Request
+    from gpudoctor.lint.source.project import ModuleFile
+    from gpudoctor.rule import Rule, RuleCard
+
+_QUICK_SECONDS = 2.0
+"""Of an execution that is repeated for the marks alone. Counted events decide; this ends what no count foresees."""
+_QUICKLY_DONE_AGAIN = 150
+"""Events of programs that are executed once more only to say what could be fixed: it takes milliseconds."""
+_LIMITS = (OutOfBudget, RecursionError, MemoryError)
+
+
+def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Iterator[EntryResult]:
+    """Examine entries one after the other."""
+    with SeldomCollecting():
+        for path in paths:
+            yield examine(path, request, sources)
+            collect_if_many()
+
+
+def examine(path: str, request: Request, sources: Sources) -> EntryResult:
+    """Execute one entry on paper and ask the rules."""
+    with noting() as asked:
+        found = with_room(lambda: _examine(path, request, sources))
+        return replace(found, asked=asked)
+
+
+def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
+    project = Project(path, sources)
+    entry = project.module_of(path)
+    if entry is None:
+        return EntryResult(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
+    # Where only built-in rules run, it is known what they are about.
+    if all(card.module.startswith(f"{BUILT_IN}.") for card in request.rules):
+        project.followed = relevant_definitions
+    shown, failures = entry.source.shown, _Failures()
+    programs: list[Program] = []
+    quickly, left = Budget(_QUICK_SECONDS), Budget(MAX_ALL_SECONDS)
+    with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
+        programs = programs_of(entry, project, request.launch)
+    quick = quickly.left > 0 and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
+    judged = [_judged(program, request.rules, failures, left) for program in programs]
+    found = [findings for findings, _ in judged]
+    with failures.of(f"the words of what is found in {shown}"), left.part(MIN_PART_SECONDS):
+        found = [_in_words(findings, project) for findings in found]
+    # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
+    guard = (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}")
+    # The execution in it has one part, the writing behind it another.
+    with guard, left.part(2 * MIN_PART_SECONDS):
+        found = _fixed(found, programs, entry, project, request, left, quick=quick)
+    findings = _with_worlds(found)
+    # What could not be read of a notebook is told, or known to its author.
+    gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
+    cut = (lost.why for program in programs for lost in program.lost if lost.limit and lost.why not in gaps)
+    limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
+    return EntryResult(
+        shown,
+        findings=findings,
+        files=frozenset().union(*(program.files for program in programs)),
+        unreadable=tuple(project.unreadable),
+        failures=tuple(failures.seen),
+        partly=bool(failures.seen or limits or gaps),
+        limits=limits,
+        coverage=tuple(covered for _, covered in judged),
+    )
+
+
+def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
+    """The findings of all worlds. What happens however the program is launched names no world."""
+    places = [{(each.code, each.location) for each in findings} for findings in found]
+    everywhere = set.intersection(*places) if places else set()
+    # A program for several processes alone says so of all its findings: whoever reads them thinks in ranks.
+    if len(found) == 1 and all(each.world != LaunchWorld.SINGLE.value for each in found[0]):
+        everywhere = set()
+    return tuple(
+        # Repairs speak of values, which end here.
+        replace(each, repair=None, world="" if (each.code, each.location) in everywhere else each.world)
+        for findings in found
+        for each in findings
+    )
+
+
+def _fixed(
+    found: list[list[Finding]],
+    programs: list[Program],
+    entry: ModuleFile,
+    project: Project,
+    request: Request,
+    left: Budget,
+    *,
+    quick: bool,
+) -> list[list[Finding]]:
+    if not any(each.repair for findings in found for each in findings):
+        return found
+    # Imported late: most programs have nothing to be fixed.
+    from gpudoctor.lint.fix.findings import with_fixes
+
+    def execute(places: frozenset[Location]) -> list[Program]:
+        return programs_of(entry, project, request.launch, places, left.part(MIN_PART_SECONDS).left)
+
+    safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
+    worlds = [program.world for program in programs]
+    again = execute if request.fixes or quick else None
+    return with_fixes(found, worlds, again, project.file, safety, as_marks=not request.fixes)
+
+
+def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
+    """What was followed of a program, and which of these rules could not judge it."""
+    return _judged(program, cards, _Failures(), Budget(MAX_RULES_SECONDS))[1]
+
+
+def _judged(
+    program: Program, cards: Iterable[RuleCard], failures: _Failures, left: Budget
+) -> tuple[list[Finding], Coverage]:
+    """What the rules say of a program, and what they could not say."""
+    silenced: dict[str, Answer] = {}
+    unasked: list[RuleCard] = []
+    findings = list(_found(program, cards, failures, left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS), silenced, unasked))
+    return findings, coverage_of(program, silenced, unasked)
+
+
+def _found(
+    program: Program,
+    cards: Iterable[RuleCard],
+    failures: _Failures,
+    budget: Budget,
+    silenced: dict[str, Answer],
+    unasked: list[RuleCard],
+) -> Iterator[Finding]:
+    happened = {type(event).__name__ for event in program.log}
+    world = program.world.value if program.has_entry else ""
+    launcher = next(iter(program.frameworks), "") if len(program.frameworks) == 1 else ""
+    # Asked before a rule is loaded: importing a file costs more than most rules do.
+    asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
+    unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
+    # Limits hold for rules too: the program decides how much there is to compare.
+    with failures.of(f"the rules on {program.entry}"), budget:
+        for card in asked:
+            with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
+                program.answers.taken()
+                findings = _asked(load(card), program, budget)
+                answers = program.answers.taken()
+                # What it has found it has judged.
+                if answers and not findings:
+                    silenced[card.code] = answers[-1]
+                in_world = [replace(each, world=each.world or world, launcher=launcher) for each in findings]
+                yield from _told(in_world, program)
+
+
+def _told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
+    if not findings:
+        return
+    # Imported late, like the words: most programs make no mistake.
+    from gpudoctor.lint.results.enrich import at_their_callers, told
+
+    for finding in at_their_callers(findings, program):
+        yield told(finding, program)
+
+
+def _in_words(findings: Iterable[Finding], project: Project) -> list[Finding]:
+    """As their files call what they speak of."""
+    told = []
+    for finding in findings:
+        from gpudoctor.lint.results.remedy_words import in_words_of
+
+        told.append(in_words_of(project.file(finding.location.path), finding))
+    return told
+
+
+def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:
+    # A rule that met the limit has ended the looking, too.
+    budget.look()
+    # A list, so that a bug in a rule shows inside the guard above.
+    return list(rule.in_code(program))
+
+
+@dataclass
+class _Failures:
+    """Bugs of ours and limits that were met, so that one of them does not hide what else is found."""
+
+    seen: list[InternalError] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+
+    def of(self, what: str) -> _Guard:
+        """Remember what goes wrong inside, and say that it was `what` that was being done."""
+        return _Guard(what, self)
+
+
+@dataclass
+class _Guard:
+    """Turns an exception that nobody expected into a failure. What users are meant to read passes."""
+
+    what: str
+    met: _Failures
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, GpudoctorError):
+            return False
+        if isinstance(error, _LIMITS):
+            self.met.limits.append(f"{self.what}: {error or type(error).__name__}")
+        else:
+            self.met.seen.append(internal_error(self.what, error))
+        return True

@@ -1,0 +1,80 @@
+"""Programs that notebooks write to files: `%%writefile train.py`, and in the next cell `!torchrun train.py`.
+
+Each is linted as the file that it becomes, and what is found is told at its place in the cell. Where there is such a
+file already, that one is what runs. All notebooks of a folder write a `train.py`: in paths, the notebook stands for
+the folder that it writes to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.discovery.classify import FileTraits, glance
+from gpudoctor.lint.discovery.walk import concerns_training
+from gpudoctor.lint.notebooks.cells import WrittenFile
+from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
+from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.source.project import Sources
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The notebook that writes a file, as it is shown, and the cell that the file is."""
+
+    notebook: str
+    written: WrittenFile
+
+    def place(self, at: Location) -> Location:
+        """A place in the file, in the cell."""
+        return replace(self.written.cells.place(at), path=self.notebook)
+
+
+@dataclass(frozen=True)
+class WrittenFiles:
+    """The programs of some notebooks: what is seen of each, its bytes by its path, where it comes from by how it is
+    shown, and which cannot be read."""
+
+    seen: tuple[FileTraits, ...]
+    unreadable: tuple[Unreadable, ...]
+    data: Mapping[str, bytes]
+    origins: Mapping[str, Origin]
+
+
+def written_files(notebooks: Iterable[FileTraits], sources: Sources) -> WrittenFiles:
+    """The programs that notebooks write, and that say something about training; `sources` know their text from now."""
+    seen: list[FileTraits] = []
+    unreadable: list[Unreadable] = []
+    data: dict[str, bytes] = {}
+    origins: dict[str, Origin] = {}
+    for each in notebooks:
+        for path, written in _programs(each, sources) if each.shown.endswith(NOTEBOOK) else ():
+            # The last cell wins, as when all of them are executed.
+            data[path] = written.text.encode("utf-8", "replace")
+            # From here on it can be imported, also by the programs of other cells.
+            sources.edited = {**sources.edited, path: data[path]}
+            file = sources.read(path)
+            origins[file.shown] = Origin(each.shown, written)
+            if isinstance(file, SourceFile):
+                seen.append(glance(file))
+            else:
+                unreadable.append(file)
+    return WrittenFiles(tuple(seen), tuple(unreadable), data, origins)
+
+
+def _programs(notebook: FileTraits, sources: Sources) -> Iterable[tuple[str, WrittenFile]]:
+    source = sources.read(notebook.path)
+    cells = source.cells if isinstance(source, SourceFile) else None
+    found: dict[str, WrittenFile] = {}
+    for written in cells.written if cells is not None else ():
+        # `/kaggle/working/train.py` is where the notebook works.
+        outside = os.path.isabs(written.name) or ".." in written.name
+        name = os.path.normpath(os.path.basename(written.name) if outside else written.name)
+        there = os.path.lexists(os.path.join(os.path.dirname(notebook.path), name))
+        if not there and concerns_training(written.text.encode("utf-8", "replace")):
+            found[os.path.join(notebook.path, name)] = written
+    return found.items()

@@ -1,0 +1,75 @@
+"""Tuples, lists, dictionaries and ranges. The contents of the mutable ones stand in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Allocated, Composed, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleOf(Composed):
+    """A tuple whose items are known one by one."""
+
+    items: tuple[Values, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ListOf(Allocated):
+    """A list or a set; its items stand in the store."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    kind: str = "list"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DictOf(Allocated):
+    """A dictionary; its entries stand in the store."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range(Composed):
+    """`range(start, stop)`: whether it runs at most once is what rules ask."""
+
+    start: Values
+    stop: Values
+
+    @property
+    def divergence(self) -> Divergence:
+        found = Divergence.NONE
+        for value in (*self.start, *self.stop):
+            found |= value.divergence
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice(Composed):
+    """`start:stop:step` between brackets; None for a part that is left out."""
+
+    start: Values | None
+    stop: Values | None
+    step: Values | None
+
+    @property
+    def divergence(self) -> Divergence:
+        found = Divergence.NONE
+        for value in (*(self.start or ()), *(self.stop or ()), *(self.step or ())):
+            found |= value.divergence
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumerated(Composed):
+    """`enumerate(x)`, `zip(x, y)`, `tqdm(x)`: something that iterates others. `kind` is one of these names."""
+
+    kind: str
+    items: tuple[Values, ...]

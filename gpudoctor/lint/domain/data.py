@@ -1,0 +1,118 @@
+"""Data sets, samplers, loaders and what comes out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Allocated, Const, Value, Values
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dataset(Allocated):
+    """A data set. `iterable` for an IterableDataset (None: not known), `sharded` where each rank has its own part,
+    `in_memory` where its items are tensors that lie in memory already, `split` for one half of a random split."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    cls: Value | None = None
+    made_by: str = ""
+    iterable: bool | None = None
+    sharded: bool = False
+    in_memory: bool = False
+    parent: Value | None = None
+    train: bool | None = None
+    draws: bool = False
+    """Its items do not depend on the index: it makes or draws one at random whenever it is asked."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RandomGenerator(Allocated):
+    """A generator of random numbers apart from that of the process: `torch.Generator()`."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sampler(Allocated):
+    """A sampler. `distributed` where it gives each rank its own share (None: not known, as for a class of the
+    project). `rank`, `replicas` and `shuffle` are the arguments as given, None where they were left out."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    made_by: str
+    distributed: bool | None
+    dataset: Values | None = None
+    rank: Values | None = None
+    replicas: Values | None = None
+    shuffle: Values | None = None
+    seed: Values | None = None
+    sets_own_epoch: bool = False
+    inner: Value | None = None
+    """The sampler inside a batch sampler."""
+    own: Value | None = None
+    """The project's class that it is an object of. Its `set_epoch` is the sampler's all the same."""
+    count: Values | None = None
+    """How many samples a random sampler draws, where that is given."""
+
+    @property
+    def base(self) -> Sampler:
+        """The sampler that picks indices: the innermost one."""
+        return self.inner.base if isinstance(self.inner, Sampler) else self
+
+    @property
+    def shares(self) -> bool:
+        """Each rank gets a share of its own, and not all of the data as the only replica."""
+        return bool(self.distributed) and (self.replicas is None or self.replicas.single != Const(1))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Loader(Allocated):
+    """A DataLoader, or a thing that yields batches. Arguments as given, None where they were left out.
+
+    `managed` names the framework that shards it (`accelerate`), `sharded` says that each rank reads its own part
+    without a sampler's help. `opaque` where it was made by code that could not be read.
+    """
+
+    identity: Hashable
+    place: Location
+    label: str
+    dataset: Values | None = None
+    sampler: Values | None = None
+    batch_sampler: Values | None = None
+    shuffle: Values | None = None
+    batch_size: Values | None = None
+    num_workers: Values | None = None
+    pin_memory: Values | None = None
+    drop_last: Values | None = None
+    managed: str = ""
+    opaque: bool = False
+    sharded: bool = False
+    """Each rank reads its own part without a distributed sampler's help: the data set was cut by rank."""
+    custom_collate: bool = False
+    collate: Values | None = None
+    context: Values | None = None
+    """How its workers are started, as given."""
+    cls: Value | None = None
+    """The project's class where the loader is an object of one that derives from DataLoader."""
+    worker_init: bool = False
+    """A function prepares each worker, and may give it a part of its own."""
+    generator: Values | None = None
+    """What it draws random numbers with, the seeds of its workers among them."""
+    made_up: bool = False
+    """Its data are random numbers that the program has drawn itself: their order means nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LoaderIterator(Allocated):
+    """`iter(loader)`."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    loader: Loader

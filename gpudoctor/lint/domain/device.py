@@ -1,0 +1,55 @@
+"""Devices: where tensors and modules live, and where the index came from."""
+
+from __future__ import annotations
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Device(Value):
+    """`type` is `cuda`, `cpu` or another backend; `index` None means the current device of the process.
+
+    `place` is where the program named the device.
+    """
+
+    type: str
+    index: Value | None = None
+    place: Location | None = field(default=None, compare=False)
+
+    @property
+    def divergence(self) -> Divergence:
+        return self.index.divergence if self.index is not None else Divergence.NONE
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.type == "cpu"
+
+    @property
+    def is_accelerator(self) -> bool:
+        return self.type not in ("cpu", "meta")
+
+    @property
+    def literal_index(self) -> int | None:
+        """The index where the program wrote it as a number."""
+        if isinstance(self.index, Const) and isinstance(self.index.value, int):
+            return self.index.value
+        return None
+
+    def __repr__(self) -> str:
+        return f"Device({self.type}{'' if self.index is None else f':{self.index!r}'})"
+
+
+CPU = Device("cpu")
+
+
+def on_cpu(values: Values | None) -> bool:
+    """Surely on the CPU, whatever the path."""
+    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_cpu)
+
+
+def on_gpu(values: Values | None) -> bool:
+    """Surely on an accelerator, whatever the path."""
+    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_accelerator)

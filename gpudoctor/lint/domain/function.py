@@ -1,0 +1,163 @@
+"""Functions, classes, instances and library names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Library(Value):
+    """A name of a library that is not read: `torch.nn.Linear`."""
+
+    name: str
+
+    # Written out, because so many are asked.
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Library({self.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectModule(Value):
+    """A module of the project, by its scope in the store."""
+
+    scope: Hashable
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LazyImport(Value):
+    """What a module of the project binds to a name, where nobody has asked for it yet."""
+
+    module: ProjectModule
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Function(Allocated):
+    """A function of the project: its syntax, the scopes it sees (inner to outer) and its defaults."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scopes: tuple[Hashable, ...]
+    file: object
+    defaults: tuple[Values, ...] = ()
+    keyword_defaults: tuple[tuple[str, Values], ...] = ()
+    kind: str = "function"
+    """`function`, `staticmethod`, `classmethod` or `property`."""
+    owner: Value | None = None
+    """The class whose body it stands in."""
+    decorators: tuple[str, ...] = ()
+    """Dotted names of library decorators on it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundMethod(Composed):
+    """A function with its receiver already given: a method of an object, or of a library object by name."""
+
+    receiver: Value
+    function: Value
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return f"Bound({self.receiver!r}.{self.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Value):
+    """A method of a value that a library model answers for: `loader.sampler.set_epoch`."""
+
+    receiver: Value
+    name: str
+
+    def __repr__(self) -> str:
+        return f"Method({self.receiver!r}.{self.name})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial(Composed):
+    """A callable with arguments already given."""
+
+    function: Value
+    args: tuple[Values, ...] = ()
+    keywords: tuple[tuple[str, Values], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Class(Allocated):
+    """A class of the project. `bases` in order; `library_bases` are the dotted names of all library classes above."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    node: ast.ClassDef
+    scope: Hashable
+    bases: tuple[Value, ...]
+    library_bases: frozenset[str]
+    is_dataclass: bool = False
+    complete: bool = True
+    """False where a base could not be resolved."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Instance(Allocated):
+    """An object of a class of the project that is none of the kinds that have a file of their own."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    cls: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Namespace(Allocated):
+    """An object whose attributes are settings: `argparse.Namespace`, an OmegaConf node, a click context."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Generator(Allocated):
+    """A started generator: its body runs when it is iterated or entered."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    function: Value
+    args: tuple[Values, ...]
+    keywords: tuple[tuple[str, Values], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Super(Composed):
+    """`super()`: the receiver, and the class after which the search for a method begins."""
+
+    receiver: Value
+    after: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ContextManager(Value):
+    """An object of a library that a `with` opens: `no_grad`, `no_sync`, `autocast`; `owner` is what it belongs to."""
+
+    name: str
+    owner: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFactory(Value):
+    """`field(default_factory=…)` of a dataclass: what makes the value of each new object."""
+
+    factory: Values

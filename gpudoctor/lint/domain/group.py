@@ -1,0 +1,39 @@
+"""Process groups, and the handles of collectives that run in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Allocated, Value
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Group(Allocated):
+    """A process group other than the default one."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Work(Allocated):
+    """What a collective with `async_op=True` returns."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    subject: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ManagedObject(Allocated):
+    """An object of a framework that owns wrapping, placement, sharding or saving: an Accelerator, a Trainer."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    framework: str
+    made_by: str = ""

@@ -1,0 +1,99 @@
+"""Modules, their wrappers and their state dicts."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import NONE, Allocated, Value, Values
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Module(Allocated):
+    """A module that is not a wrapper: an instance of a class of the project, or one that a library made.
+
+    `cls` is the project's class where there is one, `made_by` the dotted name of the library callable otherwise
+    (`torch.nn.Linear`). `parameters` says whether it has any, `buffers` likewise, None where it is not known.
+    `exact` marks a module whose attributes are all known.
+    """
+
+    identity: Hashable
+    place: Location
+    label: str
+    cls: Value | None = None
+    made_by: str = ""
+    parameters: bool | None = None
+    buffers: bool | None = None
+    exact: bool = False
+
+
+UNSEEN = "unknown"
+"""What has made a module of which no more is known than that somebody wraps it."""
+
+
+class WrapperKind(enum.Enum):
+    """How a wrapper spreads a module over devices; the value is its name in messages."""
+
+    DDP = "DistributedDataParallel"
+    DATA_PARALLEL = "DataParallel"
+    FSDP = "FullyShardedDataParallel"
+    COMPILED = "torch.compile"
+    PREPARED = "framework"
+
+    @property
+    def synchronises(self) -> bool:
+        """Gradients are averaged over ranks by the wrapper."""
+        # DataParallel adds gradients up within one process: there is no other rank.
+        return self in (WrapperKind.DDP, WrapperKind.FSDP, WrapperKind.PREPARED)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Wrapper(Allocated):
+    """A module around another one. `inner` may itself be a wrapper."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    kind: WrapperKind
+    inner: Value
+    device_ids: Values | None = None
+    broadcast_buffers: Value = NONE
+    rearranges: bool = True
+    """In the first forward after a backward it arranges its buckets anew, together with the other ranks."""
+
+    @property
+    def core(self) -> Value:
+        """What lies under all wrappers."""
+        value = self.inner
+        # `torch.compile(DDP(model))` and `DDP(torch.compile(model))` are both in use.
+        while isinstance(value, Wrapper):
+            value = value.inner
+        return value
+
+    @property
+    def chain(self) -> tuple[Wrapper, ...]:
+        """This wrapper and those below it, outermost first."""
+        below = self.inner.chain if isinstance(self.inner, Wrapper) else ()
+        return (self, *below)
+
+    def has(self, *kinds: WrapperKind) -> bool:
+        """One of these kinds is in the chain."""
+        return any(wrapper.kind in kinds for wrapper in self.chain)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StateDict(Allocated):
+    """What `state_dict()` returned. `prefixed` where its keys start with a wrapper's `module.`."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    owner: Value
+    prefixed: bool = False
+
+
+def core_of(value: Value) -> Value:
+    """The module under all wrappers; the value itself where there is none."""
+    return value.core if isinstance(value, Wrapper) else value

@@ -1,0 +1,61 @@
+"""Optimizers, schedulers and scalers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Allocated, Value, Values
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Parameters(Allocated):
+    """`model.parameters()` and what is made from it: the modules whose parameters it holds.
+
+    `complete` is false where something unknown may be among them.
+    """
+
+    identity: Hashable
+    place: Location
+    label: str
+    modules: frozenset[Value]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Optimizer(Allocated):
+    """An optimizer and the modules (cores or wrappers, as written) whose parameters it steps."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    made_by: str
+    modules: frozenset[Value] = frozenset()
+    complete: bool = True
+    managed: str = ""
+    cls: Value | None = None
+    """The project's class where it is one of those."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Scheduler(Allocated):
+    """A learning rate scheduler."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    made_by: str
+    optimizer: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Scaler(Allocated):
+    """A gradient scaler. `enabled` as given, None where it was left out."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    enabled: Values | None = None
+    whole: bool = True
+    """It does nothing unseen, as scalers that are called do."""

@@ -1,0 +1,72 @@
+"""Ranks, the sizes of worlds, and counts of devices: numbers that the launcher decides."""
+
+from __future__ import annotations
+
+import enum
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.record import dataclass, field
+
+
+class RankKind(enum.Enum):
+    """Over what a rank counts."""
+
+    GLOBAL = "global rank"
+    LOCAL = "local rank"
+    NODE = "node rank"
+
+
+class RankSource(enum.Enum):
+    """Where a program got its rank from."""
+
+    ENVIRONMENT = "environment"
+    PROCESS_GROUP = "process group"
+    SPAWN_INDEX = "mp.spawn"
+    ARGUMENT = "argument"
+    SLURM = "SLURM"
+    FRAMEWORK = "framework"
+
+
+@dataclass(frozen=True, slots=True)
+class Rank(Value):
+    """The number of this process. `as_text` marks one that is still the string of an environment variable."""
+
+    kind: RankKind
+    # Not compared: the rank of the environment and that of the group are the same number.
+    source: RankSource = field(compare=False)
+    as_text: bool = False
+    place: Location | None = field(default=None, compare=False)
+    formula: tuple[Value, Value] | None = field(default=None, compare=False)
+    """What was multiplied to reach it, as `node` and `gpus` in `node * gpus + local_rank`."""
+
+    @property
+    def divergence(self) -> Divergence:
+        return Divergence.RANK
+
+    def __repr__(self) -> str:
+        return f"Rank({self.kind.value}{', text' if self.as_text else ''})"
+
+
+class SizeKind(enum.Enum):
+    """What a size counts."""
+
+    WORLD = "world size"
+    LOCAL_WORLD = "local world size"
+    DEVICES = "device count"
+    NODES = "node count"
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Value):
+    """A number of processes, devices or nodes: the same on all ranks, more than one in a multi-process world."""
+
+    kind: SizeKind
+    as_text: bool = False
+    place: Location | None = field(default=None, compare=False)
+    product: bool = field(default=False, compare=False)
+    """It was multiplied from two counts: `nodes * gpus`."""
+
+    def __repr__(self) -> str:
+        return f"Size({self.kind.value}{', text' if self.as_text else ''})"

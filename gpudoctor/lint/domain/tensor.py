@@ -1,0 +1,119 @@
+"""Tensors, as far as rules ask: where from, which graph, whether this rank alone has seen the data."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Allocated, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.record import dataclass, field
+
+
+class TensorOrigin(enum.Enum):
+    """How a tensor came to be."""
+
+    BATCH = "batch"
+    """An item of a loader, or a part of one."""
+    OUTPUT = "output"
+    """What a module's forward returned, or was computed from it."""
+    FACTORY = "factory"
+    """`torch.zeros` and its kind."""
+    PARAMETER = "parameter"
+    GRADIENT = "gradient"
+    OTHER = "other"
+
+
+class Extent(enum.Enum):
+    """How many numbers a tensor surely holds."""
+
+    NUMBER = "a single number"
+    EACH_GPU = "one number for each GPU"
+    """What `DataParallel` gathers where the forward returned a single number."""
+
+
+class MarkKind(enum.Enum):
+    """What a collective has made of a tensor."""
+
+    SUM = "the sum of what are averages of each rank"
+    ON_ONE_RANK = "complete on one rank only"
+    WITHOUT_GRAPH = "gathered, and cut off from the graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(Value):
+    """What a collective left in a tensor, at `place`; it lies among the shards of all that is computed from that."""
+
+    kind: MarkKind
+    place: Location
+    label: str = field(default="", compare=False)
+    rank: Values | None = field(default=None, compare=False)
+    """Where it is complete, for what is so on one rank only."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tensor(Allocated):
+    """A tensor.
+
+    `device` is None where it is not known. `forwards` are the module calls in its graph (events' identities), empty
+    where it has none; `graph` says whether it carries a graph (None: not known). `shards` are the sharded loaders
+    whose items it was computed from; a collective over it clears them. `batch_of` is the loader where it is an item.
+    """
+
+    identity: Hashable
+    place: Location
+    label: str
+    origin: TensorOrigin
+    device: Value | None = None
+    forwards: frozenset[Hashable] = frozenset()
+    graph: bool | None = None
+    batch_of: Value | None = None
+    shards: frozenset[Value] = frozenset()
+    dependence: Divergence = field(default=Divergence.NONE)
+    part: bool = False
+    """An entry of what a loader yields, not the whole of it."""
+    doubtful: bool = False
+    """A part of what a model returned, or made from such: it has the graph only if that part was computed by it."""
+    extent: Extent | None = None
+    root: Hashable | None = None
+    """What made it, where that surely was on the CPU, or on one GPU, and it holds more than one number; None where it
+    is not known."""
+    mean: bool = False
+    """The mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
+    used: frozenset[Value] = frozenset()
+    """The modules of which single parameters are in its graph, past their forward: `F.linear(x, model.head.weight)`."""
+    divided: Value | None = None
+    """The number of processes by which it was divided, graph and all."""
+
+    @property
+    def divergence(self) -> Divergence:
+        return self.dependence
+
+
+def name_key(parameter: Value) -> Hashable:
+    """What stands for the name under which `named_parameters()` hands out a parameter."""
+    return "name of", parameter
+
+
+def one_of_several(key: Hashable, tensors: list[Tensor]) -> Tensor:
+    """A tensor that stands for any of several: it is what they have in common, with the graphs of all."""
+    first = tensors[0]
+    divergence = Divergence.NONE
+    for each in tensors:
+        divergence |= each.dependence
+    graphs = {each.graph for each in tensors}
+    return Tensor(
+        (key, frozenset(each.identity for each in tensors)),
+        first.place,
+        first.label,
+        first.origin if all(each.origin is first.origin for each in tensors) else TensorOrigin.OTHER,
+        device=first.device if all(each.device == first.device for each in tensors) else None,
+        forwards=frozenset().union(*(each.forwards for each in tensors)),
+        graph=None if None in graphs else True in graphs,
+        batch_of=first.batch_of if all(each.batch_of == first.batch_of for each in tensors) else None,
+        # Some of them may have been reduced since: then no share is left.
+        dependence=divergence,
+        part=any(each.part for each in tensors),
+        doubtful=len(graphs) > 1 or any(each.doubtful for each in tensors),
+    )

@@ -1,0 +1,219 @@
+"""The root of all values, and the plain ones: constants, the unknown, symbolic truth and text."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Divergence, Literal
+from gpudoctor.lint.flow.interning import age, interned
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.record import compared, dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+MAX_PARTS = 64
+"""A text of more parts ends in one that is unknown."""
+
+
+class Value:
+    """Anything that an expression can have. Immutable; what changes about it stands in the store."""
+
+    __slots__ = ()
+
+    @property
+    def divergence(self) -> Divergence:
+        """How far ranks may disagree about this value."""
+        return Divergence.NONE
+
+
+Values = ValueSet[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Value):
+    """A constant of the language: None, a number, a string, a bool, bytes or Ellipsis."""
+
+    value: bool | int | float | complex | str | bytes | type(Ellipsis) | None  # type: ignore[valid-type]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unknown(Value):
+    """A value that could not be known. Two with the same `key` are the same value.
+
+    `why` says where knowledge ended; `label` is how a reader would call it (`args.lr`). `config` marks what the user
+    chooses when he starts the program: one value for all ranks. `shards` names the loaders of which this rank saw
+    only its own share when it computed the value.
+    """
+
+    key: Hashable
+    why: str = field(default="", compare=False)
+    label: str = field(default="", compare=False)
+    dependence: Divergence = field(default=Divergence.NONE, compare=False)
+    config: bool = field(default=False, compare=False)
+    shards: frozenset[Value] = field(default=frozenset(), compare=False)
+    escaped_from: str = field(default="", compare=False)
+    """The dotted name of the library callable that made it, where one did."""
+    times: Value | None = field(default=None, compare=False)
+    """The number of processes or devices that it was multiplied by: `args.batch_size * world_size`."""
+    kind: str = field(default="", compare=False)
+    """The type of which it surely is, as `int`; empty where that is not known."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", interned(self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unknown) and self.key is other.key
+
+    def __hash__(self) -> int:
+        return id(self.key)
+
+    @property
+    def divergence(self) -> Divergence:
+        return self.dependence
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.label or self.why})"
+
+
+UNBOUND = Unknown("unbound", "never assigned on this path")
+"""What a name or a fact holds on the sides of a branch that did not write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Value):
+    """The answer of a test that is open: true where the literal holds."""
+
+    literal: Literal
+
+    @property
+    def divergence(self) -> Divergence:
+        return self.literal.atom.divergence
+
+    def __repr__(self) -> str:
+        return f"Truth({self.literal!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Value):
+    """A string that is known in parts, as an f-string or a joined path: `f"out/{rank}.pt"`. No part is itself one."""
+
+    parts: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        # `x = f"{x}{x}"`, line after line: in parts of parts a question would be asked of each of them.
+        if len(self.parts) > MAX_PARTS or any(isinstance(part, Text) for part in self.parts):
+            object.__setattr__(self, "parts", _few(_flat(self.parts)))
+
+    @property
+    def divergence(self) -> Divergence:
+        found = Divergence.NONE
+        for part in self.parts:
+            found |= part.divergence
+        return found
+
+    def __repr__(self) -> str:
+        return f"Text({', '.join(map(repr, self.parts))})"
+
+
+def _flat(parts: tuple[Value, ...]) -> list[Value]:
+    return [each for part in parts for each in (part.parts if isinstance(part, Text) else (part,))]
+
+
+def _few(parts: list[Value]) -> tuple[Value, ...]:
+    """The first parts, and one that stands for the rest."""
+    if len(parts) <= MAX_PARTS:
+        return tuple(parts)
+    rest = tuple(parts[MAX_PARTS - 1 :])
+    divergence = Divergence.NONE
+    for part in rest:
+        divergence |= part.divergence
+    return (*parts[: MAX_PARTS - 1], Unknown(("rest of a text", rest), "the rest of a long text", "...", divergence))
+
+
+class Composed(Value):
+    """A value that is made of several others, by which alone it is known.
+
+    `x = (x, x)`, line after line, or `return f(x), f(x)` in functions that call one another: what is the same twice
+    has twice as many parts with each step. Compared part by part, it would take as long. Here, each of the parts is
+    compared once, with the first one that was like it; values of which that is the same one are equal.
+    """
+
+    __slots__ = ("_age", "_hash", "_key")
+    _age: int
+    _hash: int
+    _key: Hashable
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and _first_like(self) is _first_like(other)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = found = hash(compared(self))
+            return found
+
+
+def _first_like(value: Composed) -> Hashable:
+    """The parts of a value, or those of the first one that was equal to it."""
+    now = age()
+    try:
+        if value._age == now:
+            return value._key
+    except AttributeError:
+        pass
+    # Set together: the timer of a budget may end what is done here at any place.
+    value._key = found = interned((type(value), compared(value)))
+    value._age = now
+    return found
+
+
+class Allocated(Value):
+    """A value with an identity: made at a place, once for each time the program came by."""
+
+    __slots__ = ()
+    identity: Hashable
+    place: Location
+    label: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.label} at line {self.place.line})"
+
+
+def in_code(value: object, otherwise: str) -> str:
+    """How code calls a value, for an example of what to write: what has no name is called as most programs do."""
+    label: str = getattr(value, "label", "")
+    # `step(SGD(...))`: the label of what has no name is that of its constructor.
+    made_by: str = getattr(value, "made_by", "") or ""
+    nameless = not label.strip() or label.rpartition(".")[2] == made_by.rpartition(".")[2]
+    return otherwise if nameless or label == f"the {otherwise}" else label
+
+
+def name_of(value: object, otherwise: str = "the model") -> str:
+    """How the program calls a value, for a message: in backticks where that is code. It may have no name."""
+    label = getattr(value, "label", "").strip() or otherwise
+    # A label may also be a phrase of ours, such as "the model", which is no code.
+    return f"`{label}`" if " " not in label or any(mark in label for mark in ".[") else label

@@ -1,0 +1,28 @@
+"""What came out of one entry."""
+
+from __future__ import annotations
+
+from gpudoctor.coverage import Coverage
+from gpudoctor.diagnostic import Finding
+from gpudoctor.errors import InternalError
+from gpudoctor.lint.source.file import Unreadable
+from gpudoctor.lint.source.file_queries import Asked
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True)
+class EntryResult:
+    """What came out of one entry, `shown` as users know it. `files` are the shown paths that were read for it,
+    `partly` where a limit or a bug kept something from being seen; `limits` says which limits, `asked` what the file
+    system had to say."""
+
+    shown: str
+    findings: tuple[Finding, ...] = ()
+    files: frozenset[str] = frozenset()
+    unreadable: tuple[Unreadable, ...] = ()
+    failures: tuple[InternalError, ...] = ()
+    partly: bool = False
+    limits: tuple[str, ...] = ()
+    asked: Asked = field(default_factory=dict, compare=False)
+    coverage: tuple[Coverage, ...] = ()
+    """What was followed, for each world."""

@@ -1,0 +1,90 @@
+"""Events of collectives: calls that all ranks of a group must make, their handles and results."""
+
+from __future__ import annotations
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard(Event):
+    """A bare expression statement whose value is dropped; `call` is the method or callable that made it, and `written`
+    what stands before the dot, where something can be assigned to it."""
+
+    value: Value
+    call: str
+    receiver: Value | None = None
+    written: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective(Event):
+    """A call that all ranks of a group must make. `call` is its name (`all_reduce`, `barrier`).
+
+    `group` None: the default group. `in_place` where the result stands in the argument and the call returns None or
+    a handle; `by` names the library.
+    """
+
+    call: str
+    by: str = "torch.distributed"
+    subject: Values | None = None
+    group: Values | None = None
+    in_place: bool = True
+    asynchronous: bool = False
+    group_exists: bool | None = None
+    arguments: tuple[str, ...] = ()
+    returned: Value | None = None
+    flaw: str = ""
+    """What is wrong with its arguments: `lacks src`, `in wrong order`, `no tensor`, `list on every rank`, `list on no
+    rank`."""
+    on_cpu: tuple[Value, ...] = ()
+    """The tensors among its arguments that surely lie on the CPU."""
+    temporary: bool = False
+    """It writes into a copy that was made for the call, which nobody else has."""
+    members: Divergence = Divergence.NONE
+    """How far ranks may disagree about who is in the group that is made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultUsed(Event):
+    """The None or the handle that an in-place collective returned is used as if it were the tensor."""
+
+    call: str
+    use: str
+    collective_at: Location
+    asynchronous: bool = False
+    target_is_argument: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWork(Event):
+    """A collective, or a transfer between two ranks, goes on in the background; `work` is its handle."""
+
+    call: str
+    work: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone(Event):
+    """Somebody waits for this work, or (None) for all that was begun before."""
+
+    work: Value | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTooEarly(Event):
+    """The numbers of a tensor are used that unfinished `work` may still be writing."""
+
+    work: Value
+    subject: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveLoop(Event):
+    """`break`, `continue`, `return` or the end of the program (`how`) inside a loop or a function that has loops."""
+
+    how: str
+    loop: Loop | None = None

@@ -1,0 +1,84 @@
+"""Events of data on its way to a step: data sets, samplers, loaders and what their batches are made of."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(Event):
+    """A data set is split at random, with `generator` or the one of the process. `seed` is that of the generator."""
+
+    call: str
+    generator: Values | None = None
+    seed: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeSampler(Event):
+    """A sampler is made."""
+
+    sampler: Value
+    group_exists: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeLoader(Event):
+    """A loader is made."""
+
+    loader: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iterate(Event):
+    """A loop over the batches of a loader begins. The loop itself is the innermost of `within` where it is a `for`."""
+
+    loader: Value
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetEpoch(Event):
+    """`set_epoch(epoch)`. `target` is what it was called on."""
+
+    target: Value
+    epoch: Values | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Augments(Event):
+    """A transform is made that changes samples at random: `RandomCrop`."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCut(Event):
+    """Each rank takes its own rows of a batch of `loader`, of which all ranks have the whole."""
+
+    loader: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRead(Event):
+    """A data set of the project reads a file, here, for each item that it is asked for."""
+
+    dataset: Value
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streamed(Event):
+    """A stream or a sampler of the project (`source`) was followed through its `__iter__`."""
+
+    source: Value
+    same_on_ranks: bool
+    """It gives all that it holds, once, and nothing in it depends on the rank."""
+    same_in_workers: bool
+    """Nor on the worker of a loader."""
+    by_pieces: bool
+    """It gives all of one piece after the other, as many as each has: `for path in files: for line in open(path)`."""
+    by_epoch: bool = False
+    """A sampler that draws its order anew each time, from a seed which nothing but its `set_epoch` changes."""

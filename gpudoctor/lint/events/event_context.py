@@ -1,0 +1,96 @@
+"""How the program came to an event: its place, the calls that led there, the loops around it, what had to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One execution of a loop statement. `over` is the loader for a loop over batches, else None.
+
+    `times` is the number of rounds where it is known; `index` is the value of the counter. `pass_` counts how often
+    the body was followed: 0 for the first round, 1 for a later one.
+    """
+
+    identity: Hashable
+    location: Location
+    over: Value | None = field(default=None, compare=False)
+    # Not compared: rounds of one execution are one loop, however far it was counted.
+    times: int | None = field(default=None, compare=False)
+    pass_: int = field(default=0, compare=False)
+    entered: int = field(default=0, compare=False)
+    """The number of events before the loop began."""
+    frame: Hashable = field(default=None, compare=False)
+    """The call of a function in which it stands, as in the `frames` of a way."""
+    unordered: bool = field(default=False, compare=False)
+    """It goes over a set of texts, which each process has in another order."""
+
+    @property
+    def repeats(self) -> bool:
+        """It may run more than once: `for _ in range(1)` repeats nothing."""
+        return self.times is None or self.times > 1
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """How the program came to an event."""
+
+    location: Location
+    calls: tuple[Location, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    condition: Condition = ALWAYS
+    function: str = ""
+    evaluating: bool = False
+    """Under `no_grad` or `inference_mode`."""
+    contexts: tuple[str, ...] = ()
+    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`; `no_sync?` where a test decides it."""
+    frames: tuple[Hashable, ...] = ()
+    """Identities of the open function calls, outermost first."""
+    conditions_at_entry: tuple[Condition, ...] = ()
+    """The condition of the path when each of `frames` was opened."""
+    called_by_decorator: tuple[bool, ...] = ()
+    """Whether the caller was given what it called to open each of `frames`, as the inner function of a decorator is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that the program does. `order` grows along the log."""
+
+    context: EventContext
+    order: int = 0
+
+    @property
+    def location(self) -> Location:
+        return self.context.location
+
+    @property
+    def led_there(self) -> tuple[Location, ...]:
+        """The calls that led there, and its place: how often it is followed makes no difference."""
+        return (*self.context.calls, self.context.location)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        return self.context.loops
+
+    @property
+    def condition(self) -> Condition:
+        return self.context.condition
+
+    @property
+    def rank_guards(self) -> tuple[Literal, ...]:
+        """The tests on the rank that had to come out right to get here; empty where all ranks get here, as far as is
+        known: code that was not read may ask its ranks something else than which one they are."""
+        asked = self.context.condition.depending_on(Divergence.RANK)
+        # `if helper.should_log(rank):` of code we do not have may hold on every rank.
+        return tuple(literal for literal in asked if not literal.atom.divergence & Divergence.UNREAD)
+
+    @property
+    def local_guards(self) -> tuple[Literal, ...]:
+        """The tests on data of this rank alone that had to come out right to get here."""
+        return self.context.condition.depending_on(Divergence.LOCAL)

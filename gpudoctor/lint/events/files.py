@@ -1,0 +1,113 @@
+"""Events of files: checkpoints that are written and read, folders, downloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save(Event):
+    """A file is written. `call` is the callable; `collective` where all ranks must call it (a sharded save);
+    `checkpoint` where it holds weights."""
+
+    call: str
+    path: Values | None
+    content: Values | None = None
+    collective: bool = False
+    checkpoint: bool = True
+    states: tuple[tuple[str, Value], ...] = ()
+    """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""
+    on_cpu: bool = False
+    """All of it lies on the CPU, where `torch.load` puts it again."""
+    whole: bool = False
+    """No checkpoint, but written as one: two processes at a time leave a file that nobody can read."""
+    spelled: str = ""
+    """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
+    told_who: bool = False
+    """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedState(Event):
+    """A state is asked for of which each rank holds a part. `gathers` where all ranks must call it, since it brings
+    the parts together."""
+
+    call: str
+    owner: Value | None
+    gathers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(Event):
+    """`torch.load` and its kind."""
+
+    call: str
+    path: Values | None
+    spelled: str = ""
+    map_location: Values | None = None
+    result: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadState(Event):
+    """`load_state_dict(state)`."""
+
+    target: Value
+    state: Values | None
+    strict: Values | None = None
+    loaded: Value | None = None
+    """The result of the `Load` that it is, or is an entry of."""
+    entry: str | None = None
+    """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
+
+
+EXISTENCE = ("os.path.exists", "os.path.isfile", "os.path.isdir")
+"""Who asks whether a file is there: with its path, the key of the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile(Event):
+    """A file is read: `call` says by what."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFolder(Event):
+    """A folder is made, or removed with all that is in it (`removes`). `tolerated` where it is no error that another
+    process has done so before."""
+
+    call: str
+    path: Values | None
+    spelled: str = ""
+    tolerated: bool = False
+    removes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download(Event):
+    """Files are fetched to `path`, without a lock, where they are not there yet. `call` is the data set or function."""
+
+    call: str
+    path: Values | None
+
+
+def missing(when: Condition, path: Values | None) -> bool:
+    """The program comes by only where it has found that there is no such file."""
+    return any(not asked.isdisjoint(path or ()) for asked in map(_not_there, when))
+
+
+def _not_there(literal: Literal) -> set[object]:
+    """The paths that this answer says are not there."""
+    match literal.atom.key:
+        case ("true", Unknown(key=(str(question), (ValueSet() as paths, *_)))) if question in EXISTENCE:
+            return set() if literal.holds else set(paths)
+    return set()

@@ -1,0 +1,40 @@
+"""Events about the analysis itself: a framework takes charge, code is not read, knowledge ends."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseManaged(Event):
+    """A framework takes charge: `framework` is its name, `call` what was called, `several` whether that only makes
+    sense with several processes, `shares_data` whether it may deal out the data among the ranks."""
+
+    framework: str
+    call: str
+    several: bool = False
+    shares_data: bool = True
+
+
+SILENT_SAMPLER = "a sampler that tells no epoch"
+"""A sampler of the project that keeps another one and never asks for its `set_epoch`: so an `Escape` may be `into`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escape(Event):
+    """Code that could not be read is called (`into`), and given objects that rules ask about, or none."""
+
+    into: str
+    values: tuple[Value, ...] = ()
+    told_world_size: bool = False
+    """It gets the number of processes, as what sets up the process group does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imprecision(Event):
+    """Knowledge ended here, and why."""
+
+    why: str
+    limit: bool = False

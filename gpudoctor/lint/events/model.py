@@ -1,0 +1,172 @@
+"""Events of a model: how it is wrapped and called, and what becomes of it after it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrap(Event):
+    """A module is wrapped. `model_device` is where it was at that moment, None where that is not known."""
+
+    wrapper: Value
+    inner: Value
+    kind: object
+    device_ids: Values | None = None
+    output_device: Values | None = None
+    model_device: Values | None = None
+    group_exists: bool | None = None
+    """A process group was initialised before: True, False, or None where that is not known."""
+    ids: tuple[Values, ...] | None = None
+    """The items of `device_ids`, None where they are not known one by one."""
+    trainable: bool | None = None
+    """Some parameter takes a gradient. False where surely none does, None where that is not known."""
+    find_unused: Values | None = None
+    """`find_unused_parameters`, as given."""
+    static: Values | None = None
+    """`static_graph`, as given."""
+    certain: bool = True
+    """It can be no other module that is wrapped here."""
+    opaque: bool = False
+    """Arguments were given that could not be followed."""
+    keeps_parameters: Values | None = None
+    """`use_orig_params`, as given: the parameters of the model stay the objects that they were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncNorm(Event):
+    """The batch norm layers of `module` take their statistics over all ranks from here on: it was made so, or `given`
+    was converted to it. The two are one object but for a bare layer."""
+
+    module: Value
+    given: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeMissed(Event):
+    """An attribute is read from a wrapper that has none of that name; `inner_has` says whether the model has it."""
+
+    wrapper: Value
+    name: str
+    inner_has: bool | None
+    called: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleClassFlaw(Event):
+    """A class of modules is written wrongly. `flaw` is `super-init-missing`, `plain-container` or `layer-dropped`.
+
+    `count` is how many layers a container holds; where one was dropped, 1 if a comma has made a tuple of it."""
+
+    flaw: str
+    cls: Value
+    attribute: str
+    count: int = 0
+    keyed: bool = False
+    """The container is a dictionary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward(Event):
+    """A module or wrapper is called. `identity` names this call in the graphs of tensors.
+
+    `inputs` are the tensors among the arguments. `device` is where the module is, None where that is not known.
+    `reached_at` is where a method of the module was called that led here, where the module was not called directly.
+    """
+
+    identity: Hashable
+    module: Value
+    reached_at: Location | None = None
+    inputs: tuple[Value, ...] = ()
+    device: Values | None = None
+    graph: bool = True
+    training: bool | None = None
+    """In training mode: True, False, or None where that is not known."""
+    output: Value | None = None
+    buffers: bool | None = None
+    """The model has buffers; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaWrite(Event):
+    """A forward under `DataParallel` sets an attribute of the copy of `module` that it runs on, which is then dropped.
+    `carried` where the new value is computed from the one that the attribute had."""
+
+    module: Value
+    name: str
+    carried: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRead(Event):
+    """An attribute that only copies of `module` were given by their forward is read from the model itself."""
+
+    module: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeChange(Event):
+    """`model.train()` or `model.eval()`."""
+
+    module: Value
+    training: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientFlag(Event):
+    """The parameters of `module`, or those of them that a test picks, take a gradient from here on, or none. `on` is
+    None where that is not known."""
+
+    module: Value
+    on: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartAdded(Event):
+    """After some model was wrapped, a finished module takes in another `part`, or new parameters of its own (then
+    `part` is the module itself). `replaced` where something stood under that name before."""
+
+    parent: Value
+    part: Value
+    name: str = ""
+    replaced: bool = False
+    parameters: bool | None = None
+    """The part has parameters; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartExchanged(Event):
+    """A model that a library has built takes in another `part`, after a state was loaded into it."""
+
+    parent: Value
+    part: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsDrawn(Event):
+    """After some model was wrapped, weights of `module` are drawn anew: `call` is what draws them."""
+
+    module: Value
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedPart(Event):
+    """The `forward` of `module` never looks at its layer `part`, which has parameters or may have."""
+
+    module: Value
+    part: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardTalks(Event):
+    """The `forward` of `module` calls a collective: it brings the ranks together itself."""
+
+    module: Value

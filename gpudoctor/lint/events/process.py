@@ -1,0 +1,114 @@
+"""Events of processes: groups, what starts them, their environment, options and seeds."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitGroup(Event):
+    """`init_process_group`, or a library call that does it (`by`)."""
+
+    by: str
+    backend: Values | None = None
+    init_method: Values | None = None
+    rank: Values | None = None
+    world_size: Values | None = None
+    device_id: Values | None = None
+    timeout: Values | None = None
+    again: bool | None = None
+    """A process group was there already: True, False, or None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestroyGroup(Event):
+    """`destroy_process_group`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawn(Event):
+    """`mp.spawn(target, args, nprocs)`. `guarded` where it runs only under the main guard or in a function."""
+
+    target: Values
+    args: Values | None
+    nprocs: Values | None
+    args_node_is_tuple: bool
+    guarded: bool
+    required: tuple[int, int | None] | None = None
+    """How few and how many positional arguments the target takes, None for many; None where it is not known."""
+    target_is_local: bool = False
+    target_in_notebook: bool = False
+    """The target is defined in a cell: only a process that is forked knows it."""
+    start_method: Values | None = None
+    by: str = "mp.spawn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStartMethod(Event):
+    """`set_start_method`: how processes are started from here on, workers of loaders among them."""
+
+    method: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swallowed(Event):
+    """A handler that catches errors of all kinds, and after which nothing tells that there was one: it does not raise,
+    keeps nothing, and tells no code that was not read. What was tried are the events from `since` up to `until`."""
+
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRead(Event):
+    """A read of an environment variable."""
+
+    name: str
+    default: Values | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentWrite(Event):
+    """A write of an environment variable."""
+
+    name: str
+    value: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankTextUsed(Event):
+    """The string of a rank variable is used where a number is needed. `use` says how: `compared with 0`."""
+
+    rank: Value
+    use: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentDeclared(Event):
+    """A command line option. `flags` as written, `name` is its attribute."""
+
+    name: str
+    flags: tuple[str, ...]
+    default: Values | None = None
+    left_out: Value | None = None
+    """What it is where the user says nothing of it; None where that is not known."""
+    switch: bool = False
+    """It takes no value: `action="store_true"`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRead(Event):
+    """A setting of the command line or a configuration is read."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedSet(Event):
+    """A random generator is seeded. `guarded` where a new process does not do it when it imports the program."""
+
+    call: str
+    seed: Values | None
+    guarded: bool = False

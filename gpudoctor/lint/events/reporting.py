@@ -1,0 +1,36 @@
+"""Events of what a program tells its user: loggers, and the numbers that are shown or that decide something."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartLogger(Event):
+    """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
+
+    call: str
+    path: Values | None = None
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Averaged(Event):
+    """What this rank computed from its own share of some loaders (`shards`) is divided by the length of `dataset`."""
+
+    dataset: Value
+    shards: frozenset[Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricShown(Event):
+    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
+
+    how: str
+    value: Value
+    shards: frozenset[Value] = frozenset()
+    divergence: Divergence = Divergence.NONE
+    """How far ranks may disagree about all that is shown together: on the rank where it says whose number it is."""

@@ -1,0 +1,119 @@
+"""Events of a training step: backward, gradients and their scale, the optimizer's step."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backward(Event):
+    """`loss.backward()`, or a framework's form of it. `forwards` are the module calls in the graph of the loss;
+    `complete` is false where something unknown is in that graph too."""
+
+    loss: Value
+    forwards: frozenset[Hashable] = frozenset()
+    complete: bool = True
+    managed: str = ""
+    scaler: Value | None = None
+    """The gradient scaler that has scaled the loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalerCall(Event):
+    """A method of a gradient scaler: `scale`, `unscale_`, `step` or `update`, the middle two of an `optimizer`."""
+
+    scaler: Value
+    call: str
+    optimizer: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipGradients(Event):
+    """Gradients are cut to a bound, by `call`. `modules` are those whose parameters are given, as in `Optimizer`."""
+
+    call: str
+    modules: frozenset[Value] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleGradients(Event):
+    """Gradients are multiplied or divided by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeGradient(Event):
+    """Gradients are asked for without being kept in parameters: `torch.autograd.grad`. Fields as in `Backward`."""
+
+    forwards: frozenset[Hashable] = frozenset()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompute(Event):
+    """A part of a forward is not kept for the backward but computed again: `torch.utils.checkpoint`.
+
+    `reentrant` is None where that is not known; `module` is the wrapper of the model whose forward does it, where one
+    looks for unused parameters."""
+
+    reentrant: bool | None
+    module: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientSync(Event):
+    """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
+    the wrapper, or the framework."""
+
+    target: Value
+    call: str
+    never: bool = False
+    """They surely are not averaged from here on: `model.require_backward_grad_sync = False`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientsSwitched(Event):
+    """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
+
+    on: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeOptimizer(Event):
+    """An optimizer is made."""
+
+    optimizer: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerStep(Event):
+    """`optimizer.step()`, also through a scaler or a framework."""
+
+    optimizer: Value
+    through: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearGradients(Event):
+    """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
+
+    target: Value
+    named: bool = False
+    """Only that of the parameters whose name passed a test."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accumulated(Event):
+    """A tensor that carries a graph is added to, or kept in, something.
+
+    `held` are the module calls in all the graphs that are kept there after it: where some are of an earlier round of
+    a loop, the graphs of the rounds add up.
+    """
+
+    tensor: Value
+    into: str
+    held: frozenset[Hashable] = frozenset()
+    used: bool = True

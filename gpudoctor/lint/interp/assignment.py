@@ -1,0 +1,102 @@
+"""Assignment: where values go, and the names that made objects get from it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, TypeGuard
+
+from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.interp.machine import NONE_SET, UNBOUND_SET
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+
+MAX_NAME = 1_000
+
+
+def assign(m: Interpreter, target: ast.expr, values: Values) -> None:
+    """Bind a target: a name, an attribute, an item, or several at once."""
+    if m.unreachable:
+        return
+    if isinstance(target, ast.Name):
+        m.bind(target.id, _called(values, target.id))
+    elif isinstance(target, ast.Attribute):
+        m.set_attribute(target, values)
+    elif isinstance(target, ast.Subscript):
+        m.set_item(target, values)
+    elif isinstance(target, ast.Starred):
+        assign(m, target.value, values)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(m, target, values)
+
+
+def _called(values: Values, name: str) -> Values:
+    """What a loader yields is called by the name that it gets, which is how a reader knows it."""
+    # Messages name what the user wrote: `images`, not `next(loader)`.
+    for binding in values.bindings:
+        if _is_batch(binding.value):
+            return values.map(lambda value: replace(value, label=name) if _is_batch(value) else value)
+    return values
+
+
+def _is_batch(value: Value) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
+
+
+def _unpack(m: Interpreter, target: ast.Tuple | ast.List, values: Values) -> None:
+    count = len(target.elts)
+    star = next((i for i, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
+    columns = m.unpack(values, count, star, target)
+    for each, column in zip(target.elts, columns, strict=True):
+        assign(m, each, column)
+
+
+def unbind(m: Interpreter, target: ast.expr) -> None:
+    """`del name`."""
+    if isinstance(target, ast.Name):
+        m.bind(target.id, UNBOUND_SET)
+    elif isinstance(target, ast.Attribute):
+        for owner in m.evaluate(target.value).restrict(m.path):
+            held = m.own_attribute(owner, target.attr)
+            # `del self.layers`: a list of layers that was only needed to make something of.
+            if held is not None and held.all(lambda value: isinstance(value, (ListOf, DictOf))):
+                m.set_own_attribute(owner, target.attr, NONE_SET)
+
+
+def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:
+    """Calls whose result goes to a target name what they make after it."""
+    if type(value) not in _NAMED_BY_TARGET:
+        return
+    if isinstance(target, (ast.Name, ast.Attribute)):
+        hint_as(m, target.id if isinstance(target, ast.Name) else m.text(target, MAX_NAME), value)
+    elif isinstance(target, ast.Subscript):
+        # `models[i] = DDP(models[i])`.
+        hint_as(m, m.text(target, 30), value)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one_target, one_value in zip(target.elts, value.elts, strict=True):
+            hint(m, one_target, one_value)
+
+
+_NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.Tuple})
+
+
+def hint_as(m: Interpreter, name: str, value: ast.expr) -> None:
+    """Calls in an expression name what they make after `name`."""
+    while True:
+        if isinstance(value, ast.Call):
+            m.hints[id(value)] = name
+            # `model = Net().to(device)`: the object is made at the start of the chain.
+            if not isinstance(value.func, ast.Attribute):
+                return
+            value = value.func.value
+        elif isinstance(value, ast.IfExp):
+            hint_as(m, name, value.body)
+            value = value.orelse
+        else:
+            if isinstance(value, (ast.List, ast.ListComp)):
+                m.hints[id(value)] = name
+            return

@@ -1,0 +1,49 @@
+"""What the body of a function holds, which decides how its calls are followed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.file import SourceFile
+
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_WORDS_INSIDE = r"\b(?:def|lambda|class)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTraits:
+    """What matters of a function's body."""
+
+    yields: bool
+    """The function is a generator."""
+    captures: bool
+    """Something inside may outlive the call and still see its names."""
+
+
+def traits_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source: SourceFile) -> FunctionTraits:
+    """Look for the words before walking the tree: most functions hold none of them."""
+    text = "\n".join(source.lines[node.lineno - 1 : node.end_lineno])
+    # The first is the function's own. Counting is much quicker than matching words.
+    words = text.count("def") + text.count("lambda") + text.count("class")
+    inner = words > 1 and len(re.findall(_WORDS_INSIDE, text)) > 1
+    return FunctionTraits("yield" in text and _yields(node), inner and _captures(node))
+
+
+def _yields(node: ast.AST) -> bool:
+    todo = list(ast.iter_child_nodes(node))
+    while todo:
+        each = todo.pop()
+        if isinstance(each, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(each, _INNER):
+            todo.extend(ast.iter_child_nodes(each))
+    return False
+
+
+def _captures(node: ast.AST) -> bool:
+    return any(isinstance(each, _INNER) for each in ast.walk(node) if each is not node)

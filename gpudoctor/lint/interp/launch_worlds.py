@@ -1,0 +1,255 @@
+"""From an entry file to programs: in which worlds it is meant to run, and one execution in each."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable, Sequence
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.discovery.classify import Classified, Role, classify
+from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.event_context import Event, EventContext
+from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import ALWAYS
+from gpudoctor.lint.flow.interning import forget_keys
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.interp.entry import run_as_library, run_commands
+from gpudoctor.lint.interp.interpreter import Interpreter
+from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
+from gpudoctor.lint.interp.machine import NeedsWorld, RefineAndRestart
+from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+from gpudoctor.lint.program import Chosen, LaunchWorld, Program, Stop
+from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.record import dataclass, replace
+
+NOWHERE: frozenset[Location] = frozenset()
+LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_DATA_PARALLEL = r"(?<!Distributed)(?<!Sharded)DataParallel"
+
+
+def programs_of(
+    entry: ModuleFile,
+    project: Project,
+    launch: str = "auto",
+    places: frozenset[Location] = NOWHERE,
+    seconds: float = MAX_ENTRY_SECONDS,
+) -> list[Program]:
+    """The entry executed in each world that it is written for, noting what names hold at some places."""
+    # What an execution before this one has named is asked for at these places.
+    if not places:
+        forget_keys()
+    start = _Start(entry, classify(entry, project))
+    programs = _in_each_world(start, project, launch, places, Budget(seconds))
+    worlds = frozenset(program.world for program in programs)
+    return [replace(program, worlds=worlds) for program in programs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A file that is executed first, and what it was found to be."""
+
+    module: ModuleFile
+    what: Classified
+
+
+def _in_each_world(
+    start: _Start, project: Project, launch: str, places: frozenset[Location], left: Budget
+) -> list[Program]:
+    if launch != "auto":
+        program, _, _ = _execute(start, project, left, LaunchWorld(launch), {}, places)
+        return [program] if program is not None else []
+    # torchrun first: most programs take both, and it is what PyTorch documents.
+    program, switches, m = _execute(start, project, left, LaunchWorld.TORCHRUN, {}, places)
+    # It called `mp.spawn`: under torchrun that would start processes of processes.
+    if program is None:
+        program, switches, m = _execute(start, project, left, LaunchWorld.SPAWN, {}, places)
+    if program is None:
+        return []
+    # Taken for several processes, a plain script would look as if it forgot everything.
+    if not _is_distributed(program) or (
+        start.module.source.cells is not None and program.world is LaunchWorld.TORCHRUN
+    ):
+        # Nothing of it asked: what one process does is known already.
+        if not m.world_matters:
+            return [replace(program, world=LaunchWorld.SINGLE)]
+        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE, {}, places)
+        return [alone] if alone is not None else []
+    programs = [program]
+    if _mentions_data_parallel(program):
+        # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
+        kept = _beside(switches) | m.granted
+        off = {key: value if key in kept else not value for key, value in switches.items()}
+        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE, off, places, without_group=True)
+        if alone is not None and _uses_data_parallel(alone):
+            programs.append(alone)
+    return programs
+
+
+def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
+    """Of `local_rank == -1 or no_cuda` the first decides how many processes there are; the other stays as it is."""
+    found: set[Hashable] = set()
+    for key in switches:
+        parts = key[1] if isinstance(key, tuple) and key[0] == "or" else ()
+        about_ranks = [each for each in parts if _is_about_ranks(each.atom.key)]
+        found |= {each.atom.key for each in parts if each not in about_ranks} if about_ranks else set()
+    return found
+
+
+def _is_about_ranks(key: Hashable) -> bool:
+    return isinstance(key, tuple) and any(isinstance(each, (Rank, Size)) for each in key)
+
+
+def _is_distributed(program: Program) -> bool:
+    """Something in it only makes sense with several processes."""
+    if program.plays_alone and program.world is not LaunchWorld.SPAWN:
+        return False
+    if program.world is LaunchWorld.SPAWN or program.has(InitGroup, UseManaged, Collective):
+        return True
+    # Only a launcher sets these, so who reads them expects to be started by one.
+    if any(event.name in LAUNCHERS for event in program.events(EnvironmentRead)):
+        return True
+    if any(event.name == "local_rank" for event in program.events(ArgumentDeclared)):
+        return True
+    if any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap)):
+        return True
+    samplers = [event.sampler for event in program.events(MakeSampler)]
+    shards = any(isinstance(sampler, Sampler) and sampler.distributed for sampler in samplers)
+    # A DistributedSampler beside DataParallel is a mistake of its own, in one process.
+    return shards and not _uses_data_parallel(program)
+
+
+def _uses_data_parallel(program: Program) -> bool:
+    return any(event.kind is WrapperKind.DATA_PARALLEL for event in program.events(Wrap))
+
+
+def _mentions_data_parallel(program: Program) -> bool:
+    """Code has the name; `DistributedDataParallel` and `FullyShardedDataParallel` end with it too."""
+    return any(
+        "#" not in text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        for text in (source.text for source in program.sources)
+        for found in re.finditer(_DATA_PARALLEL, text)
+    )
+
+
+def _execute(
+    start: _Start,
+    project: Project,
+    left: Budget,
+    world: LaunchWorld,
+    assumed: dict[Hashable, bool],
+    places: frozenset[Location],
+    without_group: bool = False,
+) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
+    """One world, begun again whenever a switch was learnt."""
+    known, granted = dict(assumed), set[Hashable]()
+    # One for all attempts: whoever waits does not care how often it was begun.
+    budget = Budget(min(MAX_SECONDS, left.left))
+    for _ in range(MAX_RESTARTS):
+        m = Interpreter(project, world, known)
+        m.budget, m.without_group = budget, without_group
+        m.witness = ScopeSnapshots(places) if places else None
+        m.granted = granted
+        try:
+            whole = _run(m, start)
+        # What ran before the switch was known saw both of its sides: the log of it is void.
+        except RefineAndRestart:
+            known = {**known, **m.refinements}
+            continue
+        except NeedsWorld:
+            return None, known, m
+        return _program(m, start.module, world, whole), known, m
+    return _program(m, start.module, world, False), known, m
+
+
+def _run(m: Interpreter, start: _Start) -> bool:
+    entry, commands = start.module, start.what.commands
+    scope: Hashable = ("module", entry.name, entry.source.shown)
+    m.packages[scope] = entry
+    m.main_scope = scope
+    # What a package does when it is imported, such as setting up a logger, makes no program of it.
+    whole = start.what.role is not Role.PART
+    if not whole:
+        m.reading_library, m.max_statements = True, MAX_LIBRARY_STATEMENTS
+        m.project.parses_late = True
+    for gap in entry.source.cells.gaps if entry.source.cells else ():
+        _note_at(m, gap.why, Location(entry.source.shown, gap.line, 1))
+    try:
+        with m.budget:
+            m.run_module(scope, entry)
+            run_commands(m, scope, entry, commands)
+            if not whole:
+                run_as_library(m, scope, entry)
+    except OutOfBudget as limit:
+        _note(m, entry, str(limit), m.stopped_at)
+    # What was seen until then stands, as after any other limit.
+    except RecursionError:
+        _note(m, entry, "the program is nested too deeply to follow", m.stopped_at)
+    except MemoryError:
+        _note(m, entry, "more memory than there is", m.stopped_at)
+    return whole
+
+
+def _not_trained(
+    m: Interpreter, entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, trained: set[str]
+) -> tuple[tuple[Stop, ...], Chosen | None, tuple[Stop, ...]]:
+    """Where the program trains, as its files are written, if no backward pass was seen, and which call may lead there;
+    then where the other files do in which none was."""
+    if not any(each.source.shown not in trained and may_train(each.source.text) for each in files) and whole:
+        return (), None, ()
+    # Imported late: most programs train in all of their files that do.
+    from gpudoctor.lint.interp.unreached_training import idle, training_not_reached
+
+    looks = not whole or not trained
+    missed, leads = training_not_reached(entry, files, whole, m.unread.values()) if looks else ((), None)
+    return missed, leads, idle(files, trained) if whole else ()
+
+
+def may_train(text: str) -> bool:
+    """Worth a look for what asks for gradients."""
+    return "backward(" in text or "training_step" in text
+
+
+def _trained_in(log: Sequence[Event]) -> set[str]:
+    """The files that take part in a backward pass."""
+    backward = [event for event in log if type(event) is Backward]
+    return {place.path for event in backward for place in (event.location, *event.context.calls)}
+
+
+def _note(m: Interpreter, entry: ModuleFile, why: str, at: tuple[ModuleFile, ast.stmt] | None = None) -> None:
+    if at is None and entry.source.tree.body:
+        at = entry, entry.source.tree.body[0]
+    _note_at(m, why, at[0].source.location(at[1]) if at is not None else Location(entry.source.shown, 1))
+
+
+def _note_at(m: Interpreter, why: str, place: Location) -> None:
+    m.log.append(Imprecision(context=EventContext(place, condition=ALWAYS), order=len(m.log), why=why, limit=True))
+
+
+def _program(m: Interpreter, entry: ModuleFile, world: LaunchWorld, whole: bool) -> Program:
+    read = (module for scope, module in m.packages.items() if scope not in m.pending)
+    files = [module for module in read if isinstance(module, ModuleFile)]
+    log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
+    missed, leads, others = _not_trained(m, entry, files, whole, _trained_in(log))
+    return Program(
+        entry=entry.source.shown,
+        world=world,
+        log=log,
+        has_entry=whole,
+        files=frozenset(file.source.shown for file in files),
+        sources=tuple(file.source for file in files),
+        parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
+        ended=m.ended,
+        untaken=missed,
+        leads_there=leads,
+        idle=others,
+        names_before=m.witness.before if m.witness else {},
+        names_after=m.witness.after if m.witness else {},
+    )

@@ -1,0 +1,119 @@
+"""What the program calls its objects at chosen places: kept for those who want to write code there.
+
+Nothing is kept unless a place is asked for, and then the program is executed once more.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.value import UNBOUND, Values
+from gpudoctor.lint.flow.valueset import ValueSet
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+Names = dict[str, Values]
+"""What each name holds: `rank`, `self.device`, `args.local_rank`."""
+
+_MOST_VISITS = 8
+"""Of one place; a loop in a loop comes by more often, and tells nothing new."""
+
+
+class ScopeSnapshots:
+    """Notes the names around the statements at some places, before and after each time they are executed."""
+
+    def __init__(self, places: frozenset[Location]) -> None:
+        self.places = places
+        self.before: dict[Location, list[Names]] = {}
+        self.after: dict[Location, list[Names]] = {}
+        self._chains: dict[ast.AST, dict[str, ast.expr]] = {}
+
+    def note(self, m: Interpreter, statement: ast.stmt, book: dict[Location, list[Names]]) -> None:
+        """Write down what is in sight of the statement now, where it is one of those that were asked for."""
+        place = m.place(statement)
+        if place in self.places and len(book.setdefault(place, [])) < _MOST_VISITS:
+            book[place].append(_in_sight(m, self._written_around(m)))
+
+    def _written_around(self, m: Interpreter) -> dict[str, ast.expr]:
+        """The attributes and entries that the function uses, by their text: looked up once for all places."""
+        around = m.frame.function.node if m.frame.function is not None else m.frame.file.source.tree
+        if around not in self._chains:
+            chains: dict[str, ast.expr] = {}
+            for node in _chains(m, around):
+                chains.setdefault(_written(m, node), node)
+            self._chains[around] = {text: node for text, node in chains.items() if text}
+        return self._chains[around]
+
+
+def _in_sight(m: Interpreter, chains: dict[str, ast.expr]) -> Names:
+    found: Names = {}
+    # Outermost first, so that what is nearer wins.
+    for scope in reversed(m.frame.scopes):
+        for name in m.store.names(scope):
+            values = m.store.get((scope, name))
+            if values is not None and name.isidentifier():
+                found[name] = _bound(values).restrict(m.path)
+    found |= _of_receiver(m)
+    # Looking must leave nothing behind: a property is code, too.
+    with m.store.delta(), m.events_suppressed():
+        path, dead = m.path, m.unreachable
+        for text, node in chains.items():
+            if text not in found:
+                found[text] = m.evaluate(node).restrict(m.path)
+                m.path, m.unreachable = path, dead
+    return found
+
+
+def _of_receiver(m: Interpreter) -> Names:
+    """The attributes of the object whose method this is."""
+    function, receiver = m.frame.function, m.frame.receiver
+    if function is None or receiver is None:
+        return {}
+    name = function.node.args.args[0].arg if function.node.args.args else ""
+    held = {each: m.store.get((receiver, each)) for each in m.store.names(receiver) if name and each.isidentifier()}
+    return {f"{name}.{each}": _bound(values).restrict(m.path) for each, values in held.items() if values is not None}
+
+
+def _bound(values: Values) -> Values:
+    """Without the paths on which it is unbound."""
+    return ValueSet([each for each in values.bindings if each.value is not UNBOUND])
+
+
+def _chains(m: Interpreter, around: ast.AST) -> Iterator[ast.expr]:
+    """The attributes and entries of names that code reads or writes: `args.gpu`, `parts["loader"]`."""
+    for node in ast.walk(around):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_plain(node):
+            yield node if isinstance(node.ctx, ast.Load) else _read(m, node)
+
+
+def _written(m: Interpreter, node: ast.expr) -> str:
+    """The text of a node as it stands there, with the quotes that the user likes; none where it goes over lines."""
+    at = m.place(node)
+    return m.frame.file.source.lines[at.line - 1][at.column - 1 : at.end_column - 1] if at.line == at.end_line else ""
+
+
+def _read(m: Interpreter, node: ast.Attribute | ast.Subscript) -> ast.expr:
+    # Kept, since places and texts are remembered by the identity of nodes.
+    made = m.made_nodes.get(id(node))
+    if not isinstance(made, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Attribute):
+            made = ast.Attribute(node.value, node.attr, ast.Load())
+        else:
+            made = ast.Subscript(node.value, node.slice, ast.Load())
+        m.made_nodes[id(node)] = ast.copy_location(made, node)
+    return made
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """A name, or attributes of one, or entries that are called by a text."""
+    while isinstance(node, ast.Attribute) or (isinstance(node, ast.Subscript) and _is_text(node.slice)):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)

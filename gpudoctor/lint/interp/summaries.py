@@ -1,0 +1,111 @@
+"""Functions that were followed before: long ones that did nothing which rules ask about are not followed again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.files import ReadFile
+from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
+from gpudoctor.lint.interp.machine import NEVER, singleton
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.function import Function
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.interp.machine import Machine
+
+# To see these a second time would tell no rule anything new.
+REPEATABLE = (Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ReadFile)
+MAX_ARGUMENTS = 2
+MAX_FOLLOWED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call: its result, and what it read that was there before."""
+
+    result: Values
+    read: dict[Hashable, Values | None]
+
+    def holds(self, m: Machine) -> bool:
+        """Nothing that it read has changed."""
+        return all(m.store.get(key) == values for key, values in self.read.items())
+
+
+@dataclass(slots=True)
+class Summary:
+    """A long function without effect: its calls by their arguments."""
+
+    calls: dict[Hashable, CallRecord] = field(default_factory=dict)
+    followed: int = 0
+    cost: int = 0
+    """The most statements that it took."""
+
+    def answer(self, m: Machine, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values | None:
+        """The result without following the function; None where it must be followed."""
+        key: Hashable = (args, tuple(keywords.items()))
+        past = self.calls.get(key)
+        if past is not None and past.holds(m):
+            return past.result
+        fresh = past is not None or len(self.calls) < MAX_ARGUMENTS
+        if fresh and self.followed < MAX_FOLLOWED and self.cost < VERY_LONG_FUNCTION:
+            return None
+        # With what it reads changed, it is another value than before.
+        key = (key, m.clock) if past is not None else key
+        divergence = Divergence.NONE
+        for values in (*args, *keywords.values()):
+            for value in values:
+                divergence |= value.divergence
+        return singleton(
+            Unknown(("dull", m.text(node), key), "a long function that was followed before", "", divergence)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EffectWatch:
+    """What was there before a function was followed."""
+
+    statements: int
+    events: int
+    clock: int
+    oldest_write: int
+    reads: int
+
+    @classmethod
+    def begin(cls, m: Machine) -> EffectWatch:
+        """Watch from now on what is written."""
+        watch = cls(m.statements, len(m.log), m.clock, m.oldest_write, len(m.reads))
+        m.oldest_write = NEVER
+        return watch
+
+    def end(self, m: Machine, function: Function, key: Hashable, result: Values) -> None:
+        """Remember the function where it was long and without effect."""
+        # Written only to what it made itself: nothing of it outlives the call but the result.
+        own = m.oldest_write >= self.clock
+        m.oldest_write = min(m.oldest_write, self.oldest_write)
+        if m.statements - self.statements < LONG_FUNCTION or m.unreachable or not own:
+            return
+        if all(map(self._is_repeatable, m.log[self.events :])):
+            dull = m.dull.setdefault(function.node, Summary())
+            # Its own names and objects are gone; what else it has read decides whether it would do the same again.
+            read = {
+                each: m.store.get(each) for each in dict.fromkeys(m.reads[self.reads :]) if m.age(each) < self.clock
+            }
+            dull.calls[key] = CallRecord(result, read)
+            dull.followed += 1
+            dull.cost = max(dull.cost, m.statements - self.statements)
+
+    def _is_repeatable(self, event: Event) -> bool:
+        if not isinstance(event, LeaveLoop):
+            return isinstance(event, REPEATABLE)
+        # Only ways out of the caller's loops, and quiet ends of some ranks, matter to the caller.
+        own = event.loop is None or event.loop.entered >= self.events
+        return own and (event.how != "exit" or not event.condition.divergence & (Divergence.RANK | Divergence.LOCAL))

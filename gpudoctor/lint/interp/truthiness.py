@@ -1,0 +1,356 @@
+"""Truth: what a value says when an `if` asks it, and the tests that `and`, `or` and `match` build."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Inequality, Literal
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
+from gpudoctor.lint.library.library_names import is_harmless
+from gpudoctor.lint.library.tensors import is_agreed, note_asked
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+
+Answer = tuple[Condition, "bool | Literal"]
+"""What one of several values says, and the condition under which it is the one."""
+
+
+def ask(m: Interpreter, node: ast.expr) -> bool | Literal:
+    """What a test comes to. Here `a or b` is a question about two answers; elsewhere it is one of two values."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        answer = ask(m, node.operand)
+        return answer.negated() if isinstance(answer, Literal) else not answer
+    if isinstance(node, ast.BoolOp):
+        return _ask_each(m, node)
+    return truth(m, m.evaluate(node), node)
+
+
+def _ask_each(m: Interpreter, node: ast.BoolOp) -> bool | Literal:
+    """Each operand where those before it leave the answer open."""
+    stop, base = isinstance(node.op, ast.Or), m.path
+    parts: list[Literal] = []
+    answer: bool | Literal = not stop
+    for operand in node.values:
+        answer = ask(m, operand)
+        if answer is stop:
+            break
+        if isinstance(answer, Literal):
+            parts.append(answer)
+            # In `is_dist() and rank == 0` the rank is asked only where there is a group.
+            m.path = m.path.conjoined_with(answer.negated() if stop else answer)
+    m.path = base
+    if answer is stop or not parts:
+        return answer is True
+    if len(parts) == 1:
+        return parts[0]
+    build = disjunction if stop else conjunction
+    return _decide(m, build(parts, m.text(node), m.place(node)).literal)
+
+
+def truth(m: Interpreter, values: Values, node: ast.AST) -> bool | Literal:
+    """What a test of these values comes to on this path: decided, or open."""
+    here = _whichever(m, values.restrict(m.path))
+    answers = [(b.condition, _decide(m, _truth_of(m, b.value, node))) for b in here.bindings]
+    if not answers:
+        return False
+    first = answers[0][1]
+    # Whatever it holds, it says the same.
+    if all(answer == first for _, answer in answers):
+        return first
+    answers = [(when, _decide_under(when, answer)) for when, answer in answers]
+    if all(answer is answers[0][1] for _, answer in answers):
+        return answers[0][1]
+    if all(isinstance(answer, bool) for _, answer in answers):
+        # `is_main = True; if dist: is_main = rank == 0`: the flag stands for the test.
+        told = _told_apart(answers)
+        if told is not None:
+            return told
+    composed = _composed(m, here, answers, node)
+    return _one_of(m, here, answers, node) if composed is None else composed
+
+
+def _whichever(m: Interpreter, values: Values) -> Values:
+    """One for all, where a collective has made them the same: which of them it was says nothing any more."""
+    if len(values.bindings) > 1 and all(is_agreed(m, value) for value in values):
+        return singleton(values.bindings[0].value)
+    return values
+
+
+def _decide_under(when: Condition, answer: bool | Literal) -> bool | Literal:
+    """The answer of a value that is there only under a condition, which may say it already."""
+    known = when.answer(answer) if isinstance(answer, Literal) else None
+    return answer if known is None else known
+
+
+def _composed(m: Interpreter, values: Values, answers: list[Answer], node: ast.AST) -> bool | Literal | None:
+    """`a or b`, `a and b` that were kept as a value: decided where the one holds, open where it does not."""
+    for decided in (True, False):
+        sure = [when for when, answer in answers if answer is decided]
+        left = [(when, answer) for when, answer in answers if answer is not decided]
+        literal = _in_all(sure, [when for when, _ in left])
+        if literal is None:
+            continue
+        first = left[0][1]
+        alike = isinstance(first, Literal) and all(answer == first for _, answer in left)
+        rest = first if alike else _one_of(m, values.restrict(ALWAYS.conjoined_with(literal.negated())), left, node)
+        assert isinstance(rest, Literal)
+        build = disjunction if decided else conjunction
+        parts = [literal if decided else literal.negated(), rest]
+        return _decide(m, build(parts, m.text(node), m.place(node)).literal)
+    return None
+
+
+def _one_of(m: Interpreter, values: Values, answers: list[Answer], node: ast.AST) -> Literal:
+    """A test that no literal stands for: which of the values it is decides, or what that value says."""
+    divergence, switch = Divergence.RANK if _ranks_disagree(answers) else Divergence.NONE, True
+    for when, answer in answers:
+        divergence |= when.divergence & ~Divergence.RANK
+        literals = [*when, answer] if isinstance(answer, Literal) else [*when]
+        switch = switch and all(literal.atom.switch for literal in literals)
+        if isinstance(answer, Literal):
+            divergence |= answer.atom.divergence
+    # What ranks may disagree about is never taken for a setting.
+    switch = switch and divergence is Divergence.NONE
+    return Literal(Atom(("one of", values), divergence, m.text(node), m.place(node), switch=switch), True)
+
+
+def _ranks_disagree(answers: list[Answer]) -> bool:
+    """It is true on some ranks and false on others. Values that differ are not enough: the answer may be the same."""
+    true = [when for when, answer in answers if answer is True]
+    false = [when for when, answer in answers if answer is False]
+    return any(
+        Literal(atom, not holds) in other.literals
+        for when in true
+        for atom, holds in when.depending_on(Divergence.RANK)
+        for other in false
+    )
+
+
+def _told_apart(answers: list[Answer]) -> Literal | None:
+    """Values, true and false, that one literal tells apart: the test is that literal."""
+    return _in_all(
+        [when for when, answer in answers if answer is True], [when for when, answer in answers if answer is False]
+    )
+
+
+def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
+    """A literal that holds in all of some conditions, and in none of the others."""
+    for literal in some[0] if some else ():
+        if all(literal in when.literals for when in some) and all(
+            literal.negated() in when.literals for when in others
+        ):
+            return literal
+    return None
+
+
+def _decide(m: Interpreter, answer: bool | Literal) -> bool | Literal:
+    if isinstance(answer, bool):
+        return answer
+    known = m.path.answer(answer)
+    if known is not None:
+        return known
+    # Learnt in an earlier run: the switch that turns distribution on.
+    assumed = m.assumptions.get(answer.atom.key)
+    if assumed is not None:
+        return assumed is answer.holds
+    if answer.atom.bound is not None:
+        return _compared(m, answer, answer.atom.bound)
+    if answer.atom.every or answer.atom.none:
+        return _decide_parts(m, answer)
+    return answer
+
+
+def _compared(m: Interpreter, answer: Literal, bound: Inequality) -> bool | Literal:
+    """A comparison with a number, of which a switch that was learnt may know: where `gpus > 1`, `gpus == 1` fails."""
+    for key, holds in m.assumptions.items():
+        known = bound_in(key)
+        told = known.settles(holds, bound) if known is not None else None
+        if told is not None:
+            return told is answer.holds
+    return answer
+
+
+def _decide_parts(m: Interpreter, answer: Literal) -> bool | Literal:
+    """A conjunction or disjunction of which some parts are known by now."""
+    atom = answer.atom
+    parts = [_decide(m, part) for part in atom.every or atom.none]
+    decisive = bool(atom.none)
+    if decisive in parts:
+        return decisive is answer.holds
+    left = [part for part in parts if isinstance(part, Literal)]
+    if not left:
+        return (not decisive) is answer.holds
+    # The rest is known, so a rank test is seen bare: `distributed and rank == 0`.
+    if len(left) == 1:
+        return left[0] if answer.holds else left[0].negated()
+    return answer
+
+
+def _truth_of(m: Interpreter, value: Value, node: ast.AST) -> bool | Literal:
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Truth):
+        return value.literal
+    if isinstance(value, Rank):
+        # `if not rank:` and `if rank:` are how terse programs test for rank 0.
+        result = negate(compare(ast.Eq(), value, Const(0), m.text(node), m.place(node)))
+        return result.literal if isinstance(result, Truth) else result == TRUE
+    # A world or a number of devices is never 0.
+    if isinstance(value, Size):
+        return True
+    if isinstance(value, Text):
+        return True
+    # A name that was imported from code we do not have may hold anything, a rank flag too.
+    if isinstance(value, Library) and not is_harmless(value.name):
+        value = Unknown(("library", value.name), "a name of a library", value.name, Divergence.UNREAD)
+    # `if loss > best:` asks the GPU, as `.item()` does.
+    if isinstance(value, Tensor):
+        note_asked(m, value, m.place(node))
+    if isinstance(value, (Unknown, Tensor)):
+        result = open_test("true", (value,), m.text(node), m.place(node))
+        assert isinstance(result, Truth)
+        return result.literal
+    if isinstance(value, TupleOf):
+        return bool(value.items)
+    if isinstance(value, (ListOf, DictOf)):
+        items = m.known_items(value)
+        if items is not None:
+            return bool(items)
+        result = open_test("true", (value,), m.text(node), m.place(node))
+        assert isinstance(result, Truth)
+        return result.literal
+    return True
+
+
+def as_value(answer: bool | Literal) -> Value:
+    """A decided or open answer as a value."""
+    if isinstance(answer, bool):
+        return TRUE if answer else FALSE
+    return Truth(answer)
+
+
+def bool_op(m: Interpreter, node: ast.BoolOp) -> Values:
+    """`and` and `or`, which evaluate the right side only where the left leaves it open."""
+    stop = isinstance(node.op, ast.Or)
+    values = m.evaluate(node.values[0])
+    for index, operand in enumerate(node.values[1:], 1):
+        answer = truth(m, values, node.values[index - 1] if index == 1 else node)
+        if answer is stop:
+            return values
+        if isinstance(answer, bool):
+            values = m.evaluate(operand)
+            continue
+        values = _combine(m, node, values, answer, operand, stop)
+    return values
+
+
+def _combine(m: Interpreter, node: ast.BoolOp, left: Values, answer: Literal, operand: ast.expr, stop: bool) -> Values:
+    way_on = answer.negated() if stop else answer
+    base, outer = m.path, m.enclosing
+    m.path = base.conjoined_with(way_on)
+    right = m.evaluate(operand)
+    m.path, m.enclosing = base, outer
+    if not (_are_answers(right) or (_are_answers(left) and _is_switch(right))):
+        from_left = left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
+        if not stop:
+            # What failed is known to have failed, whatever it was.
+            from_left = from_left.map(lambda value: FALSE if isinstance(value, (Truth, Unknown)) else value)
+        return union([from_left, right.guarded_by(base.conjoined_with(way_on).difference(base))])
+    second = truth(m, right, operand)
+    if isinstance(second, bool):
+        return singleton(as_value(answer if second is not stop else stop))
+    build = disjunction if stop else conjunction
+    return singleton(build([answer, second], m.text(node), m.place(node)))
+
+
+def _are_answers(values: Values) -> bool:
+    return all(isinstance(value, Truth) or value in (TRUE, FALSE) for value in values)
+
+
+def _is_switch(values: Values) -> bool:
+    """A setting beside answers is one too: `args.world_size > 1 or args.distributed`."""
+    only = values.single
+    return isinstance(only, Unknown) and only.config
+
+
+def compare_values(m: Interpreter, op: ast.cmpop, left: Values, right: Values, node: ast.AST) -> Values:
+    """A comparison of what two expressions may be."""
+    text, place = m.text(node), m.place(node)
+    results: list[Values] = []
+    for first in _whichever(m, left.restrict(m.path)).bindings:
+        for second in _whichever(m, right.restrict(m.path)).bindings:
+            if first.condition.excludes(second.condition):
+                continue
+            m.note_rank_text(op, first.value, second.value, node)
+            when = first.condition.and_(second.condition)
+            if _is_elementwise(op, first.value, second.value):
+                results.append(m.combine([first.value, second.value], node).guarded_by(when))
+            else:
+                results.append(singleton(_compare(m, op, first.value, second.value, text, place), when))
+    return union(results)
+
+
+def _is_elementwise(op: ast.cmpop, left: Value, right: Value) -> bool:
+    """`predicted == labels` is a tensor of answers."""
+    # These give one answer also for tensors.
+    if isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) or NONE in (left, right):
+        return False
+    return isinstance(left, Tensor) or isinstance(right, Tensor)
+
+
+def _compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
+    if isinstance(op, (ast.In, ast.NotIn)):
+        result = _member(m, left, right, text, place)
+        return negate(result) if isinstance(op, ast.NotIn) else result
+    return compare(op, left, right, text, place)
+
+
+def _member(m: Interpreter, left: Value, right: Value, text: str, place: object) -> Value:
+    # `"RANK" in os.environ` tells which launcher started the program.
+    answer = m.environment_has(left, right)
+    if answer is not None:
+        return answer
+    if isinstance(right, DictOf):
+        keys = m.known_keys(right)
+        if keys is not None:
+            return contains(list(keys), left, text, place)
+        return open_test("in", (left, right), text, place)
+    items = m.known_items(right)
+    if items is not None and all(item.single is not None for item in items):
+        return contains([item.single for item in items if item.single is not None], left, text, place)
+    return compare(ast.In(), left, right, text, place)
+
+
+def pattern(m: Interpreter, subject: Values, case: ast.pattern) -> bool | Literal:
+    """Whether a `match` pattern fits."""
+    # `case _` and `case name` fit everything.
+    if isinstance(case, ast.MatchAs) and case.pattern is None:
+        if case.name:
+            m.bind(case.name, subject)
+        return True
+    if isinstance(case, ast.MatchValue):
+        result = compare_values(m, ast.Eq(), subject, m.evaluate(case.value), case.value)
+        return truth(m, result, case.value)
+    if isinstance(case, ast.MatchOr):
+        answers = [pattern(m, subject, each) for each in case.patterns]
+        if True in answers:
+            return True
+        parts = [answer for answer in answers if isinstance(answer, Literal)]
+        if not parts:
+            return False
+        return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
+    for name in [each.name for each in ast.walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
+        m.bind(name, m.unknown(case, "part of a matched pattern"))
+    made = open_test("case", tuple(subject), "a case", m.place(case))
+    assert isinstance(made, Truth)
+    return Literal(Atom((made.literal.atom.key, m.place(case)), made.divergence, "a case", m.place(case)), True)

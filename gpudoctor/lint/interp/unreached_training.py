@@ -1,0 +1,183 @@
+"""Training that stands in the files of a program in which no backward pass was seen.
+
+Such a program trains nothing, or its training was missed. What its files say tells the two apart: a call that asks for
+gradients, in a function whose name is in use on some way from the program's first line. By names alone, so nothing is
+judged by it: it is only told that this was not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor.lint.domain.function import Function
+from gpudoctor.lint.interp.attributes import ancestry, class_of
+from gpudoctor.lint.program import Chosen, Stop
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.interp.configured_calls import ChosenCall
+    from gpudoctor.lint.source.project import ModuleFile
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_GRADIENTS = ("backward", "manual_backward")
+_BY_A_TRAINER = "training_step"
+"""The method of a LightningModule that its Trainer calls."""
+_FITS = "fit"
+"""The method of the Trainer that does."""
+_LONGEST_WAY = 4
+"""Calls between the one that was not followed and the training: names prove less with each."""
+_MOST_LINES = 60_000
+"""Of larger programs the names are not gathered: that takes longer than following a script."""
+
+
+class _Part(NamedTuple):
+    """A function or method, or what a file does besides: which names it uses, and where it asks for gradients."""
+
+    file: ModuleFile
+    node: ast.AST | None
+    name: str
+    owner: str
+    uses: frozenset[str]
+    gradients: tuple[ast.expr | ast.stmt, ...]
+
+
+def training_not_reached(
+    entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, chosen: Collection[ChosenCall]
+) -> tuple[tuple[Stop, ...], Chosen | None]:
+    """Where these files ask for gradients, the entry first, then by name; and the call that may lead there, if a
+    setting has chosen what it calls."""
+    if sum(len(file.source.lines) for file in files) > _MOST_LINES:
+        return (), None
+    parts = [part for file in files for part in _parts(file)]
+    # A file that starts nothing answers for its own functions alone.
+    reached = _reached(entry, parts) if whole else [part for part in parts if part.file is entry]
+    missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
+    missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
+    leads = _leading_to(missed, parts, chosen) if whole and missed and chosen else None
+    return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1]), leads
+
+
+def _leading_to(missed: list[_Part], parts: list[_Part], chosen: Collection[ChosenCall]) -> Chosen | None:
+    """The first of these calls that may come to the training: of one of the functions on the way there, or given the
+    object or function that trains."""
+    way, seen = missed, set[int]()
+    for _ in range(_LONGEST_WAY):
+        for call in chosen:
+            if any(_may_be(call, part) for part in way):
+                return Chosen(_shortened(ast.unparse(call.node.func)), call.place, call.by)
+        seen.update(map(id, way))
+        names = {part.name for part in way}
+        way = [part for part in parts if part.node is not None and id(part) not in seen and part.uses & names]
+    return None
+
+
+def _may_be(call: ChosenCall, part: _Part) -> bool:
+    if part.name == _BY_A_TRAINER:
+        return call.name == _FITS and any(_is_of(value, part) for values in call.given for value in values)
+    if part.owner and call.name == part.name:
+        return True
+    return any(_is_of(value, part) for values in call.given for value in values)
+
+
+def _is_of(value: Value, part: _Part) -> bool:
+    if isinstance(value, Function):
+        return value.node is part.node
+    cls = class_of(value)
+    return bool(part.owner) and cls is not None and any(each.label == part.owner for each in ancestry(cls))
+
+
+def idle(files: Sequence[ModuleFile], trained: AbstractSet[str]) -> tuple[Stop, ...]:
+    """The first place of each of these files that asks for gradients, without those in which a program has trained."""
+    left = (file for file in files if file.source.shown not in trained and _steps(file))
+    found = (next(_all_gradients(file), None) for file in left)
+    return tuple(each for each in found if each is not None)
+
+
+def _all_gradients(file: ModuleFile) -> Iterator[Stop]:
+    return (_stop(file, each) for part in _parts(file) for each in part.gradients)
+
+
+def _steps(file: ModuleFile) -> bool:
+    """Weights are changed, too: a benchmark and a test of gradients ask for them and train nothing."""
+    return ".step(" in file.source.text or _BY_A_TRAINER in file.source.text
+
+
+def _stop(file: ModuleFile, node: ast.expr | ast.stmt) -> Stop:
+    if isinstance(node, _FUNCTIONS):
+        return Stop(f"def {node.name}", file.source.location(node))
+    return Stop(_shortened(ast.unparse(node)), file.source.location(node))
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:
+    """What may run when the entry does, as far as names tell."""
+    # The body of a module runs when it is imported.
+    reached = [part for part in parts if part.node is None and part.file is entry]
+    used = {name for part in reached for name in part.uses}
+    left = [part for part in parts if part.node is not None]
+    while True:
+        here = [part for part in left if part.name in used and (not part.owner or part.owner in used)]
+        here += [part for part in left if part.owner in used and part.name.startswith("__") and part not in here]
+        here += [part for part in left if part.owner in used and part.name == _BY_A_TRAINER and part not in here]
+        if not here:
+            return reached
+        reached += here
+        left = [part for part in left if part not in here]
+        for part in here:
+            used |= part.uses
+
+
+def _parts(file: ModuleFile) -> Iterator[_Part]:
+    rest: list[ast.stmt] = []
+    for statement in file.source.tree.body:
+        if isinstance(statement, _FUNCTIONS):
+            yield _part(file, statement, "")
+        elif isinstance(statement, ast.ClassDef):
+            yield from (_part(file, each, statement.name) for each in statement.body if isinstance(each, _FUNCTIONS))
+            # Whoever has a class may have its base class do the work.
+            bases = _uses(*statement.bases)
+            yield _Part(file, statement, statement.name, "", bases, ())
+        elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            rest.append(statement)
+    yield _Part(file, None, "", "", _uses(*rest), tuple(found for each in rest for found in _asking(each)))
+
+
+def _part(file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> _Part:
+    return _Part(file, function, function.name, owner, _uses(function), tuple(_gradients(function, owner)))
+
+
+def _gradients(function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[ast.expr | ast.stmt]:
+    # pytest calls these, and no training is started by it.
+    if function.name.startswith("test") or owner.startswith("Test"):
+        return
+    if owner and function.name == _BY_A_TRAINER:
+        yield function
+    # A backward of one's own is a part of one.
+    elif function.name not in _GRADIENTS:
+        yield from _asking(function)
+
+
+def _asking(statement: ast.stmt) -> Iterator[ast.expr]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
+            yield node
+
+
+def _uses(*nodes: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
+    for node in (each for root in nodes for each in ast.walk(root)):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        # `registry["net"]`, `getattr(models, "resnet")`.
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            found.add(node.value)
+    return frozenset(found)

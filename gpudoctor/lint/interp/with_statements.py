@@ -1,0 +1,160 @@
+"""`with` blocks and generators: the body runs where the manager yields."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import ContextManager, Function, Generator
+from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.events.host_waits import DebugFlag
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.calls import call, run_body
+from gpudoctor.lint.interp.machine import NONE_SET, singleton
+from gpudoctor.lint.library.devices import TORCH, default_device
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.interp.interpreter import Interpreter
+
+Body = Callable[[Values], None]
+
+GRADIENT_FREE = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
+
+ANOMALY = ("set_detect_anomaly", "detect_anomaly")
+NAMED = frozenset(
+    {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
+    | {"suppress", "lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
+)
+
+EXPECTS_AN_ERROR = "pytest.raises"
+
+
+def context_name(dotted: str) -> str:
+    """How an open context of a library is called in the log; empty for one that means nothing."""
+    # Compared by its last part as well: Fabric and others offer it under their own name.
+    if dotted in GRADIENT_FREE or dotted.endswith((".no_grad", ".inference_mode")):
+        return "no_grad"
+    last = dotted.rpartition(".")[2]
+    if last == "set_grad_enabled":
+        return "set_grad_enabled"
+    # All else changes neither when gradients are reduced nor which rank goes first.
+    return last if last in NAMED else ""
+
+
+def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
+    """Open a manager, run the block with what it yields, close it."""
+    here = manager.restrict(m.path)
+    only = here.single
+    if only is None:
+        # Which manager it is does not change what the block does, only what is open meanwhile.
+        entered = here.map(lambda each: each.owner or each if isinstance(each, ContextManager) else each)
+        _inside(m, _perhaps(here), inside, entered if here.bindings else NONE_SET)
+        return
+    if isinstance(only, Generator) and _is_manager(only):
+        _enter_generator(m, only, inside, node)
+    elif isinstance(only, ContextManager) and only.name == EXPECTS_AN_ERROR:
+        _enter_a_trial(m, inside)
+    elif isinstance(only, ContextManager):
+        name = context_name(only.name)
+        _inside(m, name, inside, singleton(only.owner) if only.owner is not None else NONE_SET)
+        if name in ANOMALY:
+            m.emit(DebugFlag, at=m.place(node), flag="anomaly", on=False)
+    # `with torch.device("cuda"):` makes new tensors and layers there (torch 2.0).
+    elif isinstance(only, Device):
+        before = default_device(m)
+        m.set_fact(TORCH, "default device", singleton(only))
+        inside(singleton(only))
+        m.set_fact(TORCH, "default device", before)
+    else:
+        _enter_object(m, only, inside, node)
+
+
+def _perhaps(managers: Values) -> str:
+    """How the log calls a context that is open on some paths only: `no_sync?`."""
+    names = (context_name(each.name) for each in managers if isinstance(each, ContextManager))
+    return "no_sync?" if "no_sync" in names else ""
+
+
+def open_in_stack(m: Interpreter, manager: Values, node: ast.AST) -> Values:
+    """`stack.enter_context(manager)`: it stays open until the block of the stack ends."""
+    only = manager.restrict(m.path).single
+    if isinstance(only, Generator) and _is_manager(only):
+        # What stands behind its `yield` comes too early, which is better than not at all.
+        return run_generator(m, only, node)
+    if isinstance(only, ContextManager):
+        name = context_name(only.name)
+        m.contexts += [name] if name else []
+        return singleton(only.owner) if only.owner is not None else NONE_SET
+    opening = m.find_method(only, "__enter__") if only is not None else None
+    return call(m, opening, (), {}, node) if opening is not None else manager
+
+
+def _inside(m: Interpreter, name: str, inside: Body, entered: Values) -> None:
+    open_before = len(m.contexts)
+    m.contexts += [name] if name else []
+    try:
+        inside(entered)
+    finally:
+        # With those that a stack has opened meanwhile.
+        del m.contexts[open_before:]
+
+
+def _enter_a_trial(m: Interpreter, inside: Body) -> None:
+    """A test shows that its block ends with an error: nothing in it is a mistake, or gets done."""
+    path = m.path
+    with m.store.delta(), m.events_suppressed():
+        inside(singleton(Unknown(("trial", path), "an error that is expected")))
+    m.path, m.unreachable = path, False
+
+
+def _is_manager(generator: Generator) -> bool:
+    function = generator.function
+    return isinstance(function, Function) and any(name.endswith("contextmanager") for name in function.decorators)
+
+
+def _enter_generator(m: Interpreter, generator: Generator, inside: Body, node: ast.AST) -> None:
+    depth = len(m.frames)
+    # The block belongs to the frame that wrote the `with`, not to the generator that yields to it.
+    calls = list(m.calls)
+    ran: list[Condition] = []
+    visits = m.occurrences()
+
+    def on_yield(values: Values) -> None:
+        if ran and all(earlier.excludes(m.path) for earlier in ran):
+            # Some ranks run the block here and the others there: what it makes is the same thing on all of them.
+            m.restore_occurrences(visits)
+        ran.append(m.path)
+        with m.in_caller(depth, calls):
+            inside(values)
+
+    run_body(m, generator, on_yield, node)
+    # A manager that could not be followed still runs its block.
+    if not ran and not m.unreachable:
+        inside(m.unknown(node, "a context manager that was not seen to yield"))
+
+
+def _enter_object(m: Interpreter, value: Value, inside: Body, node: ast.AST) -> None:
+    opening = m.find_method(value, "__enter__")
+    if opening is None:
+        # Code that was not read may let one rank in after the other.
+        _inside(m, "unread" if isinstance(value, Unknown) else "", inside, singleton(value))
+        return
+    entered = call(m, opening, (), {}, node)
+    inside(entered)
+    closing = m.find_method(value, "__exit__")
+    if closing is not None and not m.unreachable:
+        call(m, closing, (NONE_SET, NONE_SET, NONE_SET), {}, node)
+
+
+def run_generator(m: Interpreter, generator: Generator, node: ast.AST) -> Values:
+    """All that a generator yields, its body run once."""
+    collected: list[Values] = []
+    run_body(m, generator, collected.append, node)
+    return (
+        union(collected) if collected else singleton(Unknown(("empty", generator), "a generator that yields nothing"))
+    )

@@ -1,0 +1,275 @@
+"""Command line arguments and configurations: unknown values under known names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Partial
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.library.choosing import one_of
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.record import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Parser(Allocated):
+    """`argparse.ArgumentParser` and its groups; groups share the identity of their parser."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+DEFAULTS = Library("argparse.default")
+"""Under it stand the constants that options are where the user leaves them out."""
+OPENED = "may have attributes that were not seen"
+"""The fact of an object that unread code has got, or that was written to under a name not known; of a parser, too."""
+SUPPRESS = Library("argparse.SUPPRESS")
+OPTIONS = Library("click.option")
+"""Under it stand the options whose value the launcher decides."""
+
+
+# Some projects subclass it; `.*` catches its class methods.
+@MODELS.callable(
+    "argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser", "argparse.ArgumentParser.*",
+    "simple_parsing.ArgumentParser", "jsonargparse.ArgumentParser", "tap.Tap.*",
+)  # fmt: skip
+def _parser(call: Call) -> Values:
+    made = Parser(call.allocation_site(), call.place, call.label)
+    # Those of its parents, or what a library declares by itself, was not seen.
+    plain = call.name == "argparse.ArgumentParser" and not call.open_ended
+    if not plain or not _TAKE_FROM_ELSEWHERE.isdisjoint(call.keywords):
+        call.do.set_fact(made, OPENED, singleton(TRUE))
+    return singleton(made)
+
+
+_TAKE_FROM_ELSEWHERE = frozenset({"parents", "argument_default", "namespace"})
+
+
+@MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")
+def _group(call: Call) -> Values:
+    assert call.receiver is not None
+    return singleton(call.receiver)
+
+
+@MODELS.method(Parser, "add_subparsers", "add_parser")
+def _subparsers(call: Call) -> Values:
+    assert call.receiver is not None
+    # Which command is given decides which options there are.
+    call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+    return singleton(call.receiver)
+
+
+def texts(call: Call) -> tuple[str, ...]:
+    """The positional arguments that are text."""
+    flags = [values.single for values in call.args]
+    return tuple(flag.value for flag in flags if isinstance(flag, Const) and isinstance(flag.value, str))
+
+
+@MODELS.method(Parser, "add_argument")
+def _add_argument(call: Call) -> Values:
+    flags = texts(call)
+    given = call.constant(-1, "dest")
+    # argparse names the attribute after the first long option.
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    name = given if isinstance(given, str) else long.lstrip("-").replace("-", "_")
+    switched = _default_by_action(call)
+    default = call.keywords.get("default") or switched
+    left_out = _left_out(call, flags, default)
+    # `store_true` with a default of True never changes anything.
+    switch = switched is not None and left_out == switched.single
+    call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out, switch=switch)
+    note_default(call, name, default)
+    assert call.receiver is not None
+    # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
+    passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
+    declared = declared_by(call, "local_rank" if passed else name, default)
+    if declared is not None:
+        call.do.set_fact(call.receiver, f"declared {name}", declared)
+    _add_name(call, name)
+    kind = _kind(call, default)
+    before = call.do.fact(call.receiver, f"kind of {name}")
+    # Declared twice, for two commands, it is of either type.
+    call.do.set_fact(
+        call.receiver, f"kind of {name}", singleton(Const(kind if before in (None, singleton(Const(kind))) else ""))
+    )
+    # `default=argparse.SUPPRESS`: there only where it is given.
+    if call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
+        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+    return singleton(NONE)
+
+
+def _kind(call: Call, default: Values | None) -> str:
+    """The type that an option surely has, given or left out; empty where that is not known."""
+    only = default.single if default is not None else None
+    value = only.value if isinstance(only, Const) else None
+    if _default_by_action(call) is not None:
+        return "bool" if isinstance(value, bool) else ""
+    # `nargs="+"` makes a list, `action="append"`, too.
+    named = call.one(-1, "type", Library)
+    kind = named.name.removeprefix("builtins.") if named is not None else ""
+    if call.open_ended or not {"nargs", "action", "const"}.isdisjoint(call.keywords) or kind not in _TAKEN_AS:
+        return ""
+    # What is text by default is converted as what is given.
+    return kind if type(value) in (*_TAKEN_AS[kind], str) else ""
+
+
+_TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (str,)}
+
+
+def _add_name(call: Call, name: str) -> None:
+    # Groups and sub-parsers share the parser's facts, so all options are here.
+    assert call.receiver is not None
+    names = call.do.fact(call.receiver, "names")
+    known = names.single.items if names is not None and isinstance(names.single, TupleOf) else ()
+    if names is not None and names.single is None:
+        # Declared on one path only, as those that a model asks for.
+        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+    call.do.set_fact(call.receiver, "names", singleton(TupleOf((*known, singleton(Const(name))))))
+
+
+def _default_by_action(call: Call) -> Values | None:
+    action = call.constant(-1, "action")
+    return singleton(FALSE if action == "store_true" else TRUE) if action in ("store_true", "store_false") else None
+
+
+def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Value | None:
+    """What argparse makes of an option that is not given."""
+    if default is not None:
+        return default.single
+    optional = bool(flags) and flags[0].startswith("-") and "required" not in call.keywords
+    return NONE if optional and "action" not in call.keywords else None
+
+
+@MODELS.method(Parser, "set_defaults")
+def _set_defaults(call: Call) -> Values:
+    assert call.receiver is not None
+    for name, values in call.keywords.items():
+        call.do.set_fact(call.receiver, f"kind of {name}", singleton(Const("")))
+        call.emit(ArgumentDeclared, name=name, flags=(), default=values)
+        _add_name(call, name)
+        _add_command(call, name, values)
+    if call.open_ended:
+        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+    return singleton(NONE)
+
+
+def _add_command(call: Call, name: str, values: Values) -> None:
+    """`subparser.set_defaults(func=train)`, then `args.func(args)`: nobody can give a function on the command line, so
+    it is that of the command that is given."""
+    assert call.receiver is not None
+    if not values.all(lambda each: isinstance(each, (Function, BoundMethod, Partial, Class))):
+        return
+    before = call.do.fact(call.receiver, f"commands of {name}")
+    items = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
+    commands = (*items, *map(singleton, values))
+    call.do.set_fact(call.receiver, f"commands of {name}", singleton(TupleOf(commands)))
+    choices = [value for each in commands for value in each]
+    call.do.set_fact(call.receiver, f"declared {name}", one_of(call, list(dict.fromkeys(choices))))
+
+
+def note_default(call: Call, name: str, default: Values | None) -> None:
+    """Remember what an option is if nothing else is said: it often names a model, or says that GPUs are used."""
+    only = default.single if default is not None else None
+    if isinstance(only, Const):
+        call.do.set_fact(DEFAULTS, name, singleton(only))
+
+
+def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
+    """What the launcher decides: a rank that it passes, or a default that the environment gives."""
+    if default is not None and default.any(lambda value: isinstance(value, (Rank, Size))):
+        # argparse applies `type` to defaults that are text, so `type=int` makes a number of RANK.
+        as_number = _converts_to_number(call)
+        return default.map(lambda v: replace(v, as_text=False) if isinstance(v, (Rank, Size)) and as_number else v)
+    # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
+    if name == "local_rank" and call.do.launched_by == "torchrun":
+        return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
+    # One process was started by no launcher, so nobody passes it.
+    only = default.single if default is not None else None
+    if name == "local_rank" and not call.do.several_processes and isinstance(only, Const) and only.value == -1:
+        return default
+    # `--device cuda`: another one is the choice of who has no GPU.
+    text = only.value if isinstance(only, Const) else None
+    if isinstance(only, Device) or (isinstance(text, str) and text.partition(":")[0] == "cuda"):
+        return default
+    return None
+
+
+def _converts_to_number(call: Call) -> bool:
+    kind = call.one(-1, "type", Library)
+    # Without `type=int` an option is text.
+    return kind is not None and kind.name == "builtins.int"
+
+
+@MODELS.method(Parser, "parse_args", "parse_intermixed_args")
+def _parse(call: Call) -> Values:
+    return singleton(_namespace(call))
+
+
+@MODELS.method(Parser, "parse_known_args")
+def _parse_known(call: Call) -> Values:
+    # `parse_known_args` lets options of a launcher pass.
+    rest = singleton(Unknown(("rest of", call.receiver), "left-over arguments", config=True))
+    return singleton(TupleOf((singleton(_namespace(call)), rest)))
+
+
+@MODELS.method(Parser)
+def _other(call: Call) -> Values:
+    assert call.receiver is not None
+    if call.name not in _ONLY_TELL:
+        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+    return singleton(NONE)
+
+
+_ONLY_TELL = frozenset({"print_help", "print_usage", "format_help", "format_usage", "error", "exit", "get_default"})
+
+
+def _namespace(call: Call) -> Namespace:
+    made = Namespace(call.allocation_site(), call.place, call.label, "argparse")
+    assert call.receiver is not None
+    names = call.do.fact(call.receiver, "names")
+    if names is not None:
+        call.do.set_fact(made, "its options", names)
+    if call.do.fact(call.receiver, OPENED) is not None or len(call.args) > 1 or "namespace" in call.keywords:
+        call.do.set_fact(made, OPENED, singleton(TRUE))
+    for each in names.single.items if names is not None and isinstance(names.single, TupleOf) else ():
+        name = str(each.single.value) if isinstance(each.single, Const) else ""
+        for fact in (f"declared {name}", f"kind of {name}"):
+            known = call.do.fact(call.receiver, fact)
+            if known is not None:
+                call.do.set_fact(made, fact, known)
+    return made
+
+
+def kind_of(do: LibraryContext, owner: Namespace, name: str) -> str:
+    """The type of an option, where nobody out of sight may have put something else in its place."""
+    known = do.fact(owner, f"kind of {name}")
+    only = known.single if known is not None else None
+    return str(only.value) if isinstance(only, Const) and do.fact(owner, OPENED) is None else ""
+
+
+@MODELS.callable("argparse.Namespace", "types.SimpleNamespace")
+def _simple(call: Call) -> Values:
+    made = Namespace(call.allocation_site(), call.place, call.label, "namespace")
+    for name, values in call.keywords.items():
+        call.do.set_own_attribute(made, name, values)
+    return singleton(made)
+
+
+@MODELS.callable(
+    "omegaconf.OmegaConf.load",
+    "omegaconf.OmegaConf.create",
+    "omegaconf.OmegaConf.from_cli",
+    "omegaconf.OmegaConf.merge",
+    "omegaconf.OmegaConf.structured",
+    "easydict.EasyDict",
+    "transformers.HfArgumentParser",
+)
+def _configuration(call: Call) -> Values:
+    # One file for all ranks: branches on it split none.
+    return singleton(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))

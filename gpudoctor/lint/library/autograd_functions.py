@@ -1,0 +1,66 @@
+"""Functions of the project with a backward of their own: `class Gather(torch.autograd.Function)`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.forward_body import tell_guarded
+from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.function import Class
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.library.tensors import combined
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, flatten, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.library_call import Call
+
+FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+
+
+@MODELS.method(Class, "apply")
+def _apply(call: Call) -> Values:
+    """`Gather.apply(x)` runs the `forward` of its class without a graph, and is a step in the graph itself."""
+    cls = call.receiver
+    assert isinstance(cls, Class)
+    forward = call.do.find_in_class(cls, "forward")
+    if FUNCTIONS.isdisjoint(cls.library_bases) or forward is None:
+        return NOT_ANSWERED
+    context = singleton(Unknown(("context", call.allocation_site()), "the context of a function"))
+    call.do.contexts.append("no_grad")
+    try:
+        returned = call.do.call(forward, (context, *call.args), {}, call.node)
+    finally:
+        call.do.contexts.pop()
+    _look_at_backward(call, cls, context)
+    given = [value for value in flatten(call.do, call.all_values()) if isinstance(value, Tensor)]
+    step = combined(call.do, [*given], call.place, call.label, []) if given else None
+    return _with_graph(call, returned, step) if isinstance(step, Tensor) else returned
+
+
+def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
+    """What is guarded in its backward is told where the function is used."""
+    own = call.do.find_in_class(cls, "backward")
+    if own is not None and cls not in call.do.studied:
+        call.do.studied.add(cls)
+        gradient = singleton(Unknown(("gradient", cls), "a gradient"))
+        tell_guarded(
+            call.do, call.do.run_speculatively(partial(call.do.call, own, (context, gradient), {}, call.node))[1]
+        )
+
+
+def _with_graph(call: Call, returned: Values, step: Tensor) -> Values:
+    """What the forward has returned, in the graph of what it was given."""
+
+    def join(value: Value) -> Value:
+        return replace(value, graph=step.graph, forwards=step.forwards) if isinstance(value, Tensor) else value
+
+    only = returned.single
+    if isinstance(only, TupleOf):
+        return singleton(TupleOf(tuple(item.map(join) for item in only.items)))
+    if isinstance(only, ListOf):
+        return call.do.new_list([call.do.items_of(returned, call.node).map(join)], call.node, exact=False)
+    return returned.map(join)

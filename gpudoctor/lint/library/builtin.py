@@ -1,0 +1,327 @@
+"""Built-in functions: numbers, text, iteration, files and ends."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from operator import or_
+
+from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text
+from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, NONE, Composed, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.files import ReadFile, Save
+from gpudoctor.lint.events.host_waits import HostSync
+from gpudoctor.lint.events.process import RankTextUsed
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
+from gpudoctor.lint.library_call import MODELS, OPEN_FILE, Call, flatten, singleton
+
+BUILTINS = Library("builtins")
+FIELD = r"\{(\w+(?:\.\w+)+)"
+"""A field of a format that asks for an attribute."""
+
+
+def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
+    """An unknown result that depends on what the arguments do."""
+    given = call.all_values() if values is None else values
+    divergence, config, shards = Divergence.NONE, bool(given), frozenset[Value]()
+    for value in given:
+        # Computed from settings only: the same on every rank, so a test of it splits no ranks.
+        config = config and (isinstance(value, (Const, Size)) or (isinstance(value, Unknown) and value.config))
+        if isinstance(value, Tensor) and is_reduced(call.do, value):
+            continue
+        divergence |= value.divergence
+        shards |= value.shards if isinstance(value, (Unknown, Tensor)) else frozenset()
+    return singleton(Unknown((call.name, call.args), why, call.label, divergence, config, shards))
+
+
+@MODELS.callable("builtins.int", "builtins.float", "builtins.bool")
+def _number(call: Call) -> Values:
+    given = call.arg(0, "x")
+    if given is None:
+        return singleton(Const(0))
+
+    def convert(value: Value) -> Value:
+        # `int(os.environ["RANK"])` is where the text of a rank becomes a number.
+        if isinstance(value, Rank):
+            return Rank(value.kind, value.source, place=value.place)
+        if isinstance(value, Size):
+            return Size(value.kind, place=value.place)
+        if isinstance(value, Const):
+            found = converted(call.name.rpartition(".")[2], value)
+            return found if found is not None else Unknown(("converted", call.name, value), "a number")
+        if isinstance(value, (Truth, Unknown)):
+            return value
+        # `float(loss)` waits for the GPU as `loss.item()` does.
+        if isinstance(value, Tensor) and not (isinstance(value.device, Device) and value.device.is_cpu):
+            call.emit(HostSync, call=call.name, subject=value)
+        return unknown(call, "a number", [value]).bindings[0].value
+
+    return given.map(convert)
+
+
+@MODELS.callable("builtins.str", "builtins.repr", "builtins.format")
+def _text(call: Call) -> Values:
+    given = call.arg(0, "object")
+    if given is None:
+        return singleton(Const(""))
+    # `str(loss)` copies the tensor to the host.
+    note_printed(call.do, given, call.place)
+    return given.map(_written)
+
+
+def _written(value: Value) -> Value:
+    found = as_text(value) if isinstance(value, Const) else None
+    return found or (value if isinstance(value, Text) else Text((value,)))
+
+
+@MODELS.callable("builtins.print")
+def _print(call: Call) -> Values:
+    for values in call.args:
+        note_printed(call.do, values, call.place)
+    # A mean over one rank's share that is shown as if it were the whole.
+    # `builtins.print = print` of a function that is mute on all ranks but one, as torchvision's references do.
+    replaced = call.do.own_attribute(BUILTINS, "print") is not None
+    report(call.do, "log" if replaced else "print", call.args, call.place)
+    return singleton(NONE)
+
+
+@MODELS.callable("builtins.range")
+def _range(call: Call) -> Values:
+    for values in call.args:
+        for value in values:
+            # Environment variables are text: `range(os.environ["WORLD_SIZE"])` is a TypeError.
+            if isinstance(value, (Rank, Size)) and value.as_text:
+                call.emit(RankTextUsed, rank=value, use="given to `range`")
+    # A range of ranges is a TypeError, and `x = range(x, x)` doubles with each line.
+    if any(isinstance(value, Composed) for values in call.args for value in values):
+        return unknown(call, "a range of what is no number")
+    if len(call.args) == 1:
+        return singleton(Range(singleton(Const(0)), call.args[0]))
+    if len(call.args) >= 2:
+        return singleton(Range(call.args[0], call.args[1]))
+    return unknown(call, "a range")
+
+
+@MODELS.callable(
+    "builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "itertools.chain", "itertools.islice"
+)
+def _iterating(call: Call) -> Values:
+    kind = call.name.rpartition(".")[2]
+    # The second argument of `enumerate` and `islice` is a number, not a source of items.
+    items = call.args if kind in ("zip", "chain") else call.args[:1]
+    # `x = zip(x, x)` doubles with each line.
+    return unknown(call, "iterators of iterators") if _is_nested(items, 4) else singleton(Enumerated(kind, items))
+
+
+def _is_nested(items: tuple[Values, ...], levels: int) -> bool:
+    """Iterators go over iterators, more than so many levels deep."""
+    inner = [value for values in items for value in values if isinstance(value, Enumerated)]
+    return any(levels == 0 or _is_nested(value.items, levels - 1) for value in inner)
+
+
+# Progress bars hand on the items as they are: the loader behind one is still iterated.
+@MODELS.callable("tqdm.*", "rich.progress.track", "itertools.cycle")
+def _progress(call: Call) -> Values:
+    # tqdm says `iterable`, rich says `sequence`.
+    given = call.arg(0, "iterable") or call.arg(0, "sequence")
+    if given is None:
+        return singleton(
+            Unknown(("tqdm", call.allocation_site()), "a progress bar", call.label, escaped_from="tqdm.tqdm")
+        )
+    return (
+        unknown(call, "iterators of iterators") if _is_nested((given,), 4) else singleton(Enumerated("tqdm", (given,)))
+    )
+
+
+@MODELS.callable("tqdm.trange", "tqdm.auto.trange")
+def _trange(call: Call) -> Values:
+    return _range(call)
+
+
+@MODELS.method(Enumerated)
+def _bar_method(call: Call) -> Values:
+    """`pbar.set_postfix(loss=…)` and its kind."""
+    report(call.do, "bar", (*call.args, *call.keywords.values()), call.place)
+    for values in (*call.args, *call.keywords.values()):
+        note_printed(call.do, values, call.place)
+    return singleton(call.receiver) if call.name == "__enter__" and call.receiver else singleton(NONE)
+
+
+@MODELS.callable("builtins.iter")
+def _iter(call: Call) -> Values:
+    given = call.arg(0, "object")
+    if given is None:
+        return unknown(call, "an iterator")
+
+    def start(value: Value) -> Value:
+        # Each `iter(loader)` starts an epoch: infinite loaders are written so, around StopIteration.
+        if isinstance(value, Loader):
+            call.emit(Iterate, loader=value)
+            return LoaderIterator(call.allocation_site(), call.place, call.label, value)
+        return value
+
+    return given.map(start)
+
+
+@MODELS.callable("builtins.next")
+def _next(call: Call) -> Values:
+    given = call.arg(0, "iterator")
+    return call.do.items_of(given, call.node) if given is not None else unknown(call, "an item")
+
+
+@MODELS.callable("builtins.len")
+def _len(call: Call) -> Values:
+    only = call.args[0].single if call.args else None
+    items = call.do.known_items(only) if only is not None else None
+    if items is not None:
+        return singleton(Const(len(items)))
+    if isinstance(only, Const) and isinstance(only.value, (str, bytes)):
+        return singleton(Const(len(only.value)))
+    # `len(loader)` is the same on all ranks: DistributedSampler pads the shares to one length.
+    return singleton(
+        Unknown(("len", only), "a length", call.label, config=isinstance(only, (Loader, Dataset, Sampler)))
+    )
+
+
+MAX_MAPPED = 8
+"""As many items that are known one by one are mapped one by one."""
+
+
+@MODELS.callable("builtins.filter", "builtins.map")
+def _filter(call: Call) -> Values:
+    if len(call.args) < 2:
+        return unknown(call, "an iterator")
+    only = call.args[1].single
+    # `filter(lambda p: p.requires_grad, model.parameters())` is how fine-tuning builds optimizers.
+    if call.name.endswith("filter"):
+        return (
+            call.args[1]
+            if isinstance(only, (Parameters, ListOf, TupleOf))
+            else singleton(Enumerated("filter", call.args[1:2]))
+        )
+    known = call.do.known_items(only) if only is not None else None
+    # One by one, since `map(copy, layers)` makes separate objects.
+    if known is not None and len(call.args) == 2 and len(known) <= MAX_MAPPED:
+        return call.do.new_list([call.do.call(call.args[0], (item,), {}, call.node) for item in known], call.node)
+    item = call.do.items_of(call.args[1], call.node)
+    return call.do.new_list([call.do.call(call.args[0], (item,), {}, call.node)], call.node, exact=False)
+
+
+@MODELS.callable("builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow")
+def _arithmetic(call: Call) -> Values:
+    given = flatten(call.do, call.all_values())
+    for value in list(given):
+        # `sum(losses)` has the graph of each of the losses.
+        if isinstance(value, (Enumerated, ListOf)):
+            given += list(call.do.items_of(singleton(value), call.node))
+    if any(isinstance(value, Tensor) for value in given):
+        return singleton(combined(call.do, given, call.place, call.label, call.sure_values()))
+    if len(given) == 1 and isinstance(given[0], Const):
+        return singleton(given[0])
+    # `max(1, world_size)`: guards against 0 change nothing where several processes run.
+    if len(given) == 2 and call.name.endswith("max") and isinstance(given[1], Size) and isinstance(given[0], Const):
+        return singleton(given[1])
+    return unknown(call, "a number", given)
+
+
+@MODELS.callable("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
+def _exit(call: Call) -> Values:
+    status = call.arg(0, "status")
+    # The launcher ends the other ranks too where one fails; after a quiet end they go on and wait.
+    failed = status is not None and not status.all(lambda value: value in (NONE, Const(0), FALSE))
+    call.emit(LeaveLoop, how="abort" if failed else "exit", loop=None)
+    call.do.terminate(failed, call.name.removeprefix("builtins."), call.place)
+    return singleton(NONE)
+
+
+@MODELS.callable(
+    "builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "fsspec.open", "smart_open.open",
+)  # fmt: skip
+def _open(call: Call) -> Values:
+    mode = call.constant(1, "mode")
+    path = call.arg(0, "file")
+    # Every rank opens the same path: files written by several ranks are torn.
+    if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
+        call.emit(Save, call="open", path=path, spelled=call.spelled(0, "file"), checkpoint=False)
+    else:
+        call.emit(ReadFile, call="open")
+    # What is read from a file that each rank has for itself is its own.
+    divergence = reduce(or_, (each.divergence for each in path or ()), Divergence.NONE)
+    key = OPEN_FILE, call.allocation_site(), path, mode, call.spelled(0, "file")
+    return singleton(Unknown(key, "an open file", call.label, divergence, escaped_from="io.open"))
+
+
+@MODELS.method(Const, "format")
+@MODELS.method(Text, "format")
+def _format(call: Call) -> Values:
+    given = _fields(call)
+    values = [value for each in given for value in agreed(call.do, each)]
+    for each in given:
+        note_printed(call.do, each, call.place)
+    receiver = call.receiver.parts if isinstance(call.receiver, Text) else (call.receiver,)
+    return singleton(Text((*(part for part in receiver if part is not None), *values)))
+
+
+def _fields(call: Call) -> list[Values]:
+    """What the text shows: of `"{meter.avg}".format(meter=meter)` the attribute, else the arguments as they are."""
+    receiver = call.receiver
+    text = receiver.value if isinstance(receiver, Const) and isinstance(receiver.value, str) else ""
+    shown: dict[str, list[Values]] = {}
+    for name, _, path in (field.partition(".") for field in re.findall(FIELD, text)):
+        values = call.keywords.get(name)
+        for attribute in path.split(".") if values is not None else ():
+            here = values.restrict(call.do.path).bindings if values is not None else ()
+            found = [call.do.attribute(each.value, attribute, call.node).guarded_by(each.condition) for each in here]
+            values = union(found) if found else None
+        if values is not None:
+            shown.setdefault(name, []).append(values)
+    rest = [values for name, values in call.keywords.items() if name not in shown]
+    return [*call.args, *rest, *(each for values in shown.values() for each in values)]
+
+
+@MODELS.method(Const, "join")
+def _join(call: Call) -> Values:
+    only = call.args[0].single if call.args else None
+    items = call.do.known_items(only) if only is not None else None
+    # `".".join(["models", name])` names a module.
+    if items and call.receiver is not None and all(item.single is not None for item in items):
+        parts = [part for item in items for part in (call.receiver, item.single) if part is not None]
+        return singleton(Text(tuple(parts[1:])))
+    return singleton(Text(tuple(flatten(call.do, call.all_values()))))
+
+
+@MODELS.method(Const)
+@MODELS.method(Text)
+def _text_method(call: Call) -> Values:
+    if isinstance(call.receiver, Const) and isinstance(call.receiver.value, str):
+        return singleton(_folded(call, call.receiver.value))
+    # `Path(…).exists()` is the question that `os.path.exists` asks.
+    if call.name == "exists" and call.receiver is not None:
+        key = ("os.path.exists", (singleton(call.receiver),))
+        return singleton(Unknown(key, "whether a file is there", call.label))
+    # These answer with a bool or a number, which must not be taken for a path.
+    if call.receiver is None or call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
+        return unknown(call, "an answer about a text", [call.receiver] if call.receiver is not None else [])
+    return singleton(Text((call.receiver,)))
+
+
+def _folded(call: Call, text: str) -> Value:
+    args = [values.single for values in call.args]
+    plain = [arg for arg in args if isinstance(arg, Const)]
+    # `args.backend.lower() == "nccl"` and `device.startswith("cuda")` decide branches.
+    found = of_text(text, call.name, plain) if len(plain) == len(args) else None
+    if found is not None:
+        return found
+    # `"logs/RANK".replace("RANK", str(rank))` is another text on each rank.
+    divergence = reduce(or_, (value.divergence for value in flatten(call.do, call.all_values())), Divergence.NONE)
+    return Unknown((call.name, text, call.args), "text", call.label, divergence)

@@ -1,0 +1,191 @@
+"""Lists, tuples, sets and dictionaries: what makes them, and their methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.training_step import Accumulated
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library.builtin import unknown
+from gpudoctor.lint.library.tensors import surely_has_graph
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
+
+
+@MODELS.callable("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")
+def _sequence(call: Call) -> Values:
+    if not call.args:
+        return call.do.new_list([], call.node)
+    given = call.args[0].single
+    # `list(model.parameters())` keeps its owners for the optimizer; the generator itself is used up once.
+    if isinstance(given, Parameters):
+        return singleton(given)
+    # `range(rank, n, world_size)`: indices that differ between ranks, a hand-made shard.
+    if isinstance(given, Range) and given.divergence:
+        return call.do.new_list([unknown(call, "a number", [given])], call.node, exact=False)
+    items = call.do.known_items(given) if given is not None else None
+    if items is not None and call.name.endswith("tuple"):
+        return singleton(TupleOf(items))
+    known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]
+    made = call.do.new_list(known, call.node, exact=items is not None)
+    return as_set(call.do, made, known) if call.name.endswith("set") else made
+
+
+def as_set(do: LibraryContext, made: Values, items: list[Values]) -> Values:
+    """The list stands for a set. Texts lie in it in an order that each process chooses for itself, by its hash seed."""
+    if made.single is not None and any(
+        isinstance(value, Const) and isinstance(value.value, str) for value in flat_of(items)
+    ):
+        do.set_fact(made.single, "unordered", singleton(TRUE))
+    return made
+
+
+def flat_of(items: list[Values]) -> list[Value]:
+    """All that may be among some items."""
+    return [value for values in items for value in values]
+
+
+@MODELS.callable("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
+def _dict(call: Call) -> Values:
+    entries: list[tuple[Values | None, Values]] = [
+        # The factory that `defaultdict` takes first is no dictionary.
+        (None, given)
+        for given in call.args
+        if isinstance(given.single, DictOf)
+    ]
+    entries += [(singleton(Const(name)), values) for name, values in call.keywords.items()]
+    made = call.do.new_dict(entries, call.node, exact=not call.open_ended)
+    factory = call.arg(0, "default_factory") if call.name.endswith("defaultdict") else None
+    if factory is not None and made.single is not None:
+        call.do.set_fact(made.single, "factory", factory)
+    return made
+
+
+@MODELS.method(TupleOf)
+def _tuple_method(call: Call) -> Values:
+    return unknown(call, "a count")
+
+
+@MODELS.method(ListOf, "append", "add", "insert")
+def _append(call: Call) -> Values:
+    assert call.receiver is not None
+    given = call.args[-1:] if call.args else ()
+    call.do.add_items(call.receiver, list(given))
+    for value in [value for values in given for value in values] if call.name == "append" else ():
+        # `losses.append(loss)` keeps every graph alive; memory grows each iteration.
+        if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
+            kept = [
+                each for each in flatten(call.do, [call.receiver]) if isinstance(each, Tensor) and each.graph is True
+            ]
+            held = frozenset().union(*(each.forwards for each in (value, *kept)))
+            call.emit(Accumulated, tensor=value, into=getattr(call.receiver, "label", "a list"), held=held)
+    return singleton(NONE)
+
+
+@MODELS.method(ListOf, "extend", "update")
+def _extend(call: Call) -> Values:
+    assert call.receiver is not None
+    known = call.do.known_items(call.args[0].single) if call.args and call.args[0].single is not None else None
+    if known is not None:
+        call.do.add_items(call.receiver, list(known))
+    elif call.args:
+        call.do.add_items(call.receiver, [call.do.items_of(call.args[0], call.node)], exact=False)
+    # What each rank has chosen for itself stays so among others.
+    for other in call.args[0] if call.args else ():
+        chosen = call.do.fact(other, "by rank") if isinstance(other, ListOf) else None
+        if chosen is not None and TRUE in tuple(chosen):
+            call.do.set_fact(call.receiver, "by rank", singleton(TRUE))
+    return singleton(NONE)
+
+
+@MODELS.method(ListOf, "pop", "copy", "__getitem__")
+def _pop(call: Call) -> Values:
+    assert call.receiver is not None
+    return singleton(call.receiver) if call.name == "copy" else call.do.items_of(singleton(call.receiver), call.node)
+
+
+@MODELS.method(ListOf)
+def _list_method(call: Call) -> Values:
+    return singleton(NONE) if call.name in ("sort", "reverse", "clear", "remove") else unknown(call, "a number")
+
+
+@MODELS.method(DictOf, "items", "keys", "values")
+def _dict_view(call: Call) -> Values:
+    assert isinstance(call.receiver, DictOf)
+    more = call.do.fact(call.receiver, "more")
+    rows = [_row(call.name, key, value) for key, value in call.do.possible_pairs(call.receiver)]
+    # Entries under computed keys come on top of those that are known.
+    if more is not None:
+        rows.append(_row(call.name, singleton(Unknown(("key of", call.receiver), "a key")), more))
+    # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
+    return call.do.new_list(rows, call.node, exact=more is None)
+
+
+def _row(name: str, key: Values, value: Values) -> Values:
+    return singleton(TupleOf((key, value))) if name == "items" else (key if name == "keys" else value)
+
+
+@MODELS.method(DictOf, "get", "pop", "setdefault")
+def _dict_get(call: Call) -> Values:
+    assert isinstance(call.receiver, DictOf)
+    key = call.args[0].single if call.args else None
+    entries = call.do.pairs(call.receiver) or []
+    for each, value in entries:
+        if key is not None and each.single == key:
+            # A popped key must not be found again when the rest is passed on as `**kwargs`.
+            if call.name == "pop":
+                _forget(call.do, call.receiver, each)
+            return value
+    default = call.arg(1, "default") or singleton(NONE)
+    if call.name == "setdefault" and call.args:
+        call.do.put_item(call.receiver, call.args[0], default, call.node)
+    more = call.do.fact(call.receiver, "more")
+    # Absent so far is not absent for good where unknown entries may have come.
+    candidates = [more] if more is not None else []
+    if not isinstance(key, Const):
+        candidates += [value for _, value in entries]
+    return union([*candidates, default])
+
+
+def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
+    kept = [pair for pair in do.pairs(value) or [] if pair[0] != key]
+    do.set_fact(value, "entries", singleton(TupleOf(tuple(each for pair in kept for each in pair))))
+
+
+@MODELS.method(DictOf, "update")
+def _dict_update(call: Call) -> Values:
+    assert isinstance(call.receiver, DictOf)
+    for binding in call.args[0].restrict(call.do.path).bindings if call.args else ():
+        _take_in(call, call.receiver, binding.value, binding.condition)
+    for name, values in call.keywords.items():
+        call.do.put_item(call.receiver, singleton(Const(name)), values, call.node)
+    return singleton(NONE)
+
+
+def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> None:
+    """The entries of another dictionary, or of one that it may be, come on top of those that are there."""
+    if not isinstance(given, DictOf):
+        # `config.update(loaded)`: any setting may have been replaced.
+        call.do.put_item(
+            receiver, singleton(given), singleton(Unknown(("updated", given), "entries of something")), call.node
+        )
+        return
+    there = {key.single: values for key, values in call.do.possible_pairs(receiver)}
+    for key, values in call.do.possible_pairs(given):
+        before = there.get(key.single) if when.literals else None
+        new = values.guarded_by(when)
+        call.do.put_item(receiver, key, union([before, new]) if before is not None else new, call.node)
+    more = call.do.fact(given, "more")
+    if more is not None:
+        call.do.put_item(receiver, singleton(Unknown(("key of", given), "a key")), more, call.node)
+
+
+@MODELS.method(DictOf)
+def _dict_method(call: Call) -> Values:
+    return singleton(call.receiver) if call.name == "copy" and call.receiver else unknown(call, "part of a dictionary")

@@ -1,0 +1,44 @@
+"""Libraries that run a function of the program: searches over settings, and what measures a call."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.value import NONE, Unknown, Values
+from gpudoctor.lint.library_call import MODELS, Call, singleton
+
+STUDIES = ("optuna.create_study.optimize", "optuna.load_study.optimize", "optuna.study.create_study.optimize")
+
+
+@MODELS.callable("wandb.agent")
+def _agent(call: Call) -> Values:
+    """`wandb.agent(sweep_id, function=train)` calls it once for each set of settings."""
+    function = call.arg(1, "function")
+    if function is not None:
+        call.do.call(function, (), {}, call.node)
+    return singleton(NONE)
+
+
+@MODELS.callable(*STUDIES)
+def _optimize(call: Call) -> Values:
+    """`study.optimize(objective, n_trials=20)`: what a trial suggests is chosen by the study."""
+    function = call.arg(0, "func")
+    trial = singleton(
+        Unknown(("trial", call.allocation_site()), "a trial of optuna", "trial", escaped_from="optuna.Trial")
+    )
+    if function is not None:
+        call.do.call(function, (trial,), {}, call.node)
+    return singleton(NONE)
+
+
+@MODELS.callable("memory_profiler.memory_usage")
+def _memory_usage(call: Call) -> Values:
+    """`memory_usage((train, (model,), {"epochs": 3}))` measures one call."""
+    given = call.arg(0, "proc")
+    only = given.single if given is not None else None
+    parts = only.items if isinstance(only, TupleOf) else ()
+    if parts:
+        args = call.do.known_items(parts[1].single) if len(parts) > 1 and parts[1].single is not None else ()
+        pairs = call.do.pairs(parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
+        keywords = {str(getattr(key.single, "value", "")): value for key, value in pairs or () if key is not None}
+        call.do.call(parts[0], tuple(args or ()), keywords, call.node)
+    return singleton(Unknown((call.name, call.allocation_site()), "numbers", call.label, escaped_from=call.name))

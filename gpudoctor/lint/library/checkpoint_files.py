@@ -1,0 +1,218 @@
+"""Files: checkpoints that are written and read."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.analyses.state_dicts import written
+from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.domain.device import CPU
+from gpudoctor.lint.domain.module import Module, StateDict, core_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Values
+from gpudoctor.lint.events.files import Load, Save, ShardedState
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.library.devices import devices_of, use
+from gpudoctor.lint.library.torch_nn import device_of
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, OPEN_FILE, Call, singleton
+
+
+@MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
+def _save(call: Call) -> Values:
+    content = call.arg(0, "obj")
+    # Every rank that comes here writes the path: torn files on a shared disk.
+    states = written(call.do, content)
+    places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
+    on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
+    path, spelled = target(call, 1, "f")
+    call.emit(Save, call=call.name, path=path, spelled=spelled, content=content, states=states, on_cpu=on_cpu)
+    return singleton(NONE)
+
+
+@MODELS.method(Module, "save_pretrained", "push_to_hub")
+def _save_pretrained(call: Call) -> Values:
+    told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
+    (path, spelled), content = target(call, 0, "save_directory"), singleton(call.receiver or NONE)
+    call.emit(Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who)
+    return singleton(NONE)
+
+
+@MODELS.callable(
+    "numpy.save",
+    "numpy.savez",
+    "numpy.savetxt",
+    "numpy.savez_compressed",
+    "joblib.dump",
+    "pickle.dump",
+    "json.dump",
+    "yaml.dump",
+    "shutil.copyfile",
+    "shutil.copy",
+)
+def _write(call: Call) -> Values:
+    # shutil and joblib take the target second, numpy first.
+    second = call.name.startswith("shutil") or call.name == "joblib.dump"
+    path, spelled = target(call, 1, "dst") if second else target(call, 0, "file")
+    # These get an open file; one that is added to is made to have several writers.
+    if call.name.startswith(("pickle", "json", "yaml")):
+        given = call.arg(1, "stream" if call.name.startswith("yaml") else "file") or call.arg(1, "fp")
+        path, spelled = _opened_for_writing(given) or (None, "")
+    if path is not None:
+        whole = not call.name.startswith("shutil")
+        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=whole)
+    return singleton(
+        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
+
+
+def target(call: Call, index: int, name: str) -> tuple[Values | None, str]:
+    """The path that this argument names, and how the program writes it: of an open file what it was opened with."""
+    given = call.arg(index, name)
+    return _opened_for_writing(given) or (given, call.spelled(index, name))
+
+
+def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
+    """The path of a file that was opened to be written anew, and how the program wrote it there."""
+    only = handles.single if handles is not None else None
+    match only.key if isinstance(only, Unknown) else ():
+        case (str(what), _, ValueSet() as path, mode, str(spelled)) if what == OPEN_FILE and str(mode)[:1] in (
+            "w",
+            "x",
+        ):
+            return path, spelled
+    return None
+
+
+OTHER_WRITERS = {
+    "torchvision.utils.save_image": (1, "fp"),
+    "torchvision.io.write_jpeg": (1, "filename"),
+    "torchvision.io.write_png": (1, "filename"),
+    "torchvision.io.write_video": (0, "filename"),
+    "torchaudio.save": (0, "uri"),
+    "omegaconf.OmegaConf.save": (1, "f"),
+    "cv2.imwrite": (0, "filename"),
+    "imageio.imwrite": (0, "uri"),
+    "soundfile.write": (0, "file"),
+    "scipy.io.savemat": (0, "file_name"),
+}
+"""What writes a file at once, and where the path stands."""
+
+
+@MODELS.callable(*OTHER_WRITERS)
+def _write_other(call: Call) -> Values:
+    path, spelled = target(call, *OTHER_WRITERS[call.name])
+    call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
+    return singleton(NONE)
+
+
+@MODELS.method(Unknown, "save_to_disk")
+def _save_to_disk(call: Call) -> Values:
+    """A data set of the Hugging Face hub."""
+    path, spelled = target(call, 0, "dataset_path")
+    call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
+    return NOT_ANSWERED
+
+
+@MODELS.callable("io.BytesIO", "io.StringIO", "tempfile.*")
+def _own_file(call: Call) -> Values:
+    """A file in memory or under a fresh name: each process has its own."""
+    why = f"what {call.name} returns"
+    return singleton(
+        Unknown((call.name, call.allocation_site()), why, call.label, Divergence.LOCAL, escaped_from=call.name)
+    )
+
+
+@MODELS.callable("torch.distributed.checkpoint.*")
+def _sharded(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    # Each rank writes its shard: under a rank guard these hang.
+    if last in ("save", "async_save", "save_state_dict"):
+        call.emit(
+            Save,
+            call=call.name,
+            path=call.keywords.get("checkpoint_id"),
+            content=call.arg(0, "state_dict"),
+            collective=True,
+        )
+    return singleton(
+        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
+
+
+@MODELS.callable("torch.distributed.checkpoint.format_utils.dcp_to_torch_save")
+def _joined(call: Call) -> Values:
+    """One process reads all shards into the memory of the CPU and writes one file."""
+    call.emit(Save, call="dcp_to_torch_save", path=call.arg(1, "torch_save_path"), on_cpu=True)
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.distributed.checkpoint.state_dict.StateDictOptions")
+def _options(call: Call) -> Values:
+    made = Unknown((call.name, call.allocation_site()), "options of a state", call.label, escaped_from=call.name)
+    # Only a full state is gathered: else each rank keeps its part.
+    if call.is_true(0, "full_state_dict"):
+        call.do.set_fact(made, "full", singleton(TRUE))
+    return singleton(made)
+
+
+@MODELS.callable(
+    *(f"torch.distributed.checkpoint.state_dict.get_{name}state_dict" for name in ("", "model_", "optimizer_"))
+)
+def _get_state(call: Call) -> Values:
+    options = call.keywords.get("options")
+    full = options is not None and options.all(lambda value: call.do.fact(value, "full") is not None)
+    for value in call.arg(0, "model") or ():
+        # What is whole on each rank needs nobody else.
+        if full and call.do.fact(core_of(value), "sharded") is not None:
+            call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
+    return singleton(
+        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
+
+
+@MODELS.callable(
+    "torch.distributed.fsdp.FullyShardedDataParallel.optim_state_dict",
+    "torch.distributed.fsdp.FullyShardedDataParallel.full_optim_state_dict",
+)
+def _optimizer_state(call: Call) -> Values:
+    """`FSDP.optim_state_dict(model, optimizer)`."""
+    only = call.args[0].single if call.args else None
+    call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=only, gathers=True)
+    return singleton(
+        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
+
+
+@MODELS.callable("torch.nn.modules.utils.consume_prefix_in_state_dict_if_present")
+def _take_prefix_off(call: Call) -> Values:
+    for value in call.args[0] if call.args else ():
+        # Keys no longer carry `module.`, so they fit a bare model.
+        call.do.set_fact(value, "rewritten", singleton(TRUE))
+    return singleton(NONE)
+
+
+def _targets(call: Call, location: Values | None) -> list[Values]:
+    """The devices that `map_location` names, those of a dictionary from device to device included."""
+    if location is None:
+        return []
+    pairs = [pair for value in location if isinstance(value, DictOf) for pair in call.do.pairs(value) or ()]
+    return [target for _, target in pairs] or [location]
+
+
+@MODELS.callable("torch.load")
+def _load(call: Call) -> Values:
+    location = call.arg(1, "map_location")
+    # Without it tensors return to the GPU they were saved from: GPU 0 for all ranks.
+    for values in _targets(call, location):
+        use(call, devices_of(values, call.place), "map_location", call.argument_places.get("map_location"))
+    by_rank = (
+        # One file per rank: then loading different states is what is wanted.
+        Divergence.RANK
+        if any(path.divergence & Divergence.RANK for path in call.arg(0, "f") or ())
+        else Divergence.NONE
+    )
+    result = Unknown(
+        ("loaded", call.allocation_site()), "what was in a file", call.label, by_rank, escaped_from="torch.load"
+    )
+    call.emit(
+        Load, call=call.name, path=call.arg(0, "f"), spelled=call.spelled(0, "f"), map_location=location, result=result
+    )
+    return singleton(result)

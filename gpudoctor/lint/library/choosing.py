@@ -1,0 +1,32 @@
+"""What the user chooses at the start, out of what a program offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.function import BoundMethod, ProjectModule
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.library_call import Call, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
+
+
+def one_of(call: Call, choices: list[Value]) -> Values:
+    """The user's choice: one of these on all ranks."""
+    if len(choices) == 1:
+        return singleton(choices[0])
+    bindings, when = [], ALWAYS
+    for value in choices[:-1]:
+        atom = Atom(("choice", call.place, value), text=f"{name_of(value)} is chosen", switch=True)
+        bindings.append(Binding(value, when.conjoined_with(Literal(atom, True))))
+        when = when.conjoined_with(Literal(atom, False))
+    return ValueSet([*bindings, Binding(choices[-1], when)])
+
+
+def name_of(value: Value) -> str:
+    """What a function, class or module is called."""
+    if isinstance(value, BoundMethod):
+        return value.name
+    return value.name if isinstance(value, ProjectModule) else str(getattr(value, "label", "it"))

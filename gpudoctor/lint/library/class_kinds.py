@@ -1,0 +1,200 @@
+"""Which kind of value an object of a project's class is: a module, a data set, a sampler, or just an object."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.optim import Optimizer
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.library_call import LibraryContext
+
+DATASETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"})
+SAMPLERS = frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"})
+MODULE_ROOTS = (
+    "torch.nn.",
+    "torchvision.models.",
+    "timm.",
+    "transformers.",
+    "pytorch_lightning.",
+    "lightning.",
+    "diffusers.",
+)
+# Libraries of models hold as many classes that are none.
+NOT_MODULES = (
+    "Config",
+    "Tokenizer",
+    "Dataset",
+    "Trainer",
+    "Callback",
+    "DataModule",
+    "Arguments",
+    "Parameter",
+    "Processor",
+    "Scheduler",
+    "Pipeline",
+    "Criteria",
+    "Extractor",
+    "Output",
+    "State",
+    "Streamer",
+    "Collator",
+    "Mixin",
+)
+LIBRARIES_OF_MODELS = ("transformers.", "diffusers.", "pytorch_transformers.", "pytorch_pretrained_bert.")
+# These hold no weights, as those of torch.nn.
+LOSSES = ("timm.loss.", "segmentation_models_pytorch.losses.")
+# What timm offers besides models: scalers, loaders, schedulers, optimizers.
+TOOLS = ("timm.utils.", "timm.data.", "timm.scheduler.", "timm.optim.")
+# Of lightning's classes only these are modules: strategies, loggers and plugins are not.
+LIGHTNING = ("lightning.", "pytorch_lightning.")
+
+
+def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: LibraryContext) -> Value:
+    """The value of a new object of this class."""
+    # First, since a LightningModule also has what looks like a data set or an optimizer.
+    if is_module_class(cls):
+        return Module(identity, place, label, cls=cls, exact=cls.complete)
+    names = {name.rpartition(".")[2] for name in cls.library_bases}
+    if names & DATASETS:
+        iterable = "IterableDataset" in names
+        return Dataset(identity, place, label, cls=cls, iterable=iterable, draws=draws_items(cls))
+    if names & SAMPLERS:
+        # An own Sampler may shard in `__iter__`; whether it does is not known.
+        distributed = True if "DistributedSampler" in names else None
+        own = counts_epochs(cls)
+        return Sampler(identity, place, label, made_by=cls.label, distributed=distributed, sets_own_epoch=own, own=cls)
+    # Its sampler may be built anywhere in the class: opaque until `super().__init__` is seen.
+    if "torch.utils.data.DataLoader" in cls.library_bases:
+        return Loader(identity, place, label, opaque=True, cls=cls)
+    if any(map(_is_optimizer, cls.library_bases)):
+        return Optimizer(identity, place, label, made_by=cls.label, complete=False, cls=cls)
+    return Instance(identity, place, label, cls)
+
+
+def _is_optimizer(name: str) -> bool:
+    # `torch.optim.lr_scheduler.X` lies one level deeper and is no optimizer.
+    return name == "torch.optim.optimizer.Optimizer" or (name.startswith("torch.optim.") and name.count(".") == 2)
+
+
+def draws_items(cls: Class) -> bool:
+    """`__getitem__` never looks at the index."""
+    for statement in cls.node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__getitem__":
+            names = [each.arg for each in statement.args.args]
+            used = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
+            return len(names) == 2 and names[1] not in used
+    return any(draws_items(base) for base in cls.bases if isinstance(base, Class))
+
+
+def mentions(cls: Class, name: str) -> bool:
+    """The body of the class, or of one that it derives from, asks something for an attribute of this name."""
+    found = any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(cls.node))
+    return found or any(mentions(base, name) for base in cls.bases if isinstance(base, Class))
+
+
+def counts_epochs(cls: Class) -> bool:
+    """The class draws the order in a way of its own, which may need nobody to tell it the epoch."""
+    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    mentions = list(_mentions_of_epoch(methods))
+    # The order comes from the base, and with it the need of `set_epoch`.
+    if "__iter__" not in methods or (not mentions and _goes_through_base(methods["__iter__"])):
+        return any(counts_epochs(base) for base in cls.bases if isinstance(base, Class))
+    # `self.epoch += 1` inside: resume-aware samplers advance by themselves.
+    return not mentions or any(isinstance(each.ctx, ast.Store) or each.attr == "set_epoch" for each in mentions)
+
+
+def _goes_through_base(method: ast.FunctionDef) -> bool:
+    """`for index in super().__iter__():`."""
+    names = [
+        each.func.id for each in ast.walk(method) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+    ]
+    return "super" in names and any(each.attr == "__iter__" for each in _attributes(method))
+
+
+def seeds_by_epoch(cls: Class) -> bool:
+    """Each order is drawn from a seed made of what `set_epoch` is told: `manual_seed(self.seed + self.epoch)`."""
+    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    if "__iter__" not in methods:
+        return any(seeds_by_epoch(base) for base in cls.bases if isinstance(base, Class))
+    if "set_epoch" not in methods:
+        return False
+    told = {each.attr for each in _attributes(methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}
+    calls = [each for each in ast.walk(methods["__iter__"]) if isinstance(each, ast.Call)]
+    seeds = any(_is_seeding(call) and any(each.attr in told for each in _attributes(call)) for call in calls)
+    others = [method for name, method in methods.items() if name not in ("__init__", "set_epoch")]
+    written = [each for method in others for each in _attributes(method) if isinstance(each.ctx, ast.Store)]
+    asked = {each.attr for method in others for each in _attributes(method)}
+    # `self.epoch += 1`, `self.set_epoch(...)`: it tells itself.
+    return seeds and "set_epoch" not in asked and told.isdisjoint(each.attr for each in written)
+
+
+def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
+    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+
+
+def _is_seeding(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in ("manual_seed", "RandomState", "default_rng", "Random")
+
+
+def _mentions_of_epoch(methods: dict[str, ast.FunctionDef]) -> Iterator[ast.Attribute]:
+    for name, method in methods.items():
+        if name not in ("__init__", "set_epoch"):
+            for each in ast.walk(method):
+                if isinstance(each, ast.Attribute) and each.attr in ("epoch", "set_epoch"):
+                    yield each
+
+
+def is_module_class(cls: Class) -> bool:
+    """The class derives from `nn.Module`, directly or through a library's model."""
+    return any(is_module_name(name) for name in cls.library_bases)
+
+
+def is_tool(name: str) -> bool:
+    """A name of a library of models that is none."""
+    # An average of the weights is a model of its own.
+    return name.startswith(TOOLS) and not name.rpartition(".")[2].startswith("ModelEma")
+
+
+def is_no_module(made_by: str) -> bool:
+    """A dotted name in a library of models, of what is none: `transformers.BertTokenizer.from_pretrained`."""
+    if not made_by.startswith(LIBRARIES_OF_MODELS):
+        return False
+    # Activations have no weights, wherever they are.
+    parts = (part.removesuffix("Fast") for part in made_by.split("."))
+    return any(part.endswith(NOT_MODULES) or part == "activations" for part in parts)
+
+
+def is_module_name(name: str) -> bool:
+    """A dotted library name whose objects are modules."""
+    last = name.rpartition(".")[2]
+    if not name.startswith(MODULE_ROOTS) or not last[:1].isupper():
+        return name.startswith("torch.nn.modules.") and last[:1].isupper()
+    if name.startswith(("torch.nn.utils.", "torch.nn.init.", "torch.nn.functional.")):
+        return False
+    if is_tool(name):
+        return False
+    if name.startswith(LIGHTNING) and not last.endswith("Module"):
+        return False
+    # The mixin of models of diffusers is a module itself.
+    return last == "ModelMixin" or not (last.endswith(NOT_MODULES) or last.startswith("DataCollator"))
+
+
+def is_sketch(method: Values | None) -> bool:
+    """Its body is `...`: tutorials show the outline of a class so, before they fill it in."""
+    only = method.single if method is not None else None
+    function = only.function if isinstance(only, BoundMethod) else None
+    body = function.node.body if isinstance(function, Function) else None
+    return isinstance(body, list) and all(isinstance(each, ast.Expr) and _is_dots(each.value) for each in body)
+
+
+def _is_dots(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and (value.value is ... or isinstance(value.value, str))

@@ -1,0 +1,205 @@
+"""Command lines that are made of functions and classes: click, typer, fire, tyro, absl and their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace
+from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.library.argument_parsers import OPTIONS, declared_by, note_default, texts
+from gpudoctor.lint.library.choosing import one_of
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.record import dataclass
+
+ADD = Library("click.Group.add_command")
+CALLBACK = Library("typer.Typer.set_callback")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Commands(Allocated):
+    """A group of commands, of which the user names one: `@click.group()`, `typer.Typer()`."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@MODELS.callable("click.option", "typer.Option", "typer.Argument", "rich_click.option")
+def _option(call: Call) -> Values:
+    """`@click.option("--lr")`: the parameter of this name is a setting."""
+    flags = tuple(flag for flag in texts(call) if flag.startswith("-"))
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    # click writes switches as `--shuffle/--no-shuffle`.
+    name = long.lstrip("-").partition("/")[0].replace("-", "_")
+    if name:
+        default = call.keywords.get("default")
+        left_out = default.single if default is not None else None
+        call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out)
+        note_default(call, name, call.keywords.get("default"))
+        declared = declared_by(call, name, call.keywords.get("default"))
+        if declared is not None:
+            call.do.set_fact(OPTIONS, name, declared)
+    return singleton(Unknown((call.name, call.place), "a decorator", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("typer.Typer", "click.Group", "rich_click.Group", "cyclopts.App")
+def _app(call: Call) -> Values:
+    return singleton(Commands(call.allocation_site(), call.place, call.label))
+
+
+@MODELS.decorator("click.group", "rich_click.group")
+def _group(call: Call) -> Values:
+    """The function becomes the group; what it says is done before any of its commands."""
+    made = Commands(call.allocation_site(), call.place, call.label)
+    call.do.set_fact(made, "callback", call.args[0])
+    return singleton(made)
+
+
+@MODELS.method(Commands, "command", "group")
+def _command(call: Call) -> Values:
+    assert call.receiver is not None
+    # `@app.command` without brackets is given the function at once.
+    if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
+        return _add(call, call.receiver, call.args[0])
+    return singleton(BoundMethod(call.receiver, ADD))
+
+
+@MODELS.method(Commands, "callback", "default")
+def _callback(call: Call) -> Values:
+    assert call.receiver is not None
+    return singleton(BoundMethod(call.receiver, CALLBACK))
+
+
+@MODELS.callable(CALLBACK.name)
+def _set_callback(call: Call) -> Values:
+    owner = call.args[0].single if len(call.args) > 1 else None
+    if owner is not None:
+        call.do.set_fact(owner, "callback", call.args[1])
+    return call.args[1] if len(call.args) > 1 else singleton(NONE)
+
+
+@MODELS.callable(ADD.name)
+def _added(call: Call) -> Values:
+    owner = call.args[0].single if len(call.args) > 1 else None
+    return _add(call, owner, call.args[1]) if owner is not None else singleton(NONE)
+
+
+@MODELS.method(Commands, "add_typer", "add_command")
+def _add_group(call: Call) -> Values:
+    assert call.receiver is not None
+    return _add(call, call.receiver, call.args[0]) if call.args else singleton(NONE)
+
+
+def _add(call: Call, owner: Value, command: Values) -> Values:
+    before = call.do.fact(owner, "commands")
+    known = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
+    call.do.set_fact(owner, "commands", singleton(TupleOf((*known, command))))
+    return command
+
+
+@MODELS.called(Commands)
+def _run_group(call: Call) -> Values:
+    owner = call.receiver
+    assert owner is not None
+    callback, commands = call.do.fact(owner, "callback"), call.do.fact(owner, "commands")
+    for value in callback or ():
+        _start(call, value)
+    only = commands.single if commands is not None else None
+    _start_one(call, [value for item in only.items for value in item] if isinstance(only, TupleOf) else [])
+    return singleton(NONE)
+
+
+@MODELS.callable(
+    "fire.Fire", "typer.run", "tyro.cli", "jsonargparse.CLI", "jsonargparse.auto_cli", "defopt.run", "absl.app.run",
+    "simple_parsing.parse", "cyclopts.run", "plac.call", "argh.dispatch_command", "clize.run",
+)  # fmt: skip
+def _run_command(call: Call) -> Values:
+    """A function becomes the command line: its parameters are settings, also those that have a default."""
+    # fire calls it `component`, absl `main`, simple_parsing `config_class`.
+    names = ("component", "main", "components", "config_class")
+    given = next((values for name in names if (values := call.arg(0, name)) is not None), None)
+    if given is None and call.name in ("fire.Fire", "jsonargparse.CLI"):
+        started = _start_one(call, call.do.own_functions())
+    else:
+        started = _start_one(call, flatten(call.do, list(given or ())))
+    if started is not None and started.all(lambda value: not isinstance(value, Unknown)):
+        return started
+    return singleton(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))
+
+
+def _start_one(call: Call, choices: list[Value]) -> Values | None:
+    """The user names one of these; which one splits no ranks."""
+    choices = [value for value in choices if isinstance(value, (Function, BoundMethod, Class, Commands))]
+    if len(choices) < 2:
+        return _start(call, choices[0]) if choices else None
+    return call.do.for_each_value(one_of(call, choices), lambda value: _start(call, value), call.node)
+
+
+def _start(call: Call, value: Value) -> Values:
+    settings = dict(_settings(call, value))
+    made = call.do.call(singleton(value), (), settings, call.node)
+    only = made.single
+    # `fire.Fire(Trainer)`: the methods are the commands.
+    if isinstance(value, Class) and only is not None and call.name == "fire.Fire":
+        methods = [name for name in _methods(value) if not name.startswith("_")]
+        found = [method for name in methods for method in call.do.find_method(only, name) or ()]
+        _start_one(call, found)
+    return made
+
+
+def _methods(cls: Class) -> Iterator[str]:
+    return (each.name for each in cls.node.body if hasattr(each, "args") and hasattr(each, "name"))
+
+
+def _settings(call: Call, value: Value) -> Iterator[tuple[str, Values]]:
+    """The parameters of what is started. Defaults are overridden on the command line, so they decide no branch."""
+    for name in _parameters(call.do, value):
+        call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
+        yield name, singleton(Unknown(("setting", name), "chosen at the start", name, config=True))
+
+
+def _parameters(do: LibraryContext, value: Value) -> list[str]:
+    if isinstance(value, BoundMethod):
+        return _parameters(do, value.function)[1:]
+    if isinstance(value, Function):
+        names = value.node.args
+        return [each.arg for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)]
+    if isinstance(value, Class):
+        found = do.find_in_class(value, "__init__")
+        only = found.single if found is not None else None
+        return _parameters(do, only)[1:] if only is not None else list(do.fields_of(value))
+    return []
+
+
+@MODELS.name("absl.flags.FLAGS", "gflags.FLAGS", "tensorflow.app.flags.FLAGS")
+def _flags(do: LibraryContext, place: Location) -> Values:
+    return singleton(_all_flags(place))
+
+
+def _all_flags(place: Location) -> Namespace:
+    """The flags of all modules, in one object."""
+    return Namespace(("absl.flags.FLAGS",), place, "FLAGS", "absl")
+
+
+@MODELS.callable("absl.flags.*")
+def _define(call: Call) -> Values:
+    """`flags.DEFINE_integer("lr", 1, "…")`."""
+    name = call.constant(0, "name")
+    if not call.name.startswith("absl.flags.DEFINE_") or not isinstance(name, str):
+        return singleton(Unknown((call.name, call.args), "flags", call.label, config=True))
+    default = call.arg(1, "default")
+    call.emit(
+        ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=default.single if default else None
+    )
+    declared = declared_by(call, name, default)
+    if declared is not None:
+        call.do.set_fact(_all_flags(call.place), f"declared {name}", declared)
+    return singleton(Unknown(("setting", name), "chosen at the start", name, config=True))
+
+
+@MODELS.method(Commands)
+def _other(call: Call) -> Values:
+    return NOT_ANSWERED if call.name.startswith("__") else singleton(Const(None))

@@ -1,0 +1,63 @@
+"""Files from the network: functions that fetch them, and locks that let one process in after the other."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
+from gpudoctor.lint.events.files import Download
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+
+# The argument that says where to: its position and its name. Those of the Hugging Face hub lock their files.
+TARGETS = {
+    "urllib.request.urlretrieve": (1, "filename"),
+    "wget.download": (1, "out"),
+    "gdown.download": (1, "output"),
+    "gdown.cached_download": (1, "path"),
+    "gdown.download_folder": (2, "output"),
+    "torchvision.datasets.utils.download_url": (1, "root"),
+    "torchvision.datasets.utils.download_and_extract_archive": (1, "download_root"),
+    "torchvision.datasets.utils.download_file_from_google_drive": (1, "root"),
+}
+
+
+@MODELS.callable(*TARGETS)
+def _download(call: Call) -> Values:
+    index, name = TARGETS[call.name]
+    path = call.arg(index, name)
+    # Without a target `urlretrieve` takes a temporary file, another one in each process.
+    if path is not None and path.single != NONE:
+        call.emit(Download, call=call.name, path=path)
+    return singleton(
+        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
+
+
+@MODELS.callable("torch.hub.load")
+def _hub(call: Call) -> Values:
+    """The archive of a repository is unpacked into a folder that all processes share."""
+    if call.constant(-1, "source") != "local":
+        call.emit(Download, call=call.name, path=singleton(Const("~/.cache/torch/hub")))
+    return MODELS.prefixes["torchvision.models."](call)
+
+
+@MODELS.callable("clip.load", "clip.clip.load")
+def _clip(call: Call) -> Values:
+    """OpenAI's CLIP by its name: written where it stays, with no lock. A path is no name."""
+    name = call.constant(0, "name")
+    if isinstance(name, str) and name.startswith(("RN", "ViT-")):
+        call.emit(Download, call=call.name, path=call.arg(3, "download_root") or singleton(Const("~/.cache/clip")))
+    return NOT_ANSWERED
+
+
+@MODELS.callable("pytorch_transformers.*", "pytorch_pretrained_bert.*")
+def _old_transformers(call: Call) -> Values:
+    """What became transformers copies what it has fetched to its place, with no lock."""
+    name = call.constant(0, "pretrained_model_name_or_path")
+    if call.name.endswith(".from_pretrained") and isinstance(name, str) and "/" not in name:
+        call.emit(Download, call=call.name, path=call.keywords.get("cache_dir") or singleton(Const("~/.cache/torch")))
+    return MODELS.prefixes["transformers."](call)
+
+
+@MODELS.callable("filelock.*", "fasteners.*", "portalocker.*")
+def _lock(call: Call) -> Values:
+    return singleton(ContextManager("lock"))

@@ -1,0 +1,106 @@
+"""Modules, classes and functions that a setting names: `import_module(f"models.{name}")`, `getattr(models, name)`."""
+
+from __future__ import annotations
+
+import ast
+
+from gpudoctor.lint.domain.function import Class, Function
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.library.choosing import name_of, one_of
+from gpudoctor.lint.library.gpu_switches import default_of
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+
+MAX_MODULES = 4
+"""Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
+MAX_IN_PACKAGE = 40
+"""Of a package with more modules, nothing is said."""
+
+
+@MODELS.callable("importlib.import_module", "builtins.__import__")
+def _import_module(call: Call) -> Values:
+    name = call.args[0].restrict(call.do.path).single if call.args else None
+    package = call.constant(1, "package")
+    before = package if isinstance(package, str) else ""
+    if isinstance(name, Const) and isinstance(name.value, str):
+        return singleton(
+            call.do.import_named(f"{before}{name.value}" if name.value.startswith(".") else name.value, call.node)
+        )
+    found = _modules(call, name) if name is not None else []
+    if found:
+        return one_of(call, [call.do.import_named(each, call.node) for each in found])
+    why = "a module whose name is not known"
+    call.do.record_imprecision(f"{why} is imported", call.place)
+    return singleton(Unknown((call.name, call.args), why, call.label))
+
+
+def _modules(call: Call, name: Value) -> list[str]:
+    """The modules that `f"package.{name}_model"` may mean, or the one that it means if nothing else is said."""
+    start, middle, end = _pattern(name)
+    package, _, prefix = start.rpartition(".")
+    if not package or middle is None:
+        return []
+    names = [each for each in call.do.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
+    usual = default_of(call.do, middle)
+    chosen = f"{prefix}{usual.value}{end}" if isinstance(usual, Const) and isinstance(usual.value, str) else None
+    if chosen in names:
+        return [f"{package}.{chosen}"]
+    # In `models`, what is called a model comes before its tools.
+    word = package.rpartition(".")[2].removesuffix("s")
+    names.sort(key=lambda each: word not in each)
+    if len(names) > MAX_MODULES:
+        call.do.record_imprecision(
+            f"one of {len(names)} modules in {package} is imported, of which {MAX_MODULES} were read", call.place
+        )
+    return [f"{package}.{each}" for each in names[:MAX_MODULES]] if len(names) <= MAX_IN_PACKAGE else []
+
+
+def _pattern(name: Value) -> tuple[str, Value | None, str]:
+    """What a text begins with, the one part that is not known, and what it ends with."""
+    parts = list(name.parts) if isinstance(name, Text) else [name]
+    start, end = "", ""
+    while parts and isinstance(parts[0], Const):
+        start += str(parts.pop(0).value)  # type: ignore[attr-defined]
+    while parts and isinstance(parts[-1], Const):
+        end = str(parts.pop().value) + end  # type: ignore[attr-defined]
+    return start, parts[0] if len(parts) == 1 else None, end
+
+
+def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:
+    """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
+    usual = default_of(do, name)
+    if isinstance(usual, Const) and isinstance(usual.value, str):
+        found = do.bound_in(module, usual.value)
+        if found is not None:
+            return found
+    start, _, end = _pattern(name) if name is not None else ("", None, "")
+    named = [each for each in do.defined_in(module) if name_of(each).startswith(start) and name_of(each).endswith(end)]
+    # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
+    makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
+    choices: list[Value] = makers or [each for each in named if start or end or isinstance(each, Class)]
+    # With something to fall back on, another module may be the one that has it.
+    other = call.arg(2, "default")
+    choices += list(other or ())
+    return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def _makers(named: list[Value]) -> list[Value]:
+    """Of the functions of a module that make objects of its classes, as `deit_small()`, the first and the last: these
+    are made after one pattern, more than the modules of a package."""
+    functions = [each for each in named if isinstance(each, Function) and not each.label.startswith("_")]
+    made = {name_of(each) for each in named if isinstance(each, Class)}
+    # `resnet50` leaves it to `_resnet`.
+    made |= {name_of(each) for each in named if isinstance(each, Function) and _makes(each, made)}
+    found = [each for each in functions if _makes(each, made)]
+    return [*found[:1], *found[1:][-1:]]
+
+
+def _makes(function: Function, made: set[str]) -> bool:
+    body = function.node.body if isinstance(function.node.body, list) else []
+    given = [each.value for each in body if isinstance(each, ast.Return)]
+    names = {each.id for each in given if isinstance(each, ast.Name)}
+    given += [each.value for each in body if isinstance(each, ast.Assign) and _is_one_of(each.targets[0], names)]
+    return any(isinstance(each, ast.Call) and _is_one_of(each.func, made) for each in given)
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names

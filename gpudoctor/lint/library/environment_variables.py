@@ -1,0 +1,217 @@
+"""Environment variables: what the launcher sets, what the program writes, and what is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Environ(Value):
+    """`os.environ`."""
+
+
+ENVIRON = Environ()
+RANKS = {
+    "RANK": (RankKind.GLOBAL, RankSource.ENVIRONMENT),
+    "LOCAL_RANK": (RankKind.LOCAL, RankSource.ENVIRONMENT),
+    # torchrun numbers the nodes so; with `--nproc-per-node` it is no rank of a process.
+    "GROUP_RANK": (RankKind.NODE, RankSource.ENVIRONMENT),
+    # `srun` sets these and none of torchrun's: programs for clusters read both.
+    "SLURM_PROCID": (RankKind.GLOBAL, RankSource.SLURM),
+    "SLURM_LOCALID": (RankKind.LOCAL, RankSource.SLURM),
+    "SLURM_NODEID": (RankKind.NODE, RankSource.SLURM),
+    # mpirun and horovodrun.
+    "OMPI_COMM_WORLD_RANK": (RankKind.GLOBAL, RankSource.SLURM),
+    "OMPI_COMM_WORLD_LOCAL_RANK": (RankKind.LOCAL, RankSource.SLURM),
+    "PMI_RANK": (RankKind.GLOBAL, RankSource.SLURM),
+}
+SIZES = {
+    "WORLD_SIZE": SizeKind.WORLD,
+    "LOCAL_WORLD_SIZE": SizeKind.LOCAL_WORLD,
+    "SLURM_NTASKS": SizeKind.WORLD,
+    "SLURM_NPROCS": SizeKind.WORLD,
+    "SLURM_NTASKS_PER_NODE": SizeKind.LOCAL_WORLD,
+    "SLURM_NNODES": SizeKind.NODES,
+    "SLURM_JOB_NUM_NODES": SizeKind.NODES,
+    "OMPI_COMM_WORLD_SIZE": SizeKind.WORLD,
+    "PMI_SIZE": SizeKind.WORLD,
+}
+# torchrun passes nothing on the command line: `--local_rank` came only from torch.distributed.launch.
+SET_BY_TORCHRUN = frozenset(
+    [
+        "RANK",
+        "LOCAL_RANK",
+        "GROUP_RANK",
+        "WORLD_SIZE",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "TORCHELASTIC_RUN_ID",
+        "TORCHELASTIC_RESTART_COUNT",
+        "TORCHELASTIC_MAX_RESTARTS",
+        # Set to 1 by torchrun where several processes share a node.
+        "OMP_NUM_THREADS",
+    ]
+)
+
+# Where `srun` has put the tasks. Who asks for them wants to know whether it was `srun` that started the program.
+PLACEMENT = frozenset(
+    [
+        "SLURM_NODELIST",
+        "SLURM_JOB_NODELIST",
+        "SLURM_STEP_NODELIST",
+        "SLURM_TASKS_PER_NODE",
+        "SLURM_STEP_TASKS_PER_NODE",
+        "SLURM_STEP_NUM_TASKS",
+    ]
+)
+
+
+@MODELS.name("os.environ")
+def _environ(do: LibraryContext, place: Location) -> Values:
+    return singleton(ENVIRON)
+
+
+def _name(values: Values | None) -> str | None:
+    only = values.single if values is not None else None
+    return only.value if isinstance(only, Const) and isinstance(only.value, str) else None
+
+
+def _is_set(do: LibraryContext, name: str) -> bool | None:
+    """Whether a variable is there: by the launcher or by the program; None where that is open."""
+    written = do.fact(ENVIRON, name)
+    if written is not None and not written.any(_is_left_alone):
+        return True
+    # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
+    if name in SET_BY_TORCHRUN and do.launched_by == "torchrun":
+        return True
+    # `if "SLURM_JOB_ID" in os.environ: os.environ["RANK"] = ...`.
+    told = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT
+    if written is None and told:
+        return False
+    return None
+
+
+def _is_left_alone(value: Value) -> bool:
+    """The program has written the variable on some path, and not on this one."""
+    return value is UNBOUND
+
+
+def _value(do: LibraryContext, name: str, place: Location, otherwise: Values | None = None) -> Values:
+    written = do.fact(ENVIRON, name)
+    if written is None:
+        return _set_outside(do, name, place)
+    found = []
+    for each in written.bindings:
+        value = singleton(replace(each.value, place=place) if isinstance(each.value, (Rank, Size)) else each.value)
+        here = otherwise or _set_outside(do, name, place) if _is_left_alone(each.value) else value
+        found.append(here.guarded_by(each.condition))
+    return union(found)
+
+
+def _set_outside(do: LibraryContext, name: str, place: Location) -> Values:
+    """What the launcher or the user has set."""
+    if name in RANKS and do.several_processes:
+        kind, source = RANKS[name]
+        # Text until `int()` is called: `os.environ["RANK"] == 0` is never true.
+        return singleton(Rank(kind, source, as_text=True, place=place))
+    if name in SIZES and do.several_processes:
+        return singleton(Size(SIZES[name], as_text=True, place=place))
+    return singleton(Unknown(("environment", name), "an environment variable", name, config=True))
+
+
+def has(do: LibraryContext, key: Value) -> Value | None:
+    """`name in os.environ`."""
+    if not isinstance(key, Const) or not isinstance(key.value, str):
+        return None
+    known = _is_set(do, key.value)
+    # `if "SLURM_PROCID" in os.environ` picks a launcher's branch of `init_distributed_mode`.
+    return None if known is None else (TRUE if known else FALSE)
+
+
+@MODELS.method(Environ, "__getitem__")
+def read(call: Call) -> Values:
+    """`os.environ[name]`."""
+    name = _name(call.arg(0, "key"))
+    if name is None:
+        return singleton(Unknown(("environment", call.args), "an environment variable", call.label, config=True))
+    call.emit(EnvironmentRead, name=name)
+    return _value(call.do, name, call.place)
+
+
+@MODELS.method(Environ, "__setitem__")
+def write(call: Call) -> Values:
+    """`os.environ[name] = value`."""
+    name = _name(call.arg(0, "key"))
+    if name is not None:
+        # `setdefault("RANK")` without a value raises; what follows is not ours to judge.
+        value = call.arg(1, "value") or singleton(NONE)
+        call.emit(EnvironmentWrite, name=name, value=value)
+        # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
+        call.do.set_fact(ENVIRON, name, value.map(_as_written))
+    return singleton(NONE)
+
+
+def _as_written(value: Value) -> Value:
+    """`str(rank)` is what the launcher would have written there."""
+    number = value.parts[0] if isinstance(value, Text) and len(value.parts) == 1 else None
+    return replace(number, as_text=True) if isinstance(number, (Rank, Size)) else value
+
+
+@MODELS.callable("os.getenv")
+@MODELS.method(Environ, "get", "pop")
+def get(call: Call) -> Values:
+    """`os.environ.get(name, default)`."""
+    name = _name(call.arg(0, "key"))
+    default = call.arg(1, "default") or singleton(NONE)
+    if name is None:
+        return singleton(Unknown(("environment", call.args), "an environment variable", call.label, config=True))
+    call.emit(EnvironmentRead, name=name, default=default)
+    known = _is_set(call.do, name)
+    # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.
+    if known is False:
+        return default
+    return _value(call.do, name, call.place, default if known is None else None)
+
+
+@MODELS.method(Environ, "setdefault")
+def _setdefault(call: Call) -> Values:
+    name = _name(call.arg(0, "key"))
+    # `setdefault("MASTER_ADDR", "localhost")` under torchrun changes nothing.
+    if name is None or _is_set(call.do, name):
+        return read(call) if name is not None else singleton(NONE)
+    return write(call)
+
+
+@MODELS.method(Environ, "update")
+def _update(call: Call) -> Values:
+    given = call.args[0].single if call.args else None
+    entries = [(key, value) for key, value in call.do.pairs(given) or ()]
+    for key, value in entries + [(singleton(Const(name)), value) for name, value in call.keywords.items()]:
+        name = _name(key)
+        if name is not None:
+            call.emit(EnvironmentWrite, name=name, value=value)
+            call.do.set_fact(ENVIRON, name, value.map(_as_written))
+    return singleton(NONE)
+
+
+@MODELS.method(Environ, "__contains__")
+def _contains(call: Call) -> Values:
+    only = call.args[0].single if call.args else None
+    answer = has(call.do, only) if only is not None else None
+    return singleton(answer or Unknown(("environment has", only), "an environment variable", config=True))
+
+
+@MODELS.method(Environ, "copy", "keys", "items", "values")
+def _copy(call: Call) -> Values:
+    return singleton(ENVIRON)

@@ -1,0 +1,137 @@
+"""Forward calls: what a model gives back, and what meets in it."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
+from gpudoctor.lint.analyses.data_parallel_replicas import gathered, reduces, takes_mean
+from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
+from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
+from gpudoctor.lint.analyses.freezing import is_frozen
+from gpudoctor.lint.analyses.loss_scale import as_returned
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Value, Values
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.placement import Mixed
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.gpu_switches import take_gpu
+from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
+from gpudoctor.lint.library.torch_nn import check_initialised, children_of, device_of, has_buffers, has_parameters
+from gpudoctor.lint.library.train_eval import in_training_mode
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.record import replace
+
+
+@MODELS.called(Module)
+def _called(call: Call) -> Values:
+    return forward(call, call.receiver)
+
+
+@MODELS.method(Module, "forward")
+@MODELS.method(Wrapper, "forward")
+def _forward_method(call: Call) -> Values:
+    return forward(call, call.receiver)
+
+
+def forward(call: Call, module: Value | None) -> Values:
+    """A forward call. A module without parameters is an operation like any other."""
+    assert module is not None
+    core = core_of(module)
+    if isinstance(core, Module) and core.cls is not None:
+        check_initialised(call.do, core, "", core.cls.place)  # type: ignore[attr-defined]
+    own = call.do.find_method(core, "forward") if looks_inside(call.do) else None
+    if own is not None:
+        return call.do.call(own, call.args, call.keywords, call.node)
+    # `model(**batch)`: under which name each entry goes in does not matter.
+    given = flatten(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
+    tensors = tuple(value for value in given if isinstance(value, Tensor))
+    if isinstance(core, Module) and has_parameters(call.do, core) is False and not isinstance(module, Wrapper):
+        # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
+        own = call.do.find_method(core, "forward")
+        if own is not None:
+            return call.do.call(own, call.args, call.keywords, call.node)
+        if not tensors:
+            return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+        operands = computing(core.made_by, call.sure_values())
+        if core.made_by.lower().endswith("loss"):
+            check_meeting(call.do, operands, call.label, call.place)
+        result = combined(call.do, [*tensors], call.place, call.label, operands)
+        how = call.do.fact(core, "reduction")
+        return singleton(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
+    return _forward_of_model(call, module, core, tensors)
+
+
+def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:
+    devices = device_of(call.do, module)
+    take_gpu(call.do, devices)
+    device = devices.single if devices is not None else None
+    # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
+    if not _moves_inputs(module):
+        _check_inputs(call, module, core, device)
+        if isinstance(core, Module) and core.cls is None and core.made_by.startswith("torch.nn."):
+            weights = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device)
+            check_meeting(call.do, [*call.sure_values(), weights], core.label, call.place, core)
+    look_inside(call, module, core)
+    identity = call.allocation_site()
+    divergence, shards = Divergence.NONE, frozenset[Value]()
+    for tensor in tensors:
+        divergence |= tensor.divergence
+        shards |= tensor.shards
+    # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
+    if divergence & Divergence.RANK:
+        divergence = divergence & ~Divergence.RANK | Divergence.LOCAL
+    training = in_training_mode(call.do, core)
+    # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
+    asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
+    graph = asked and not call.do.evaluating
+    # GAN steps feed one model's output to the next: one backward goes through both.
+    inner = frozenset().union(*(tensor.forwards for tensor in tensors)) if tensors else frozenset()
+    output = made(
+        call.do, call.place, call.label, TensorOrigin.OUTPUT, device=device,
+        forwards=frozenset([identity]) | inner, graph=graph,
+        batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
+        # Without a tensor that was followed, ranks are taken to see different data.
+        shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
+    )  # fmt: skip
+    if isinstance(core, Module) and core.made_by.startswith("transformers."):
+        call.do.set_fact(output, "holds its loss", singleton(TRUE))
+    call.emit(
+        Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
+        output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
+    )  # fmt: skip
+    study(call, module, core, device)
+    # What a `Sequential` does is known without its code.
+    for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
+        study(replace(call, args=(singleton(output),), keywords={}), part, core_of(part), device)
+    forget_what_forward_sets(call.do, core)
+    parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
+    return singleton(
+        gathered(call, core, output) if parallel else as_returned(call.do, output, getattr(core, "cls", None))
+    )
+
+
+def _moves_inputs(module: Value) -> bool:
+    """DataParallel, and DDP with `device_ids`, bring their inputs to the GPU themselves."""
+    if not isinstance(module, Wrapper):
+        return False
+    # FSDP moves inputs to its compute device in the pre-forward hook of the root.
+    if module.has(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
+        return True
+    return any(
+        # `torch.compile(DDP(...))` is a chain: any link with device_ids moves the inputs.
+        wrapper.kind is WrapperKind.DDP and wrapper.device_ids is not None and wrapper.device_ids.single != NONE
+        for wrapper in module.chain
+    )
+
+
+def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) -> None:
+    """Inputs on the CPU meet weights on the GPU, unless the module brings them there first."""
+    if isinstance(device, Device) and device.is_accelerator:
+        own = call.do.find_method(core, "forward")
+        if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
+            _, events = call.do.run_speculatively(lambda: call.do.call(own, call.args, call.keywords, call.node))
+            if not any(isinstance(event, Mixed) for event in events):
+                return
+        standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
+        check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)

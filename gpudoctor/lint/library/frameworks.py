@@ -1,0 +1,453 @@
+"""Frameworks that own wrapping, placement, sharding or saving: the plain rules stand back where one is in charge."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.host_waits import DebugFlag
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library.torch_distributed import DISTRIBUTED
+from gpudoctor.lint.library.wrapping import bare
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+
+TAKE_CHARGE = {
+    "accelerate.Accelerator": "accelerate",
+    "accelerate.PartialState": "accelerate",
+    "accelerate.state.PartialState": "accelerate",
+    "accelerate.accelerator.Accelerator": "accelerate",
+    "lightning.pytorch.Trainer": "lightning",
+    "lightning.Trainer": "lightning",
+    "lightning.Fabric": "lightning",
+    "lightning.fabric.Fabric": "lightning",
+    "lightning_fabric.Fabric": "lightning",
+    "lightning.pytorch.cli.LightningCLI": "lightning",
+    "transformers.Trainer": "transformers",
+    "transformers.Seq2SeqTrainer": "transformers",
+    "deepspeed.initialize": "deepspeed",
+    "deepspeed.init_distributed": "deepspeed",
+    "deepspeed.init_inference": "deepspeed",
+    # Who adds DeepSpeed's options hands over the training later, perhaps by a switch.
+    "deepspeed.add_config_arguments": "deepspeed",
+    "horovod.torch.init": "horovod",
+    "horovod.torch.DistributedOptimizer": "horovod",
+    "composer.Trainer": "composer",
+    "mmengine.runner.Runner": "mmengine",
+    "mmcv.parallel.MMDistributedDataParallel": "mmengine",
+    "mmcv.runner.build_runner": "mmengine",
+    "colossalai.launch": "colossalai",
+    "colossalai.launch_from_torch": "colossalai",
+    "colossalai.booster.Booster": "colossalai",
+    "colossalai.initialize": "colossalai",
+    "torch.distributed.tensor.parallel.parallelize_module": "tensor parallel",
+    "torch.distributed.pipelining.PipelineStage": "pipeline",
+    "tensor_parallel.tensor_parallel": "tensor parallel",
+    "tensor_parallel.TensorParallel": "tensor parallel",
+    "torch.distributed.rpc.init_rpc": "rpc",
+    "ray.train.torch.TorchTrainer": "ray",
+    "ray.train.torch.prepare_model": "ray",
+    "ray.train.torch.prepare_data_loader": "ray",
+    "catalyst.dl.SupervisedRunner": "catalyst",
+    "bagua.torch_api.init_process_group": "bagua",
+    "byteps.torch.init": "byteps",
+}
+# accelerate and lightning run on one GPU as well, so they prove nothing about the launch.
+ALWAYS_SEVERAL = frozenset({"deepspeed", "horovod", "colossalai", "megatron", "smdistributed"})
+PLUGINS = frozenset(
+    {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
+)
+"""Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
+PREFIXES = {
+    "accelerate.": "accelerate",
+    "trl.": "transformers",
+    "detectron2.": "detectron2",
+    "ignite.distributed.": "ignite",
+    "fairscale.": "fairscale",
+    "megatron.": "megatron",
+    "fastai.": "fastai",
+    "mmengine.": "mmengine",
+    "mmdet.": "mmengine",
+    "mmcv.": "mmengine",
+    "fairseq.": "fairseq",
+    "speechbrain.": "speechbrain",
+    "torchtnt.": "tnt",
+    "colossalai.": "colossalai",
+    "horovod.": "horovod",
+    "deepspeed.": "deepspeed",
+    "lightning.": "lightning",
+    "composer.": "composer",
+    "ray.train.": "ray",
+    "hvd.": "horovod",
+    "smdistributed.": "smdistributed",
+}
+
+
+OWNERS = ("Trainer", "Runner", "Engine", "LearningRunner")
+"""How classes end that run the training."""
+
+
+def _without_constructor(name: str) -> str:
+    """The class for `Runner.from_cfg`: another way to make one."""
+    owner, _, last = name.rpartition(".")
+    return owner if owner.endswith(OWNERS) and last.startswith(("from_", "build")) else name
+
+
+def _framework(name: str) -> str:
+    return TAKE_CHARGE.get(name) or next((found for prefix, found in PREFIXES.items() if name.startswith(prefix)), "")
+
+
+@MODELS.callable(*TAKE_CHARGE, *(f"{prefix}*" for prefix in PREFIXES))
+def _take_charge(call: Call) -> Values:
+    name = _without_constructor(call.name)
+    framework, last = _framework(name), name.rpartition(".")[2]
+    # horovod's ranks and collectives are as good as those of torch.distributed.
+    special = SPECIAL.get((framework, last))
+    if special is not None:
+        return special(call)
+    in_charge = name in TAKE_CHARGE or last.endswith(OWNERS)
+    in_charge = in_charge or framework in (
+        "detectron2",
+        "ignite",
+        "fairscale",
+        "megatron",
+        "fastai",
+        "fairseq",
+        "smdistributed",
+        "speechbrain",
+    )
+    if in_charge:
+        call.emit(
+            UseManaged,
+            framework=framework,
+            call=call.name,
+            several=framework in ALWAYS_SEVERAL or last == "PartialState",
+            shares_data=framework != "deepspeed" or _may_share_data(call),
+        )
+        # What is handed over may be moved, wrapped and stepped out of sight.
+        call.do.note_escape(call.name, (*call.args, *call.keywords.values()), call.node)
+        _group_exists(call)
+    # Lightning has a setting for it.
+    if call.is_true(-1, "detect_anomaly"):
+        call.emit(DebugFlag, flag="anomaly")
+    if last in ("Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"):
+        managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name)
+        # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
+        if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
+            call.do.set_fact(managed, "wraps otherwise", singleton(TRUE))
+        if framework == "lightning" and _one_process(call):
+            call.do.set_fact(managed, "alone", singleton(TRUE))
+        return singleton(managed)
+    if last == "initialize" and framework == "deepspeed":
+        return singleton(_deepspeed(call))
+    return singleton(
+        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
+
+
+def _one_process(call: Call) -> bool:
+    """`Trainer(devices=1)` on one node."""
+    devices, nodes = call.keywords.get("devices"), call.keywords.get("num_nodes")
+    items = call.do.known_items(devices.single) if devices is not None and devices.single is not None else None
+    single = devices is not None and (
+        devices.single in (Const(1), Const("1")) or (items is not None and len(items) == 1)
+    )
+    return single and not call.open_ended and (nodes is None or nodes.single == Const(1))
+
+
+def _may_share_data(call: Call) -> bool:
+    """DeepSpeed makes a loader of `training_data` alone, and with a topology some ranks must read the same."""
+    if not call.name.endswith(".initialize"):
+        return False
+    model = call.keywords.get("model") or call.arg(1, "model")
+    # A pipeline deals out the batches itself, and a model that was not read may be one.
+    known = model is not None and model.all(lambda value: isinstance(value, (Module, Wrapper)))
+    told = ("training_data", "mpu", "mesh_param", "mesh_device")
+    return not known or call.open_ended or len(call.args) > 4 or any(name in call.keywords for name in told)
+
+
+@MODELS.callable("fairscale.nn.checkpoint_wrapper", "fairscale.nn.checkpoint.*")
+def _recomputed(call: Call) -> Values:
+    """Activations are computed again in the backward: that saves memory and takes charge of nothing."""
+    return call.args[0] if call.args else singleton(Unknown((call.name,), "a module that is recomputed", call.label))
+
+
+def _group_exists(call: Call) -> None:
+    """The framework makes the process group."""
+    call.do.set_fact(DISTRIBUTED, "group", singleton(TRUE))
+
+
+def _deepspeed(call: Call) -> Value:
+    model = call.keywords.get("model") or call.arg(1, "model")
+    only = model.single if model is not None else None
+    engine: Values = singleton(only) if only is not None else singleton(NONE)
+    # The engine owns placement and casts, so devices under it are not judged.
+    if isinstance(only, (Module, Wrapper)):
+        engine = singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.PREPARED, only))
+    rest = [
+        singleton(Unknown((call.name, call.place, i), "made by deepspeed", escaped_from=call.name)) for i in range(3)
+    ]
+    return TupleOf((engine, *rest))
+
+
+def _horovod_rank(call: Call) -> Values:
+    kind = RankKind.LOCAL if "local" in call.name else RankKind.GLOBAL
+    return singleton(Rank(kind, RankSource.FRAMEWORK, place=call.place))
+
+
+def _horovod_size(call: Call) -> Values:
+    return singleton(Size(SizeKind.LOCAL_WORLD if "local" in call.name else SizeKind.WORLD, place=call.place))
+
+
+def _horovod_collective(call: Call) -> Values:
+    name = call.name.rpartition(".")[2]
+    result = Unknown((call.name, call.allocation_site()), "a value from all ranks", call.label, escaped_from="horovod")
+    call.emit(
+        Collective, call=name, by="horovod", subject=call.arg(0, "tensor"), in_place=name.endswith("_"), returned=result
+    )  # fmt: skip
+    given = [value for value in flatten(call.do, call.all_values()) if isinstance(value, Tensor)]
+    # horovod names in-place collectives with a trailing underscore, as torch does operations.
+    for value in given if name.endswith("_") else ():
+        call.do.set_fact(value, "reduced", singleton(TRUE))
+    return singleton(result)
+
+
+SPECIAL = {
+    ("horovod", "rank"): _horovod_rank,
+    ("horovod", "local_rank"): _horovod_rank,
+    ("horovod", "size"): _horovod_size,
+    ("horovod", "local_size"): _horovod_size,
+    **{
+        ("horovod", name): _horovod_collective
+        for name in (
+            "allreduce",
+            "allreduce_",
+            "allgather",
+            "broadcast",
+            "broadcast_",
+            "broadcast_object",
+            "join",
+            "barrier",
+        )
+    },
+}
+
+
+WHO: dict[str, Value] = {
+    **dict.fromkeys(("process_index", "global_rank", "local_process_index", "local_rank"), Const(0)),
+    **dict.fromkeys(("num_processes", "world_size"), Const(1)),
+    **dict.fromkeys(("is_main_process", "is_global_zero", "is_local_main_process"), TRUE),
+}
+"""What a framework says where it is told to start one process."""
+
+
+@MODELS.attribute(ManagedObject)
+def _attribute(call: Call) -> Values:
+    managed, name = call.receiver, call.name
+    assert isinstance(managed, ManagedObject)
+    if name in WHO and call.do.fact(managed, "alone") is not None:
+        return singleton(WHO[name])
+    if name in ("process_index", "global_rank"):
+        return singleton(Rank(RankKind.GLOBAL, RankSource.FRAMEWORK, place=call.place))
+    if name in ("local_process_index", "local_rank"):
+        return singleton(Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place))
+    if name in ("num_processes", "world_size"):
+        return singleton(Size(SizeKind.WORLD, place=call.place))
+    # The same atom as `rank == 0`, so guards of both kinds are recognised alike.
+    if name in ("is_main_process", "is_global_zero", "is_local_main_process"):
+        atom = Atom(("rank", RankKind.GLOBAL, "==", 0), Divergence.RANK, call.label, call.place, "rank 0")
+        return singleton(Truth(Literal(atom, True)))
+    if name == "device":
+        return singleton(Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), call.place))
+    if name in ("state", "strategy", "sync_gradients", "distributed_type", "mixed_precision", "trackers"):
+        return singleton(Unknown((name, managed), f"the {name} of {managed.label}", call.label, config=True))
+    return NOT_ANSWERED
+
+
+@MODELS.method(
+    ManagedObject,
+    "prepare",
+    "prepare_model",
+    "prepare_data_loader",
+    "prepare_optimizer",
+    "setup",
+    "setup_dataloaders",
+    "setup_module",
+    "setup_optimizers",
+)
+def _prepare(call: Call) -> Values:
+    """Every object comes back under the framework's care."""
+    managed = call.receiver
+    assert isinstance(managed, ManagedObject)
+    _note_broadcast(call, managed)
+    prepared = tuple(bare(values).map(lambda value: _prepared(call, managed, value)) for values in call.args)
+    # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
+    if len(prepared) == 1:
+        return prepared[0]
+    return singleton(TupleOf(prepared))
+
+
+def _note_broadcast(call: Call, managed: ManagedObject) -> None:
+    """Each model is wrapped into `DistributedDataParallel`, which sends the parameters of rank 0 to all others."""
+    models = [value for value in call.all_values() if isinstance(value, Module)]
+    new = any(call.do.fact(value, "prepared") is None for value in models)
+    alone = call.do.fact(managed, "alone") is not None or not call.do.several_processes
+    # What all ranks do is the framework's affair.
+    if new and not alone and call.do.path.divergence & Divergence.RANK:
+        call.emit(Collective, call=call.name, by=managed.framework, group_exists=True)
+
+
+def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
+    # What comes back from `prepare` may go in again, and stays what it is.
+    if call.do.fact(value, "prepared") is not None:
+        return value
+    if isinstance(value, (Module, Wrapper)):
+        # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
+        # In one process there is nothing to wrap.
+        wraps = call.do.several_processes and call.do.fact(managed, "wraps otherwise") is None
+        kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
+        wrapper = Wrapper(
+            call.allocation_site(), call.place, getattr(value, "label", ""), kind, value, device_ids=singleton(TRUE)
+        )
+        # What the framework wraps is its own affair, unless the program was there before it.
+        if isinstance(value, Wrapper):
+            call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
+        call.do.set_fact(wrapper, "prepared", singleton(TRUE))
+        return wrapper
+    if isinstance(value, Loader):
+        return Loader(
+            call.allocation_site(), call.place, value.label, value.dataset, value.sampler, value.batch_sampler,
+            value.shuffle,
+            value.batch_size, value.num_workers, value.pin_memory, value.drop_last, managed=managed.framework,
+        )  # fmt: skip
+    return value
+
+
+@MODELS.method(ManagedObject, "backward", "manual_backward")
+def _backward(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, ManagedObject)
+    # `accelerator.backward(loss)` scales the loss before it calls `loss.backward()`.
+    for value in call.args[0] if call.args else ():
+        forwards = value.forwards if isinstance(value, Tensor) else frozenset()
+        call.emit(
+            Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed=managed.framework
+        )
+    return singleton(NONE)
+
+
+@MODELS.method(Wrapper, "backward")
+def _engine_backward(call: Call) -> Values:
+    """`model.backward(loss)` of DeepSpeed's engine."""
+    engine = call.receiver
+    if not isinstance(engine, Wrapper) or engine.kind is not WrapperKind.PREPARED:
+        return NOT_ANSWERED
+    given = call.arg(0, "loss")
+    for value in given or ():
+        forwards = value.forwards if isinstance(value, Tensor) else frozenset()
+        call.emit(Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed="deepspeed")
+    return given or singleton(NONE)
+
+
+@MODELS.method(Wrapper, "save_checkpoint")
+def _engine_save(call: Call) -> Values:
+    """`model.save_checkpoint(folder)` of DeepSpeed's engine: each rank writes its part."""
+    engine = call.receiver
+    if not isinstance(engine, Wrapper) or engine.kind is not WrapperKind.PREPARED:
+        return NOT_ANSWERED
+    call.emit(Save, call=".save_checkpoint", path=call.arg(0, "save_dir"), collective=True)
+    return singleton(NONE)
+
+
+@MODELS.method(
+    ManagedObject, "gather", "gather_for_metrics", "reduce", "all_gather", "all_reduce", "pad_across_processes"
+)
+def _gather(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, ManagedObject)
+    made = Unknown(
+        (call.name, call.allocation_site()), "values from all ranks", call.label, escaped_from="torch.gather"
+    )
+    call.emit(
+        Collective, call=call.name, by=managed.framework, subject=call.arg(0, "tensor"), in_place=False, returned=made
+    )  # fmt: skip
+    result = singleton(made)
+    given = call.args[0].single if call.args else None
+    # `gather_for_metrics((preds, labels))` gives back as many as it got.
+    items = call.do.known_items(given) if isinstance(given, TupleOf) else None
+    return singleton(TupleOf(tuple(result for _ in items))) if items else result
+
+
+@MODELS.method(ManagedObject, "wait_for_everyone", "barrier", "save_state", "get_state_dict")
+def _wait(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, ManagedObject)
+    call.emit(Collective, call=call.name, by=managed.framework, in_place=False)
+    return singleton(
+        Unknown(
+            (call.name, call.allocation_site()), f"what .{call.name}() returns", call.label, escaped_from="torch.state"
+        )
+    )
+
+
+@MODELS.method(ManagedObject, "unwrap_model")
+def _unwrap(call: Call) -> Values:
+    return call.args[0].map(core_of) if call.args else singleton(NONE)
+
+
+@MODELS.method(ManagedObject, "no_sync", "accumulate", "no_backward_sync")
+def _syncs(call: Call) -> Values:
+    call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return _context(call)
+
+
+@MODELS.method(ManagedObject, "autocast", "main_process_first", "local_main_process_first", "rank_zero_first")
+def _context(call: Call) -> Values:
+    return singleton(ContextManager(f"accelerate.{call.name}"))
+
+
+@MODELS.method(ManagedObject, "on_main_process", "on_local_main_process")
+def _decorator(call: Call) -> Values:
+    return call.args[0] if call.args else singleton(NONE)
+
+
+@MODELS.method(ManagedObject, "save", "save_model", "save_checkpoint")
+def _save(call: Call) -> Values:
+    """The framework itself lets one rank write."""
+    # Lightning's `save_checkpoint` has a barrier in it, under a rank guard it hangs; that of version 1, which alone has
+    # this constructor, has none.
+    old = isinstance(call.receiver, ManagedObject) and call.receiver.made_by.endswith(".from_argparse_args")
+    call.emit(Save, call=f".{call.name}", path=call.arg(1, "f"), collective=not old)
+    return singleton(NONE)
+
+
+@MODELS.method(ManagedObject, "print", "log", "log_dict")
+def _show(call: Call) -> Values:
+    """What the main process says."""
+    report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+    return singleton(NONE)
+
+
+@MODELS.method(ManagedObject)
+def _method(call: Call) -> Values:
+    managed = call.receiver
+    assert isinstance(managed, ManagedObject)
+    return singleton(
+        Unknown(
+            (call.name, call.allocation_site()),
+            f"what .{call.name}() returns",
+            call.label,
+            escaped_from=f"torch.{managed.framework}",
+        )
+    )

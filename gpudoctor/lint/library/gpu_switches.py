@@ -1,0 +1,57 @@
+"""Options such as `--no-cuda`: where several GPUs train, the GPU is taken that they keep by default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.library.argument_parsers import DEFAULTS
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.library_call import LibraryContext
+
+
+def take_gpu(do: LibraryContext, devices: Values | None) -> None:
+    """A GPU by default, and the CPU where the user says so: from here on nobody has said so."""
+    if devices is None or len(devices.bindings) < 2:
+        return
+    gpus = [each for each in devices.bindings if _is_of_type(each.value, "cuda")]
+    others = [each for each in devices.bindings if _is_of_type(each.value, "cpu")]
+    if len(gpus) + len(others) != len(devices.bindings):
+        return
+    for gpu in gpus:
+        for literal in gpu.condition.literals:
+            if all(literal.negated() in other.condition.literals for other in others) and holds_by_default(do, literal):
+                do.assume(literal)
+
+
+def _is_of_type(value: Value, kind: str) -> bool:
+    return isinstance(value, Device) and value.type == kind
+
+
+def holds_by_default(do: LibraryContext, literal: Literal) -> bool:
+    """Options alone decide it, and it holds where none of them is given."""
+    return literal.atom.switch and _by_default(do, literal) is True
+
+
+def _by_default(do: LibraryContext, literal: Literal) -> bool | None:
+    atom = literal.atom
+    answers = [_by_default(do, part) for part in atom.every or atom.none]
+    if answers:
+        decisive = bool(atom.none)
+        known = decisive if decisive in answers else (None if None in answers else not decisive)
+        return None if known is None else known is literal.holds
+    asked = atom.key[1] if isinstance(atom.key, tuple) and len(atom.key) == 2 and atom.key[0] == "true" else None
+    default = default_of(do, asked) if isinstance(asked, Value) else None
+    return bool(default.value) is literal.holds if isinstance(default, Const) else None
+
+
+def default_of(do: LibraryContext, value: Value | None) -> Value | None:
+    """What a setting is where the user says nothing about it."""
+    key = value.key if isinstance(value, Unknown) and value.config else None
+    if not (isinstance(key, tuple) and len(key) == 2 and key[0] == "setting" and isinstance(key[1], str)):
+        return None
+    found = do.fact(DEFAULTS, key[1])
+    return found.single if found is not None else None

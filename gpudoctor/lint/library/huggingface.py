@@ -1,0 +1,150 @@
+"""Models that transformers, diffusers and peft make, and where `device_map` puts them."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Namespace, Partial
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
+from gpudoctor.lint.library.devices import as_device, default_device, use
+from gpudoctor.lint.library.torch_nn import adopt
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+
+NO_MODELS = (
+    "Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "ImageProcessor", "Scheduler", "Pipeline",
+    "Collator", "Arguments", "Dataset",
+)  # fmt: skip
+
+LOADING = (
+    "config", "cache_dir", "state_dict", "from_tf", "ignore_mismatched_sizes", "force_download", "local_files_only",
+    "token", "use_auth_token", "revision", "torch_dtype", "dtype", "low_cpu_mem_usage", "trust_remote_code",
+    "output_loading_info", "use_safetensors", "attn_implementation", "resume_download", "proxies", "from_flax",
+)  # fmt: skip
+"""What `from_pretrained` takes for itself."""
+
+
+SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
+
+
+@MODELS.callable("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments", "trl.SFTConfig")
+def _training_arguments(call: Call) -> Values:
+    """Some of the settings say that the trainer is started in several processes."""
+    several = any(name in call.keywords for name in SEVERAL)
+    call.emit(UseManaged, framework="transformers", call=call.name, several=several)
+    return singleton(
+        Unknown((call.name, call.allocation_site()), "settings of a trainer", call.label, escaped_from=call.name)
+    )
+
+
+@MODELS.attribute(Instance, "args")
+def _settings_of_trainer(call: Call) -> Values:
+    """`self.args` of a class under `transformers.Trainer`: these know the process that they are read in."""
+    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
+    bases = cls.library_bases if isinstance(cls, Class) else ()
+    if not any(base.startswith("transformers.") and base.endswith("Trainer") for base in bases):
+        return NOT_ANSWERED
+    made = Namespace(("settings of the trainer", call.receiver), call.place, call.label, "transformers")
+    several = call.do.several_processes
+    known: dict[str, Value] = {
+        # One GPU for each process, all of them only where there is one process.
+        "n_gpu": Const(1) if several else Size(SizeKind.DEVICES, place=call.place),
+        "local_rank": Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place) if several else Const(-1),
+    }
+    for name, value in known.items():
+        call.do.set_fact(made, f"declared {name}", singleton(value))
+    return singleton(made)
+
+
+@MODELS.callable("transformers.*", "diffusers.*")
+def _library(call: Call) -> Values:
+    owner, _, last = call.name.rpartition(".")
+    made = owner.rpartition(".")[2]
+    if last in ("from_pretrained", "from_config") and made[:1].isupper() and not made.endswith(NO_MODELS):
+        return singleton(_ready_model(call))
+    if last[:1].isupper() and last.endswith(("Model", "LMHeadModel", "Classification", "Generation", "LM")):
+        return singleton(_ready_model(call))
+    # What is handed over to be called may use anything that it knows.
+    handed = [
+        values for values in call.args if values.any(lambda value: isinstance(value, (BoundMethod, Function, Partial)))
+    ]
+    if handed:
+        call.do.note_escape(call.name, tuple(handed), call.node)
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.method(Class, "from_pretrained")
+def _own_model(call: Call) -> Values:
+    """A model of the project with the weights of a file: its constructor is handed a configuration, and what else is
+    given by name."""
+    cls = call.receiver
+    assert isinstance(cls, Class)
+    base = next((name for name in sorted(cls.library_bases) if name.startswith(LIBRARIES_OF_MODELS)), None)
+    if base is None or call.open_ended or "device_map" in call.keywords:
+        return NOT_ANSWERED
+    if not is_module_class(cls):
+        made_by = f"{base}.from_pretrained"
+        return singleton(Unknown((made_by, call.args), f"what {made_by} returns", call.label, escaped_from=made_by))
+    key = ("configuration", call.allocation_site())
+    config = call.keywords.get("config") or singleton(Unknown(key, "a configuration", "config", config=True))
+    given = {name: values for name, values in call.keywords.items() if name not in LOADING}
+    made = call.do.call(singleton(cls), (config, *call.args[1:]), given, call.node)
+    for value in made:
+        # As `from_pretrained` leaves it.
+        call.do.set_own_attribute(value, "training", singleton(FALSE))
+    return made
+
+
+@MODELS.callable("transformers.modeling_utils.apply_chunking_to_forward")
+@MODELS.callable("transformers.pytorch_utils.apply_chunking_to_forward")
+def _in_chunks(call: Call) -> Values:
+    """It calls what it is given, on all of the input or on parts of it."""
+    return call.do.call(call.args[0], call.args[3:], {}, call.node) if call.args else NOT_ANSWERED
+
+
+def _ready_model(call: Call) -> Module:
+    module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)
+    placed = call.keywords.get("device_map")
+    call.do.set_fact(
+        module, "device", default_device(call.do) if placed is None else singleton(_placed(call, module, placed))
+    )
+    return module
+
+
+def _placed(call: Call, module: Module, device_map: Values) -> Value:
+    """`device_map={"": index}` puts the whole model on one device; other maps spread it."""
+    place = call.argument_places.get("device_map", call.place)
+    for value in flatten(call.do, list(device_map)):
+        device = as_device(value, place) if not (isinstance(value, Const) and isinstance(value.value, str)) else None
+        if device is not None:
+            use(call, singleton(device), "device_map", place)
+            return device
+    return Unknown(("device map", module), "placed by a device map", call.label)
+
+
+@MODELS.callable("peft.get_peft_model", "peft.prepare_model_for_kbit_training", "peft.PeftModel.from_pretrained")
+def _adapted(call: Call) -> Values:
+    """An adapter around a model: a module that holds it, where it was."""
+    given = call.args[0].single if call.args else None
+    if not isinstance(given, (Module, Wrapper)):
+        return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label))
+    if call.name.endswith("prepare_model_for_kbit_training"):
+        return singleton(given)
+    module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)
+    where = call.do.fact(given, "device")
+    if where is not None:
+        call.do.set_fact(module, "device", where)
+    adopt(call.do, module, given)
+    return singleton(module)
+
+
+@MODELS.method(
+    Module,
+    "gradient_checkpointing_enable",
+    "enable_input_require_grads",
+    "resize_token_embeddings",
+    "print_trainable_parameters",
+)
+def _in_place(call: Call) -> Values:
+    return singleton(Const(None)) if call.receiver is not None else NOT_ANSWERED

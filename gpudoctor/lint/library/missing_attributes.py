@@ -1,0 +1,83 @@
+"""Attributes that an object surely lacks: of a class that was read whole, or of what a command line declares."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import lru_cache
+
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace
+from gpudoctor.lint.domain.value import TRUE, Const, Value
+from gpudoctor.lint.flow.interning import for_one_program
+from gpudoctor.lint.library.argument_parsers import OPENED, Parser
+from gpudoctor.lint.library_call import LibraryContext, singleton
+
+PLAIN = frozenset({"builtins.object", "abc.ABC"})
+"""Bases from which nothing but what every object has is inherited."""
+_UNDER_ANY_NAME = frozenset(
+    """
+    setattr vars locals exec update __dict__ __getattr__ __getattribute__ __setattr__ __new__ __setstate__
+    __init_subclass__
+    """.split()
+)
+"""What may give an object an attribute whose name is not written there."""
+
+
+def note_opened(do: LibraryContext, values: Iterable[Value]) -> None:
+    """From here on, these may have attributes that nobody was seen to set."""
+    for value in values:
+        if isinstance(value, (Class, Instance, Namespace, Parser)):
+            do.set_fact(value, OPENED, singleton(TRUE))
+
+
+def declares(do: LibraryContext, value: Namespace, name: str) -> bool:
+    """It comes from a command line that was read whole, which has such an option."""
+    return name in (_options(do, value) or ())
+
+
+def lacks(do: LibraryContext, value: Value, name: str) -> bool:
+    """It surely has no such attribute, where none was found in it or in its class."""
+    # What one branch sets, or a round of a loop, may be there in another one.
+    if name.startswith("__") or do.fact(value, OPENED) is not None or name in do.names_of(value):
+        return False
+    if isinstance(value, Namespace):
+        options = _options(do, value)
+        return options is not None and name not in options
+    return isinstance(value, Instance) and _never_sets(do, value.cls, name)
+
+
+def _options(do: LibraryContext, value: Namespace) -> set[object] | None:
+    """The names of all options of a command line; None where some may have been missed."""
+    declared = do.fact(value, "its options")
+    only = declared.single if declared is not None and do.fact(value, OPENED) is None else None
+    items = [item.single for item in only.items] if isinstance(only, TupleOf) else []
+    names = {item.value for item in items if isinstance(item, Const) and item.value}
+    return names if names and all(isinstance(item, Const) and item.value for item in items) else None
+
+
+def _never_sets(do: LibraryContext, cls: Value, name: str) -> bool:
+    """It and its bases were read whole, and no object of it has such an attribute."""
+    # A library's base or decorator, and a metaclass, may do anything.
+    if isinstance(cls, Library):
+        return cls.name in PLAIN
+    if not isinstance(cls, Class) or not cls.complete or do.fact(cls, OPENED) is not None or name in do.fields_of(cls):
+        return False
+    node, written = cls.node, _written_in(cls.node)
+    if node.keywords or len(node.decorator_list) > cls.is_dataclass:
+        return False
+    if name in written or not written.isdisjoint(_UNDER_ANY_NAME):
+        return False
+    return all(_never_sets(do, base, name) for base in cls.bases)
+
+
+@for_one_program
+@lru_cache(maxsize=1024)
+def _written_in(cls: ast.ClassDef) -> frozenset[str]:
+    """The names that are bound in a class or set in its methods, and what sets attributes under any name."""
+    found: set[str] = set()
+    for node in ast.walk(cls):
+        name = getattr(node, "attr", getattr(node, "id", getattr(node, "name", "")))
+        if not isinstance(getattr(node, "ctx", None), ast.Load) or name in _UNDER_ANY_NAME:
+            found.add(name or "")
+    return frozenset(found)

@@ -1,0 +1,238 @@
+"""Programs that start their own processes: `mp.spawn`, `Process`, `start_processes`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import BoundMethod, Function, Library, Partial
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.environment_variables import ENVIRON, RANKS, SIZES
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.record import dataclass
+
+MULTIPROCESSING = Library("torch.multiprocessing")
+
+
+def _required(target: Value | None) -> tuple[int, int | None] | None:
+    """How few and how many positional arguments a function takes."""
+    given, names = 0, set[str]()
+    if isinstance(target, Partial):
+        given, names = len(target.args), {name for name, _ in target.keywords}
+        target = target.function
+    # `mp.spawn(self.worker)`: `self` is given already.
+    if isinstance(target, BoundMethod):
+        given, target = given + 1, target.function
+    if not isinstance(target, Function):
+        return None
+    signature = target.node.args
+    positional = [each.arg for each in (*signature.posonlyargs, *signature.args) if each.arg not in names][given:]
+    least = max(0, len(positional) - len(target.defaults))
+    return least, None if signature.vararg else len(positional)
+
+
+@MODELS.callable("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
+def _spawn(call: Call) -> Values:
+    target = call.arg(0, "fn")
+    args = call.arg(1, "args")
+    only = target.single if target is not None else None
+    given = args.single if args is not None else None
+    rest = call.do.known_items(given) if given is not None else None
+    nprocs = call.arg(2, "nprocs") or singleton(NONE)
+    # One process beside its parent is no job of several.
+    if nprocs.single == Const(1) and target is not None:
+        if not call.do.several_processes:
+            call.do.run_spawned(target, (singleton(Const(0)), *(rest or ())), call.node)
+        return singleton(Unknown(("spawned", call.place), "the spawned process", call.label))
+    call.emit(
+        Spawn, target=target or singleton(NONE), args=args, nprocs=call.arg(2, "nprocs"),
+        # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
+        args_node_is_tuple=given is None or call.do.known_items(given) is not None,
+        guarded=call.do.under_main_guard, required=_required(only),
+        # Spawned workers are pickled by name: "Can't pickle local object".
+        target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),
+        target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
+        start_method=call.arg(5, "start_method"),
+    )  # fmt: skip
+    call.do.assume_several_processes(nprocs)
+    if target is not None:
+        # spawn passes the index first: the rank on one node, a local rank on several.
+        index = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
+        call.do.run_spawned(target, (index, *(rest or ())), call.node)
+    return singleton(Unknown(("spawned", call.place), "the spawned processes", call.label))
+
+
+@MODELS.callable("torch.multiprocessing.Process", "torch.multiprocessing.get_context.Process")
+def _process(call: Call) -> Values:
+    """`Process(target=f, args=(rank, …))` in a loop over the ranks: the counter of the loop is the rank."""
+    target, args = call.keywords.get("target"), call.keywords.get("args")
+    items = call.do.known_items(args.single) if args is not None and args.single is not None else None
+    # A single helper process, such as a queue's feeder, is no launch.
+    if target is None or items is None or not call.do.in_loop:
+        return _helper(call)
+    # Without a counter among the arguments the processes know no rank.
+    if not call.do.counts_ranks and not any(values.any(_is_counted) for values in items):
+        return _helper(call)
+    call.emit(
+        Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
+        target_is_local=False, start_method=_start_method(call),
+    )  # fmt: skip
+    # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
+    call.do.assume_counted()
+    call.do.run_spawned(target, items, call.node)
+    return _made(call)
+
+
+def _helper(call: Call) -> Values:
+    """A process beside the training, as a server: it gets the environment as it is when it is started."""
+    call.emit(Escape, into="multiprocessing.Process")
+    return _made(call)
+
+
+def _made(call: Call) -> Values:
+    return singleton(
+        Unknown(("process", call.allocation_site()), "a process", call.label, escaped_from="multiprocessing.Process")
+    )
+
+
+def _is_counted(value: Value) -> bool:
+    """Another in each round of the loop: its counter, or what was calculated from it."""
+    return Divergence.BATCH_INDEX in value.divergence
+
+
+def _start_method(call: Call) -> Values | None:
+    """How `Process` starts one; None where that is not known."""
+    if call.name.endswith("get_context.Process"):
+        return None
+    # Until Python 3.14 it forks on Linux.
+    return call.do.fact(MULTIPROCESSING, "start method") or singleton(Const("fork"))
+
+
+@MODELS.callable("torch.multiprocessing.set_start_method")
+def _set_start_method(call: Call) -> Values:
+    call.emit(SetStartMethod, method=call.arg(0, "method"))
+    call.do.set_fact(MULTIPROCESSING, "start method", call.arg(0, "method") or singleton(NONE))
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.multiprocessing.*")
+def _other(call: Call) -> Values:
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cluster(Allocated):
+    """A queue of a cluster that starts a function in each process of a job, and what that job knows of itself."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@MODELS.callable("submitit.*")
+def _submitit(call: Call) -> Values:
+    if call.name.endswith(("Executor", "JobEnvironment")):
+        return singleton(Cluster(call.allocation_site(), call.place, call.label))
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.method(Cluster, "submit", "map_array")
+def _submit(call: Call) -> Values:
+    args = call.args[1:]
+    if call.name == "map_array":
+        args = tuple(call.do.items_of(each, call.node) for each in args)
+    if call.args:
+        call.do.run_spawned(call.args[0], args, call.node, call.keywords)
+    return singleton(
+        Unknown(("job", call.allocation_site()), "a job of the cluster", call.label, escaped_from="submitit.Job")
+    )
+
+
+@MODELS.method(Cluster)
+def _other_method(call: Call) -> Values:
+    return singleton(NONE)
+
+
+JOB_RANKS = {"global_rank": RankKind.GLOBAL, "local_rank": RankKind.LOCAL, "node": RankKind.NODE}
+JOB_SIZES = {"num_tasks": SizeKind.WORLD, "num_nodes": SizeKind.NODES}
+
+
+@MODELS.attribute(Cluster)
+def _job_attribute(call: Call) -> Values:
+    if call.name in JOB_RANKS:
+        return singleton(Rank(JOB_RANKS[call.name], RankSource.FRAMEWORK, place=call.place))
+    if call.name in JOB_SIZES:
+        return singleton(Size(JOB_SIZES[call.name], place=call.place))
+    if call.name in ("job_id", "hostname", "hostnames", "paths", "cluster", "folder"):
+        return singleton(Unknown((call.name, call.receiver), f"the {call.name} of a job", call.label, config=True))
+    return NOT_ANSWERED
+
+
+@MODELS.callable("accelerate.notebook_launcher", "accelerate.launchers.notebook_launcher")
+def _notebook_launcher(call: Call) -> Values:
+    """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
+    function, given, count = call.arg(0, "function"), call.arg(1, "args"), call.arg(2, "num_processes")
+    items = call.do.known_items(given.single) if given is not None and given.single is not None else None
+    result = singleton(Unknown((call.name, call.allocation_site()), "what the processes return", call.label))
+    if function is None:
+        return result
+    if count is not None and count.single == Const(1):
+        return call.do.call(function, items or (), {}, call.node)
+    call.emit(
+        Spawn, target=function, args=given, nprocs=count, args_node_is_tuple=True, guarded=True,
+        start_method=singleton(Const("fork")), by="notebook_launcher",
+    )  # fmt: skip
+
+    def prepare() -> None:
+        for name, value in _set_by_launcher(call.place).items():
+            call.emit(EnvironmentWrite, name=name, value=singleton(value))
+            call.do.set_fact(ENVIRON, name, singleton(value))
+
+    call.do.run_spawned(function, items or (), call.node, prepare=prepare)
+    return result
+
+
+def _set_by_launcher(place: Location) -> dict[str, Value]:
+    found: dict[str, Value] = {
+        name: Rank(*RANKS[name], as_text=True, place=place) for name in ("RANK", "LOCAL_RANK", "GROUP_RANK")
+    }
+    found |= {name: Size(SIZES[name], as_text=True, place=place) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")}
+    address = ("MASTER_ADDR", "MASTER_PORT")
+    return found | {name: Unknown(("environment", name), "set by the launcher", name, config=True) for name in address}
+
+
+FUNCTION_AND_ARGS = {
+    "accelerate.debug_launcher": ("function", 1, "args"),
+    "accelerate.launchers.debug_launcher": ("function", 1, "args"),
+    "detectron2.engine.launch": ("main_func", 5, "args"),
+    "detectron2.engine.launch.launch": ("main_func", 5, "args"),
+    "horovod.run": ("func", 1, "args"),
+    "torch.distributed.launcher.api.launch_agent": ("entrypoint", 2, "args"),
+}
+"""What they call the function, and where its arguments stand."""
+
+
+@MODELS.callable(*FUNCTION_AND_ARGS)
+def _launch_function(call: Call) -> Values:
+    name, position, args = FUNCTION_AND_ARGS[call.name]
+    function = call.arg(1 if name == "entrypoint" else 0, name)
+    given = call.arg(position, args)
+    items = call.do.known_items(given.single) if given is not None and given.single is not None else ()
+    if function is not None:
+        call.do.run_spawned(function, tuple(items or ()), call.node)
+    return singleton(
+        Unknown(
+            (call.name, call.allocation_site()), "what the processes return", call.label, escaped_from="torch.launch"
+        )
+    )
+
+
+@MODELS.callable("torch.distributed.launcher.api.elastic_launch", "torch.distributed.launcher.elastic_launch")
+def _elastic(call: Call) -> Values:
+    """`elastic_launch(config, main)(args)`."""
+    return call.arg(1, "entrypoint") or singleton(NONE)

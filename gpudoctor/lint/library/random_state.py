@@ -1,0 +1,47 @@
+"""Random numbers of `torch`: the seed of the process, and generators with a seed of their own."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.data import RandomGenerator
+from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+
+_SEED = "seed"
+"""The fact that holds the seed of a generator."""
+
+
+@MODELS.callable(
+    "torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"
+)
+def _seed(call: Call) -> Values:
+    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.under_main_guard)
+    return singleton(Unknown(("generator",), "a generator", call.label))
+
+
+@MODELS.callable("torch.seed", "torch.random.seed")
+def _seed_by_chance(call: Call) -> Values:
+    drawn = singleton(Unknown(("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL))
+    call.emit(SeedSet, call=call.name, seed=drawn, guarded=call.do.under_main_guard)
+    return drawn
+
+
+@MODELS.callable("torch.Generator")
+def _generator(call: Call) -> Values:
+    return singleton(RandomGenerator(call.allocation_site(), call.place, call.label))
+
+
+@MODELS.method(RandomGenerator, "manual_seed")
+def _seed_generator(call: Call) -> Values:
+    assert call.receiver is not None
+    seed = call.arg(0, "seed")
+    if seed is not None:
+        call.do.set_fact(call.receiver, _SEED, seed)
+    return singleton(call.receiver)
+
+
+def seed_of(do: LibraryContext, generator: Values | None) -> Values | None:
+    """The seed that a generator was given; None where it has the one that all of them begin with, or is not known."""
+    only = generator.single if generator is not None else None
+    return do.fact(only, _SEED) if isinstance(only, RandomGenerator) else None

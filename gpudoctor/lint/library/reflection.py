@@ -1,0 +1,257 @@
+"""What asks an object about itself: `isinstance`, `hasattr`, `getattr`, `type`."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
+    Class,
+    Function,
+    Instance,
+    Library,
+    Method,
+    Namespace,
+    ProjectModule,
+)
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library.builtin import unknown
+from gpudoctor.lint.library.class_kinds import new_object
+from gpudoctor.lint.library.dynamic_import import member_named_by
+from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
+from gpudoctor.lint.library.wrapper_names import CALLABLES, wrapper_has
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+
+OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
+
+
+@MODELS.callable("builtins.object.__new__")
+@MODELS.method(Class, "__new__")
+def _new(call: Call) -> Values:
+    """`super().__new__(cls)`."""
+    given = call.arg(0, "cls")
+    cls = given.single if given is not None else None
+    if not isinstance(cls, Class):
+        return NOT_ANSWERED
+    return singleton(new_object(cls, call.do.allocation_site(call.place), call.place, cls.label, call.do))
+
+
+@MODELS.callable("builtins.isinstance", "builtins.issubclass")
+def _isinstance(call: Call) -> Values:
+    kinds = flatten(call.do, list(call.args[1])) if len(call.args) > 1 else []
+    here = call.args[0].restrict(call.do.path) if call.args else None
+    answers = here.map(lambda value: _is_one_of(value, kinds)) if here is not None else None
+    if answers is not None and answers.all(lambda answer: answer != NONE):
+        return union([answers])
+    # The same class on every rank: such a branch is no rank-dependent one.
+    atom = Atom(("isinstance", call.args), Divergence.NONE, call.label, call.place, switch=False)
+    open_ = Truth(Literal(atom, True))
+    if answers is None or answers.all(lambda answer: answer == NONE):
+        return singleton(open_)
+    # Wrapped where there are several GPUs, it is a `DDP` there, whatever the model without wrapper may be.
+    return union([answers.map(lambda answer: open_ if answer == NONE else answer)])
+
+
+def _is_one_of(value: Value, kinds: list[Value]) -> Value:
+    """TRUE, FALSE, or NONE where it is not known."""
+    answers = [_is_a(value, kind) for kind in kinds]
+    if True in answers:
+        return TRUE
+    return FALSE if answers and all(answer is False for answer in answers) else NONE
+
+
+def _is_a(value: Value | None, kind: Value) -> bool | None:
+    name = kind.name if isinstance(kind, Library) else ""
+    if value == NONE and isinstance(kind, Class):
+        return False
+    if isinstance(value, Const):
+        return type(value.value).__name__ == name.rpartition(".")[2] if name.startswith("builtins.") else None
+    if isinstance(value, Unknown) and value.kind and name.startswith("builtins."):
+        # A `bool` is an `int`, too.
+        return name == f"builtins.{value.kind}" or (value.kind == "bool" and name == "builtins.int")
+    if isinstance(value, Wrapper):
+        return _wrapper_is_a(value, name)
+    cls = getattr(value, "cls", None)
+    if isinstance(kind, Class) and isinstance(cls, Class):
+        todo = [cls]
+        # Bases of the project are walked; library bases are named by `library_bases`.
+        while todo:
+            each = todo.pop()
+            if each == kind:
+                return True
+            todo += [base for base in each.bases if isinstance(base, Class)]
+        # A base that was not read may derive from the class in question.
+        return False if cls.complete else None
+    if isinstance(value, Module):
+        return _module_is_a(value, name)
+    if isinstance(value, Tensor):
+        # What has a graph is no number of Python; a batch may hold some.
+        if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
+            return False
+        # A batch as a whole may be a tensor, a tuple or a dictionary.
+        return True if name in ("torch.Tensor", "torch.FloatTensor") and value.batch_of is None else None
+    # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
+    if isinstance(value, Parameters) and name == "torch.Tensor":
+        return False
+    if isinstance(value, (DictOf, ListOf, TupleOf)):
+        # `isinstance(batch, Mapping)` is asked as often as `dict`.
+        word = {"DictOf": "dict", "ListOf": "list", "TupleOf": "tuple"}[type(value).__name__]
+        return name.rpartition(".")[2].lower() in (word, {"dict": "mapping"}.get(word, "sequence")) if name else None
+    return None
+
+
+def _wrapper_is_a(value: Wrapper, name: str) -> bool | None:
+    last = name.rpartition(".")[2]
+    # `model.module if isinstance(model, DDP) else model` is the common way to unwrap.
+    if last in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"):
+        return value.kind.value == last
+    return True if name == "torch.nn.Module" else None
+
+
+def _module_is_a(value: Module, name: str) -> bool | None:
+    if name == "torch.nn.Module":
+        return True
+    if name.rpartition(".")[2] in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"):
+        return False
+    return None
+
+
+def _answer(known: bool | None) -> Value:
+    return NONE if known is None else (TRUE if known else FALSE)
+
+
+@MODELS.callable("builtins.hasattr")
+def _hasattr(call: Call) -> Values:
+    given, name = (call.args[0], call.constant(1, "name")) if len(call.args) > 1 else (None, None)
+    here = given.restrict(call.do.path) if given is not None else None
+    if here is not None and isinstance(name, str):
+        # `hasattr(model, "module")` asks for a wrapper; the answer decides how keys are saved.
+        answers = here.map(lambda value: _answer(_has(call, value, name)))
+        if answers.all(lambda answer: answer != NONE):
+            return union([answers])
+    value = given.single if given is not None else None
+    config = isinstance(value, (Namespace, Unknown)) and value.divergence is Divergence.NONE
+    atom = Atom(("hasattr", call.args), text=call.label, place=call.place, switch=config)
+    return singleton(Truth(Literal(atom, True)))
+
+
+def _has(call: Call, value: Value, name: str) -> bool | None:
+    if call.do.own_attribute(value, name) is not None or call.do.find_method(value, name) is not None:
+        return True
+    if isinstance(value, Wrapper):
+        answer = wrapper_has(value, name)
+        return _has(call, value.inner, name) if answer is None else answer
+    if isinstance(value, (Module, Instance)):
+        cls = value.cls
+        known = isinstance(cls, Class) and cls.complete
+        # Bare models have no `.module`, so the check tells wrapped from bare.
+        bare = name == "module" and (known or isinstance(value, Module))
+        return False if bare or lacks(call.do, value, name) else None
+    if isinstance(value, Sampler):
+        # Of torch's samplers only DistributedSampler has `set_epoch`.
+        return bool(value.base.distributed) if name == "set_epoch" and value.distributed is not None else None
+    if isinstance(value, Loader):
+        return name in ("sampler", "dataset", "batch_sampler") or None
+    if value == NONE or lacks(call.do, value, name):
+        return False
+    if isinstance(value, Namespace):
+        return declares(call.do, value, name) or None
+    # The libraries are new: what a program asks for, before it falls back on something older, is there.
+    return True if isinstance(value, Library) and name not in OTHER_BACKENDS else None
+
+
+@MODELS.callable("builtins.getattr")
+def _getattr(call: Call) -> Values:
+    value, name = (call.args[0], call.constant(1, "name")) if len(call.args) > 1 else (None, None)
+    if value is not None and not isinstance(name, str) and value.all(lambda each: isinstance(each, ProjectModule)):
+        # One of several modules: what is asked of each is its own.
+        return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
+    if value is None or not isinstance(name, str):
+        receiver = call.args[0].single if call.args else None
+        if isinstance(receiver, Library) and MODELS.find(f"{receiver.name}.*") is not None:
+            # `getattr(torchvision.models, args.arch)`: one of the names there.
+            return singleton(Library(f"{receiver.name}.*"))
+        made_by = f"{receiver.name}.*" if isinstance(receiver, Library) else ""
+        return singleton(
+            Unknown(("getattr", call.args), "an attribute whose name is not known", call.label, escaped_from=made_by)
+        )
+    here = value.restrict(call.do.path)
+    return union(_get(call, each.value, name).guarded_by(each.condition) for each in here.bindings)
+
+
+def _member(call: Call, module: Value) -> Values:
+    found = member_named_by(call.do, module, call.args[1].restrict(call.do.path).single, call)
+    why = "an attribute whose name is not known"
+    return found if found is not None else singleton(Unknown(("getattr", module, call.args[1:]), why, call.label))
+
+
+def _get(call: Call, value: Value, name: str) -> Values:
+    default = call.arg(2, "default")
+    # `getattr(model, "module", model)` unwraps without asking for the class.
+    if (
+        default is not None
+        and isinstance(value, (Module, Wrapper, Instance, Namespace))
+        and _has(call, value, name) is False
+    ):
+        return default
+    return call.do.attribute(value, name, call.node)
+
+
+@MODELS.callable("builtins.setattr")
+def _setattr(call: Call) -> Values:
+    name = call.constant(1, "name")
+    if len(call.args) > 2 and isinstance(name, str):
+        for value in call.args[0]:
+            setter = MODELS.setters.get(type(value))
+            # `setattr(self, f"layer{i}", layer)` registers a layer as plain assignment does.
+            if setter is not None:
+                setter(call.do, value, name, call.args[2], call.place)
+            call.do.set_own_attribute(value, name, call.args[2])
+    # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
+    elif len(call.args) > 2:
+        note_opened(call.do, call.args[0])
+        owners = [value for value in call.args[0] if isinstance(value, Module)]
+        setter = MODELS.setters[Module]
+        for owner in owners:
+            setter(call.do, owner, " under a name", call.args[2], call.place)
+        if owners and call.args[2].any(lambda value: isinstance(value, Unknown)):
+            call.do.note_escape("setattr", (call.args[0],), call.node)
+    return singleton(NONE)
+
+
+@MODELS.callable("builtins.type")
+def _type(call: Call) -> Values:
+    types = call.args[0].map(_type_of) if len(call.args) == 1 else None
+    return types if types is not None and types.all(lambda each: each != NONE) else unknown(call, "a type")
+
+
+def _type_of(value: Value) -> Value:
+    """The class of an object, None where it is not known."""
+    # `type(model) is DDP` or `in (DataParallel, DDP)`: as seen in YOLOv5.
+    if isinstance(value, Wrapper) and value.kind is not WrapperKind.PREPARED:
+        return Library(CALLABLES[value.kind])
+    cls = getattr(value, "cls", None)
+    if isinstance(cls, Class):
+        return cls
+    made_by = value.made_by if isinstance(value, Module) else ""
+    return Library(made_by) if made_by.startswith("torch.nn.") else NONE
+
+
+@MODELS.callable("builtins.callable")
+def _callable(call: Call) -> Values:
+    only = call.args[0].single if call.args else None
+    if isinstance(only, (Function, BoundMethod, Method, Class, Library, Module, Wrapper)):
+        return singleton(TRUE)
+    return singleton(FALSE) if only == NONE else unknown(call, "whether something can be called")
+
+
+@MODELS.callable("builtins.vars")
+def _vars(call: Call) -> Values:
+    # `vars(args).update(config)`
+    note_opened(call.do, call.args[0] if call.args else ())
+    return singleton(Unknown(("vars", call.args), "attributes as a dictionary", call.label, config=True))

@@ -1,0 +1,252 @@
+"""The standard library: paths, clocks, random numbers, functools, contextlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
+from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.events.files import EXISTENCE
+from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.tensors import note_printed, report
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+
+@MODELS.callable(
+    "os.path.join", "os.path.abspath", "os.path.expanduser", "os.path.dirname", "os.path.realpath", "os.fspath"
+)
+def _path(call: Call) -> Values:
+    return singleton(Text(tuple(flatten(call.do, call.all_values()))))
+
+
+@MODELS.callable(
+    "pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath", "pathlib.PurePath", "pathlib.PurePosixPath",
+    "pathlib.PureWindowsPath",
+)  # fmt: skip
+def _pathlib(call: Call) -> Values:
+    return singleton(Text(tuple(call.all_values())))
+
+
+@MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
+def _joinpath(call: Call) -> Values:
+    """What is put behind a path, or in the place of its last part."""
+    given = [*call.all_values(), *(value for values in call.rest for value in values)]
+    return singleton(Text((*_receiver(call), *flatten(call.do, given))))
+
+
+@MODELS.method(Text, "replace", "join")
+def _replace(call: Call) -> Values:
+    """What is written into a text tells the texts of the ranks apart as well as what stood there."""
+    given = flatten(call.do, call.all_values())
+    return singleton(Text((*_receiver(call), *(value for value in given if not isinstance(value, Const)))))
+
+
+@MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
+def _part_of_path(call: Call) -> Values:
+    """Which part of it names the rank is not known: where one part ends is not kept."""
+    divergence = call.receiver.divergence if call.receiver is not None else Divergence.NONE
+    return singleton(Unknown((call.name, call.receiver), "a part of a path", call.label, divergence))
+
+
+def _receiver(call: Call) -> tuple[Value, ...]:
+    return (call.receiver,) if call.receiver is not None else ()
+
+
+@MODELS.name("os.sep", "os.path.sep", "os.altsep")
+def _separator(do: LibraryContext, place: Location) -> Values:
+    return singleton(Const("/"))
+
+
+@MODELS.callable(*EXISTENCE)
+def _exists(call: Call) -> Values:
+    # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
+    return singleton(Unknown((call.name, call.args), "whether a file is there", call.label))
+
+
+@MODELS.callable(
+    "packaging.version.parse", "packaging.version.Version", "distutils.version.LooseVersion",
+    "distutils.version.StrictVersion", "pkg_resources.parse_version",
+)  # fmt: skip
+def _version(call: Call) -> Values:
+    """A version compares as its text says; that of a library is the library's."""
+    only = call.args[0].single if call.args else None
+    if isinstance(only, Library):
+        return singleton(only)
+    if isinstance(only, Const) and isinstance(only.value, str):
+        return singleton(Unknown(("version", only.value), "a version", call.label, config=True))
+    return NOT_ANSWERED
+
+
+@MODELS.callable(
+    "time.time", "time.time_ns", "time.perf_counter", "time.perf_counter_ns", "time.monotonic", "time.monotonic_ns",
+    "timeit.default_timer",
+)  # fmt: skip
+def _clock(call: Call) -> Values:
+    identity = call.allocation_site()
+    call.emit(ClockRead, call=call.name, identity=identity)
+    # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
+    return singleton(Unknown(("clock", identity), "a clock", call.label, Divergence.LOCAL))
+
+
+@MODELS.callable(
+    "time.process_time", "time.strftime", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow"
+)
+def _now(call: Call) -> Values:
+    # Run names made from the time differ between ranks at the turn of a second.
+    return singleton(
+        Unknown(("date", call.allocation_site()), "a clock", call.label, Divergence.LOCAL, escaped_from=call.name)
+    )
+
+
+@MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")
+def _random(call: Call) -> Values:
+    # The same seed on all ranks gives all of them the same augmentations.
+    if call.name.endswith("seed"):
+        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"), guarded=call.do.under_main_guard)
+        return singleton(NONE)
+    return singleton(Unknown(("random", call.allocation_site()), "a random number", call.label, Divergence.LOCAL))
+
+
+@MODELS.callable("functools.partial")
+def _partial(call: Call) -> Values:
+    function = call.args[0].single if call.args else None
+    # One of several functions: what is bound to which is not kept apart.
+    if function is None:
+        return singleton(Unknown(("partial", call.args), "a callable with arguments", call.label))
+    return singleton(Partial(function, call.args[1:], tuple(call.keywords.items())))
+
+
+@MODELS.callable("functools.wraps", "functools.update_wrapper")
+def _wraps(call: Call) -> Values:
+    return singleton(
+        Unknown(("wraps", call.args), "a decorator that changes nothing", call.label, escaped_from="functools.wraps")
+    )
+
+
+@MODELS.callable("contextlib.suppress", "contextlib.redirect_stdout", "contextlib.redirect_stderr", "pytest.raises")
+def _context(call: Call) -> Values:
+    return singleton(ContextManager(call.name))
+
+
+@MODELS.callable("contextlib.nullcontext", "contextlib.closing")
+def _handing_on(call: Call) -> Values:
+    """The block gets what the manager was given."""
+    # `no_sync() if … else nullcontext()` is the idiom of accumulation.
+    return (
+        call.args[0].map(lambda value: ContextManager(call.name, value))
+        if call.args
+        else singleton(ContextManager(call.name))
+    )
+
+
+@MODELS.callable("contextlib.ExitStack")
+def _stack(call: Call) -> Values:
+    return singleton(ContextManager(call.name, ContextManager("contextlib.ExitStack.__enter__")))
+
+
+@MODELS.method(ContextManager, "enter_context")
+def _enter_context(call: Call) -> Values:
+    return call.do.open_context(call.args[0], call.node) if call.args else singleton(NONE)
+
+
+@MODELS.method(ContextManager, "callback", "push", "close", "pop_all")
+def _stack_method(call: Call) -> Values:
+    return singleton(call.receiver or NONE)
+
+
+@MODELS.method(Instance, "assertRaises", "assertRaisesRegex")
+def _expects_an_error(call: Call) -> Values:
+    return singleton(ContextManager("pytest.raises"))
+
+
+@MODELS.callable("dataclasses.field", "attrs.field", "attr.ib", "pydantic.Field")
+def _field(call: Call) -> Values:
+    factory = call.keywords.get("default_factory") or call.keywords.get("factory")
+    # The factory runs for each object, so a list is not shared by all.
+    if factory is not None:
+        return singleton(FieldFactory(factory))
+    default = call.keywords.get("default")
+    return default or singleton(Unknown(("field", call.place), "a field without a value", call.label, config=True))
+
+
+@MODELS.callable("copy.deepcopy", "copy.copy")
+def _copy(call: Call) -> Values:
+    if not call.args:
+        return singleton(NONE)
+    given = call.args[0]
+    # `deepcopy(model.module if wrapped else model)`: one copy of one model.
+    cores = dict.fromkeys(map(core_of, given))
+    copies: dict[Value, Value] = {core: _copied(call, core) for core in cores if isinstance(core, Module)}
+    return given.map(lambda value: copies.get(core_of(value), value)) if copies else given
+
+
+def _copied(call: Call, core: Module) -> Module:
+    """EMA and target networks are copies: new parameters, on the same device."""
+    copied = replace(core, identity=call.allocation_site(), place=call.place, label=call.label)
+    # A copy is made without its constructor, and is in the mode of the original.
+    for name in ("device", "initialised"):
+        known = call.do.fact(core, name)
+        if known is not None:
+            call.do.set_fact(copied, name, known)
+    mode = call.do.own_attribute(core, "training")
+    if mode is not None:
+        call.do.set_own_attribute(copied, "training", mode)
+    return copied
+
+
+@MODELS.callable("sys.path.append", "sys.path.insert")
+def _search_path(call: Call) -> Values:
+    folder = call.args[-1].single if call.args else None
+    if isinstance(folder, Const) and isinstance(folder.value, str):
+        call.do.add_search_path(folder.value)
+    return singleton(NONE)
+
+
+@MODELS.callable("logging.*", "loguru.*")
+def _logging(call: Call) -> Values:
+    if call.name.rpartition(".")[2] in ("info", "debug", "warning", "error", "critical", "log", "exception"):
+        report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+        for values in call.args:
+            note_printed(call.do, values, call.place)
+        return singleton(NONE)
+    return singleton(Unknown((call.name, call.args), "a logger", call.label, escaped_from=call.name))
+
+
+@MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")
+def _numbers(do: LibraryContext, place: Location) -> Values:
+    # Neither zero nor whole: only its being a number decides anything here.
+    return singleton(Const(0.5))
+
+
+@MODELS.name("sys.argv")
+def _argv(do: LibraryContext, place: Location) -> Values:
+    return singleton(Unknown(("setting", "argv"), "the command line", "sys.argv", config=True))
+
+
+@MODELS.name("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING")
+def _type_checking(do: LibraryContext, place: Location) -> Values:
+    """What stands under it is never executed; followed, its imports would go in circles."""
+    return singleton(FALSE)
+
+
+@MODELS.name("sys.platform")
+def _platform(do: LibraryContext, place: Location) -> Values:
+    """Several GPUs are trained on Linux."""
+    return singleton(Const("linux"))
+
+
+@MODELS.name("os.name")
+def _os_name(do: LibraryContext, place: Location) -> Values:
+    return singleton(Const("posix"))
+
+
+@MODELS.callable("platform.system")
+def _system(call: Call) -> Values:
+    return singleton(Const("Linux"))

@@ -1,0 +1,606 @@
+"""Tensors: where they come from, how they move, and what makes the host wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.async_work import note_pending
+from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on, marks_of, note_in_place, note_view
+from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_part, of_extent
+from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
+from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
+from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.function import Method
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.events.host_waits import HostSync
+from gpudoctor.lint.events.placement import Mixed, Move
+from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.devices import moved_to, use
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+IN_PLACE_OR_META = frozenset(
+    {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "type", "get_device"}
+)
+PLAIN_ATTRIBUTES = frozenset(
+    {"shape", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "is_leaf", "layout", "names"}
+)
+ABOUT_FORM = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "dtype", "stride", "element_size"})
+"""What is asked of tensors and arrays only, and not about the numbers in them."""
+METHODS = frozenset(
+    # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
+    """
+    to cuda cpu item backward detach clone mean sum max min float half double bfloat16 long int bool view reshape
+    size dim numel permute transpose unsqueeze squeeze expand repeat contiguous argmax argmin eq ne gt lt ge le add
+    sub mul div pow sqrt exp log softmax log_softmax sigmoid tanh relu norm topk sort flatten type type_as new_zeros
+    new_ones new_tensor new_full new_empty tolist numpy add_ sub_ mul_ div_ copy_ fill_ zero_ normal_ uniform_
+    requires_grad_ retain_grad register_hook share_memory_ is_contiguous index_select gather scatter_ masked_fill
+    masked_fill_ masked_select chunk split unbind cumsum std var abs clamp clamp_ round floor ceil sign any all
+    isnan isinf nonzero where t matmul mm bmm dot expand_as view_as equal allclose element_size data_ptr stride
+    get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
+    values get update pop copy tril triu flip sin cos repeat_interleave narrow roll tile unflatten movedim swapaxes
+    swapdims tensor_split split_with_sizes reshape_as kthvalue multinomial broadcast_to new
+    """.split()
+)
+
+
+def made(do: LibraryContext, place: Location, label: str, origin: TensorOrigin, **fields: object) -> Tensor:
+    """A new tensor."""
+    return Tensor(do.allocation_site(place), place, label, origin, **fields)  # type: ignore[arg-type]
+
+
+def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Values:
+    """One batch of a loader: its own share for each rank where the loader is sharded."""
+    # Frameworks put a DistributedSampler in place by themselves.
+    sharded = loader.sharded or bool(loader.managed) or _sampler_shards(loader)
+    agreed = not sharded and _same_everywhere(loader)
+    # A shuffled loader draws from each process's own seed: ranks see different batches.
+    divergence = Divergence.NONE if agreed else Divergence.LOCAL
+    shards: frozenset[Value] = frozenset([loader]) if sharded else frozenset()
+    device = Unknown(("batch device", loader), "a loader that may move its batches")
+    known = not (loader.managed or loader.opaque) and _is_made_on_cpu(do, loader)
+    return singleton(
+        made(
+            do,
+            place,
+            label,
+            TensorOrigin.BATCH,
+            device=CPU if known else device,
+            graph=False,
+            batch_of=loader,
+            shards=shards,
+            dependence=divergence,
+        )
+    )
+
+
+def _is_made_on_cpu(do: LibraryContext, loader: Loader) -> bool:
+    if do.fact(loader, "made on the CPU") is not None:
+        return True
+    # torch's own collate yields CPU tensors; any other code that was not followed to its end may yield GPU ones.
+    joined = not loader.custom_collate or do.fact(loader, "joined where it lies") is not None
+    return joined and not _moves_itself(do, loader)
+
+
+def _sampler_shards(loader: Loader) -> bool:
+    for values in (loader.sampler, loader.batch_sampler):
+        for value in values or ():
+            # A BatchSampler is as distributed as the sampler inside it.
+            if isinstance(value, Sampler) and value.base.shares:
+                return True
+    return False
+
+
+def _same_everywhere(loader: Loader) -> bool:
+    """Every rank gets the same batches: a plain loader that does not shuffle."""
+    shuffle = loader.shuffle.single if loader.shuffle is not None else Const(False)
+    plain = all(values is None or values.single == NONE for values in (loader.sampler, loader.batch_sampler))
+    return plain and shuffle == Const(False)
+
+
+def _moves_itself(do: LibraryContext, loader: Loader) -> bool:
+    """The data set is code of the project, which may put items on a device."""
+    for value in loader.dataset or ():
+        if isinstance(value, Dataset):
+            # `Subset` and `random_split` only pick: the items are made by the data set underneath.
+            while isinstance(value.parent, Dataset):
+                value = value.parent
+            if not _reads_on_cpu(do, value):
+                return True
+        elif not isinstance(value, Unknown):
+            return True
+    return False
+
+
+def _reads_on_cpu(do: LibraryContext, dataset: Dataset) -> bool:
+    """No method of the data set was seen to move anything."""
+    moved = do.fact(dataset, "moves items")
+    return moved is None
+
+
+def part_of(
+    do: LibraryContext, tensor: Tensor, identity: Hashable, place: Location, label: str = "", key: object = None
+) -> Tensor:
+    """An item, an attribute or a slice of a tensor or of a batch."""
+    # `batch = {k: v.to(device) …}` or `batch["x"] = x.cuda()`: entries are no longer on the CPU for sure.
+    changed = tensor.origin is TensorOrigin.BATCH and do.fact(tensor, "rewritten") is not None
+    device = Unknown(("device of entry", tensor), "entries were replaced") if changed else tensor.device
+    # A model may return masks or counters beside what has a graph.
+    doubtful = tensor.doubtful or (tensor.origin is TensorOrigin.OUTPUT and not tensor.part)
+    return replace(
+        tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
+        device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),
+    )  # fmt: skip
+
+
+def cut(result: Value, name: str) -> Value:
+    """What `z.chunk(2)` gives are parts of a tensor, none of which is a mask or a counter beside it."""
+    if name in ("chunk", "split", "unbind", "tensor_split", "split_with_sizes") and isinstance(result, Tensor):
+        return replace(result, part=True)
+    return result
+
+
+def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = None) -> Tensor:
+    """The tensor with what a collective has made of it, the same on all ranks; else with what was written into it."""
+    if is_reduced(do, tensor):
+        if read_at is not None:
+            note_pending(do, tensor, read_at)
+        marks = marks_of(do, tensor)
+        return replace(tensor, shards=marks, dependence=depends_on(marks))
+    # `counts[0] += hits.sum()`: the counts of a rank are those of its share.
+    written = do.fact(tensor, "written")
+    if written is None:
+        return tensor
+    divergence, shards = tensor.dependence, tensor.shards
+    for value in written:
+        if isinstance(value, (Tensor, Unknown)):
+            divergence |= value.divergence
+            shards |= value.shards
+    return replace(tensor, shards=shards, dependence=divergence)
+
+
+NOT_DIFFERENTIABLE = frozenset(
+    """
+    eq ne lt le gt ge equal isclose allclose isnan isinf isfinite any all logical_and logical_or logical_not argmax
+    argmin argsort nonzero count_nonzero bincount histc searchsorted bucketize unique long int bool byte short
+    """.split()
+)
+"""Operations whose result has no graph: answers and places."""
+
+
+def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = False) -> Value:
+    """What a loss function returns surely has a graph: nobody gives it anything else. It is a number if `reduced`."""
+    last = made_by.rpartition(".")[2].lower()
+    # `nll_loss`, `CrossEntropyLoss`, `F.kl_div`: torch's names for losses have no other word in common.
+    is_loss = "loss" in last or "cross_entropy" in last or last == "kl_div"
+    if not is_loss or not isinstance(value, Tensor):
+        return value
+    return replace(value, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
+
+
+def without_graph(value: Value) -> Value:
+    """The same tensor, as an operation returns it that is not differentiable."""
+    return replace(value, graph=False, forwards=frozenset()) if isinstance(value, Tensor) else value
+
+
+def combined(
+    do: LibraryContext, values: list[Value], place: Location, label: str, certain: list[Value] | None = None
+) -> Value:
+    """The result of an operation: it inherits device, graph and data from its operands.
+
+    `certain` are the operands that can be nothing else, where that is not all of them."""
+    for value in values:
+        # `loss = dist.all_reduce(loss)` binds None or a handle, not a tensor.
+        if isinstance(value, Work):
+            return Unknown(("result of", value), "made from the result of a collective", label)
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    check_devices(do, values if certain is None else certain, label, place)
+    found: list[Divergence] = []
+    shards = frozenset[Value]()
+    for value in values:
+        # Unknown operands count: a number from `.item()` still carries its rank's share.
+        if isinstance(value, (Tensor, Unknown)):
+            seen = as_reduced(do, value, place) if isinstance(value, Tensor) else value
+            found.append(seen.dependence)
+            shards = shards | seen.shards if shards else seen.shards
+    divergence = _together(found)
+    first = tensors[0]
+    if len(tensors) == 1:
+        device, forwards, batch_of = first.device, first.forwards, first.batch_of
+    else:
+        # A 0-dim CPU tensor may meet a GPU tensor: the result lies on the GPU.
+        device = next((tensor.device for tensor in tensors if not _is_cpu(tensor.device)), first.device)
+        # Of `x.cuda() if args.cuda else x` it is on the GPU only perhaps.
+        if certain is not None and any(each.device != device and each not in certain for each in tensors):
+            device = None
+        forwards = first.forwards.union(*[tensor.forwards for tensor in tensors[1:]])
+        batch_of = next((tensor.batch_of for tensor in tensors if tensor.batch_of), None)
+    graph, doubtful = False if do.evaluating else _graph(tensors), _doubtful(do, tensors)
+    used = frozenset[Value]().union(*[tensor.used for tensor in tensors if tensor.used and tensor.graph])
+    return Tensor(
+        do.allocation_site(place), place, label, _origin(tensors), device, forwards, graph, batch_of, shards,
+        divergence, False, doubtful, used=used,
+    )  # fmt: skip
+
+
+def _together(found: list[Divergence]) -> Divergence:
+    """What a result depends on. A factor that was not read makes nothing the same on all ranks that was not before."""
+    divergence, handed = Divergence.NONE, Divergence.NONE
+    for each in found:
+        divergence |= each
+        # Only code that was handed what differs may have asked the other ranks about it.
+        handed |= each if each & (Divergence.LOCAL | Divergence.RANK) else Divergence.NONE
+    own = divergence & Divergence.LOCAL and not handed & Divergence.UNREAD
+    return divergence & ~Divergence.UNREAD if own else divergence
+
+
+def _doubtful(do: LibraryContext, tensors: list[Tensor]) -> bool:
+    """No operand surely has a graph; one that went backward has one."""
+    with_graph = [tensor for tensor in tensors if tensor.graph is True]
+    # "accumulates the graph" must not be said of a counter that the model returned.
+    return bool(with_graph) and not any(surely_has_graph(do, tensor) for tensor in with_graph)
+
+
+def surely_has_graph(do: LibraryContext, tensor: Tensor) -> bool:
+    """It is no mere part of what a model returned, or it went backward."""
+    return not tensor.doubtful or do.fact(tensor, "differentiated") is not None
+
+
+def _origin(tensors: list[Tensor]) -> TensorOrigin:
+    origins = [tensor.origin for tensor in tensors]
+    if len(origins) == 1:
+        return origins[0]
+    # What a model computed outweighs the rest: loss of output and target is an output.
+    for origin in (TensorOrigin.OUTPUT, TensorOrigin.GRADIENT, TensorOrigin.PARAMETER):
+        if origin in origins:
+            return origin
+    return origins[0] if origins.count(origins[0]) == len(origins) else TensorOrigin.OTHER
+
+
+def _graph(tensors: list[Tensor]) -> bool | None:
+    graphs = [tensor.graph for tensor in tensors]
+    return True if True in graphs else (None if None in graphs else False)
+
+
+def _is_cpu(device: Value | None) -> bool:
+    return isinstance(device, Device) and device.is_cpu
+
+
+def is_reduced(do: LibraryContext, tensor: Value) -> bool:
+    """A collective has made this tensor the same on all ranks."""
+    found = do.fact(tensor, "reduced")
+    return found is not None and found.any(lambda value: value == TRUE)
+
+
+def is_agreed(do: LibraryContext, value: Value) -> bool:
+    """The ranks have the same of it since a collective, whichever of several tensors it was on each of them before."""
+    key = value.key if isinstance(value, Unknown) and not value.divergence else None
+    if isinstance(key, tuple) and key[0] == "number of":
+        value = key[1]
+    return isinstance(value, Tensor) and is_reduced(do, value)
+
+
+def is_cpu_batch(value: Value) -> bool:
+    """A batch, or a part of one, that is still on the CPU. The sum of one is a number, which may stay there."""
+    if not isinstance(value, Tensor) or value.extent is Extent.NUMBER:
+        return False
+    return _is_cpu(value.device) and value.origin is TensorOrigin.BATCH
+
+
+def check_devices(
+    do: LibraryContext, values: list[Value], by: str, place: Location, module: Value | None = None
+) -> None:
+    """Log tensors that meet on different devices. A number (a 0-dim tensor) may lie on the CPU: only batches count."""
+    if len(values) < 2:
+        return
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    on_cpu = tuple(filter(is_cpu_batch, tensors))
+    elsewhere = tuple(t for t in tensors if isinstance(t.device, Device) and t.device.is_accelerator)
+    # torch: "Expected all tensors to be on the same device".
+    if on_cpu and elsewhere:
+        do.emit(Mixed, at=place, by=by, on_cpu=on_cpu, on_device=elsewhere, module=module)
+
+
+@MODELS.attribute(Tensor)
+def _attribute(call: Call) -> Values:
+    tensor, name = call.receiver, call.name
+    assert isinstance(tensor, Tensor)
+    if name == "device":
+        return singleton(tensor.device or Unknown(("device of", tensor), "the device of a tensor", call.label))
+    # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
+    if name == "grad":
+        owner = tensor.batch_of if tensor.origin is TensorOrigin.PARAMETER else None
+        return singleton(
+            made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, batch_of=owner)
+        )
+    # `.data` shares the memory and drops the graph, as `detach()` does.
+    if name == "data":
+        return singleton(_without_graph(call, tensor))
+    if name in PLAIN_ATTRIBUTES:
+        return singleton(Unknown(("attribute", tensor, name), f"the {name} of a tensor", call.label, config=False))
+    # In-place methods all end so; models of newer torch need no entry here.
+    if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
+        return singleton(Method(tensor, name))
+    # `outputs.loss` is the same tensor each time: what went backward once has a graph.
+    identity = ("part", tensor.identity, name) if tensor.origin is TensorOrigin.OUTPUT else call.allocation_site()
+    part = part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name)
+    # Models of transformers compute their loss themselves, as a mean.
+    known = name == "loss" and call.do.fact(tensor, "holds its loss") is not None
+    return singleton(replace(part, mean=True) if known else part)
+
+
+def _without_graph(call: Call, tensor: Tensor) -> Tensor:
+    plain = as_reduced(call.do, tensor)
+    bare = replace(
+        plain, identity=call.allocation_site(), place=call.place, forwards=frozenset(), graph=False, part=False,
+        used=frozenset(),
+    )  # fmt: skip
+    note_view(call.do, bare, tensor)
+    return bare
+
+
+@MODELS.method(Tensor, "detach", "clone", "detach_")
+def _detach(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    # A clone keeps its graph, which is why it leaks where detach would not.
+    if call.name == "clone":
+        return singleton(_copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label)))
+    return singleton(_without_graph(call, tensor))
+
+
+def _copied(do: LibraryContext, tensor: Tensor, copy: Value) -> Value:
+    """A copy is a mean of the same batch, unless that was scaled meanwhile."""
+    mean = tensor.mean and do.fact(tensor, "scaled") is None and not is_reduced(do, tensor)
+    return replace(copy, mean=mean) if mean and isinstance(copy, Tensor) else copy
+
+
+@MODELS.method(Tensor, "pin_memory")
+def _pin(call: Call) -> Values:
+    assert isinstance(call.receiver, Tensor)
+    pinned = combined(call.do, [call.receiver], call.place, call.receiver.label)
+    # A copy to the GPU can then go on beside other work.
+    call.do.set_fact(pinned, "pinned", singleton(TRUE))
+    return singleton(pinned)
+
+
+@MODELS.method(Tensor, "to", "cuda", "cpu", "type_as")
+def _move(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    devices, dtype = moved_to(call) if call.name != "type_as" else (None, True)
+    # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
+    if call.name == "type_as" and call.args and isinstance(call.args[0].single, Tensor):
+        devices = singleton(
+            call.args[0].single.device or Unknown(("device of", call.args[0].single), "a tensor's device")
+        )
+    use(call, devices, "move")
+    # `.to(torch.float16)` moves nothing.
+    if devices is not None:
+        asynchronous = call.is_true(-1, "non_blocking") and call.do.fact(tensor, "pinned") is None
+        call.emit(Move, subject=tensor, device=devices, call=call.name, dtype=dtype, unpinned_async=asynchronous)
+    # Copies to pageable memory block the host, as `.item()` does.
+    if call.name == "cpu" and not _is_cpu(tensor.device):
+        call.emit(HostSync, call="cpu", subject=tensor)
+    moved = _copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label))
+    assert isinstance(moved, Tensor)
+    device = (
+        moved.device if devices is None else (devices.single or Unknown(("device", devices), "one of several devices"))
+    )
+    # A moved batch is a batch still: what shards it had it keeps.
+    there = brought(call, replace(moved, origin=tensor.origin, device=device), tensor)
+    if devices is not None and _is_cpu(device):
+        call.do.set_fact(there, "brought to the host", singleton(TRUE))
+    return singleton(there)
+
+
+@MODELS.method(Tensor, "item", "tolist", "numpy")
+def _to_host(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    if not _is_cpu(tensor.device):
+        call.emit(HostSync, call=call.name, subject=tensor)
+    # After an all-reduce the number speaks for all ranks and may be shown.
+    seen = as_reduced(call.do, tensor, call.place)
+    key, why = ("number of", tensor), "a number computed on the GPU"
+    return singleton(Unknown(key, why, call.label, seen.dependence, False, seen.shards))
+
+
+@MODELS.method(Tensor, "backward")
+def _backward(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    # A vector goes backward too, if it is told with which weights.
+    weighted = bool(call.args) or "gradient" in call.keywords
+    loss = replace(tensor, extent=None, mean=False, divided=None) if weighted else tensor
+    in_place = call.do.fact(tensor, "scaled in place")
+    if in_place is not None:
+        changed = in_place.single
+        loss = replace(loss, mean=False, divided=changed.divided if isinstance(changed, Tensor) else None)
+    scaled = call.do.fact(tensor, "scaled by")
+    scaler = scaled.single if scaled is not None else None
+    call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler)
+    # torch raises unless there was a graph, so from here on there surely was one.
+    call.do.set_fact(tensor, "differentiated", singleton(TRUE))
+    return singleton(NONE)
+
+
+@MODELS.method(Unknown, "backward")
+def _backward_of_unknown(call: Call) -> Values:
+    assert call.receiver is not None
+    # Which forwards it goes through is not known: rules of absence stand back.
+    call.emit(Backward, loss=call.receiver, complete=False)
+    return singleton(NONE)
+
+
+@MODELS.method(Unknown, "to", "cuda")
+def _move_of_unknown(call: Call) -> Values:
+    """`torch.load(path)["x"].cuda()`: whatever it is, it goes to that device."""
+    use(call, moved_to(call)[0], "move", call.argument_places.get("0"))
+    return NOT_ANSWERED
+
+
+@MODELS.method(Tensor, "register_hook", "register_post_accumulate_grad_hook")
+def _register_hook(call: Call) -> Values:
+    """The hook runs in each backward; what it does is followed once, where it is registered."""
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    given = tensor
+    if call.name == "register_hook":
+        given = made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, graph=False)
+    hook = call.arg(0, "hook")
+    if hook is not None:
+        call.do.call(hook, (singleton(given),), {}, call.node)
+    return singleton(Unknown(("hook", call.allocation_site()), "a handle", call.label))
+
+
+@MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
+def _mapping(call: Call) -> Values:
+    """A batch whose shape is not known may be a dictionary."""
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    key = singleton(Unknown(("key of", tensor), "a key of a batch"))
+    part = part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place)
+    if call.name == "keys":
+        return call.do.new_list([key], call.node, exact=False)
+    if call.name == "items":
+        return call.do.new_list([singleton(TupleOf((key, singleton(part))))], call.node, exact=False)
+    if call.name == "values":
+        return call.do.new_list([singleton(part)], call.node, exact=False)
+    return singleton(part)
+
+
+@MODELS.method(Tensor, "zero_", "fill_")
+@MODELS.method(Unknown, "zero_")
+def _zero(call: Call) -> Values:
+    """`p.grad.zero_()` clears as `optimizer.zero_grad()` does."""
+    value = call.receiver
+    assert value is not None
+    # `buffer.zero_()` clears no gradient.
+    if not isinstance(value, Tensor) or value.origin is TensorOrigin.GRADIENT:
+        call.emit(ClearGradients, target=value)
+    return singleton(value)
+
+
+@MODELS.method(Tensor)
+def _method(call: Call) -> Values:
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    if call.name in IN_PLACE_OR_META:
+        # `x.size(0)` is a number, and `x.size()` a shape.
+        return singleton(Unknown((call.name, tensor, *call.args), f"the {call.name} of a tensor", call.label))
+    certain = computing(call.name, [tensor, *call.sure_values()])
+    result = combined(call.do, [tensor, *call.all_values()], call.place, call.written, certain)
+    operands: list[Value] = [tensor, *call.all_values()]
+    if call.name in MEETING:
+        check_meeting(call.do, certain, call.name, call.place)
+    result = kept(result, tensor, call.name)
+    # `grad.new_zeros(n)` is a tensor of its own, and no gradient.
+    if call.name.partition("_")[0] == "new" and isinstance(result, Tensor):
+        result = replace(result, origin=TensorOrigin.FACTORY)
+    # In-place: the same object, so later reads see what is known of it.
+    if call.name.endswith("_") and not call.name.endswith("__"):
+        changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)
+        if call.name in SCALING:
+            call.do.set_fact(tensor, "scaled in place", singleton(changed))
+        note_in_place(call.do, tensor, call.name)
+        return singleton(tensor)
+    result = of_extent(of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name))
+    result = after_operation(call.name, operands, result)
+    result = cut(result, call.name)
+    if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
+        result = replace(result, mean=True)
+    return singleton(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
+
+
+@MODELS.called(Tensor)
+def _called(call: Call) -> Values:
+    """A method that is not listed above reads as an attribute first: an operation like any other."""
+    tensor = call.receiver
+    assert isinstance(tensor, Tensor)
+    return singleton(combined(call.do, [tensor, *call.all_values()], call.place, call.written))
+
+
+def note_accumulation(do: LibraryContext, target: str, new: Values, place: Location) -> None:
+    """Something takes a tensor with its graph: `total += loss`."""
+    for value in new:
+        # Only definite graphs: a metric summed under `no_grad` holds nothing.
+        if isinstance(value, Tensor) and value.graph is True and surely_has_graph(do, value):
+            do.emit(Accumulated, at=place, tensor=value, into=target, held=value.forwards)
+            return
+
+
+def note_printed(do: LibraryContext, values: Values, place: Location) -> None:
+    """A value becomes text."""
+    for value in values:
+        # `f"{loss}"` calls `item()` in `Tensor.__format__`: as dear as `loss.item()`.
+        if isinstance(value, Tensor) and value.origin is TensorOrigin.OUTPUT and not _is_cpu(value.device):
+            do.emit(HostSync, at=place, call="print", subject=value)
+
+
+def note_asked(do: LibraryContext, tensor: Tensor, place: Location) -> None:
+    """A test asks what a tensor says."""
+    if tensor.origin is TensorOrigin.OUTPUT and not _is_cpu(tensor.device):
+        do.emit(HostSync, at=place, call="bool", subject=tensor)
+
+
+def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
+    """The sharded loaders that these values were computed from, and that no collective has made whole."""
+    found: frozenset[Value] = frozenset()
+    for value in values:
+        if isinstance(value, (Tensor, Unknown)):
+            found |= (as_reduced(do, value) if isinstance(value, Tensor) else value).shards
+        elif isinstance(value, Text):
+            found |= shards_in(do, list(value.parts))
+    return found
+
+
+def shares_of(do: LibraryContext, given: Sequence[Values]) -> frozenset[Value]:
+    """The sharded loaders from which all that is given was computed, whatever containers it lies in."""
+    found = frozenset[Value]()
+    for each in given:
+        for leaf in alternatives(do, each):
+            for value in agreed(do, leaf):
+                more = do.fact(value, "more") if isinstance(value, ListOf) else None
+                found |= shards_in(do, [value]) | (shares_of(do, [more]) if more is not None else frozenset())
+    return found
+
+
+def agreed(do: LibraryContext, values: Values) -> list[Value]:
+    """What may be there, with the shares that all of it has in common: one alternative may have been reduced.
+
+    A constant is no alternative, it is what a sum starts with.
+    """
+    here = list(values.restrict(do.path))
+    computed = [shards_in(do, [value]) for value in here if not isinstance(value, Const)]
+    # `if distributed: all_reduce(x)` leaves an alternative that is whole: then nothing is certain.
+    common = frozenset[Value]().union(*computed[:1]).intersection(*computed[1:])
+    return [_only_shards(value, common) for value in here]
+
+
+def _only_shards(value: Value, common: frozenset[Value]) -> Value:
+    if isinstance(value, (Unknown, Tensor)) and value.shards - common:
+        return replace(value, shards=value.shards & common)
+    return value
+
+
+def report(do: LibraryContext, how: str, given: Sequence[Values], place: Location) -> None:
+    """Log that numbers are shown."""
+    values = [value for each in given for leaf in alternatives(do, each) for value in agreed(do, leaf)]
+    shards = shards_in(do, values)
+    if shards:
+        shown = next(value for value in values if shards_in(do, [value]))
+        divergence = Divergence.NONE
+        for value in values:
+            divergence |= value.divergence
+        do.emit(MetricShown, at=place, how=how, value=shown, shards=shards, divergence=divergence)

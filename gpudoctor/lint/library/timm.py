@@ -1,0 +1,104 @@
+"""timm beside its models: optimizers, schedulers and scalers that training programs take from it."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.library.devices import use
+from gpudoctor.lint.library.torch_distributed import begin_group
+from gpudoctor.lint.library.torch_optim import new_optimizer, owners
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+
+
+@MODELS.callable("timm.optim.*")
+def _optim(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    given = call.arg(0, "base_optimizer") if last == "Lookahead" else None
+    if given is not None:
+        # It steps the optimizer that it wraps, and hands on all else.
+        return given
+    # `create_optimizer(args, model)` and `create_optimizer_v2(model)`: wherever the model stands.
+    if last[:1].isupper() or last.startswith("create_optimizer"):
+        return singleton(_optimizer(call))
+    modules, complete = owners(
+        call.do,
+        [each for each in flatten(call.do, call.all_values()) if isinstance(each, (Module, Wrapper, Parameters))],
+    )
+    # `add_weight_decay(model)` and `param_groups_layer_decay(model)` sort parameters into groups.
+    if modules:
+        return singleton(Parameters(call.allocation_site(), call.place, call.label, modules, complete))
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+def _optimizer(call: Call) -> Optimizer:
+    models = [values for values in (*call.args, *call.keywords.values()) if values.any(_has_parameters)]
+    call.args, call.keywords = tuple(models), {}
+    return new_optimizer(call)
+
+
+def _has_parameters(value: object) -> bool:
+    return isinstance(value, (Module, Wrapper, Parameters))
+
+
+@MODELS.callable("timm.scheduler.*")
+def _scheduler(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    held = [each for each in call.all_values() if isinstance(each, Optimizer)]
+    made = singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, held[0] if held else None))
+    if last[:1].isupper():
+        return made
+    # `scheduler, epochs = create_scheduler(args, optimizer)`.
+    epochs = singleton(Unknown((call.name, call.allocation_site()), "the number of epochs", "num_epochs", config=True))
+    return singleton(TupleOf((made, epochs)))
+
+
+@MODELS.callable("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler")
+def _scaler(call: Call) -> Values:
+    return singleton(Scaler(call.allocation_site(), call.place, call.label, whole=False))
+
+
+@MODELS.called(Scaler)
+def _scaled_step(call: Call) -> Values:
+    """`scaler(loss, optimizer, parameters=...)`: the backward and, unless it is put off, the step."""
+    for loss in call.arg(0, "loss") or ():
+        if isinstance(loss, Tensor):
+            call.emit(Backward, loss=loss, forwards=loss.forwards, complete=loss.graph is not None)
+            call.do.set_fact(loss, "differentiated", singleton(TRUE))
+        else:
+            call.emit(Backward, loss=loss, complete=False)
+    update = call.arg(7, "need_update") or singleton(TRUE)
+    steps = update.single == TRUE
+    for optimizer in (call.arg(1, "optimizer") or ()) if update.single != FALSE else ():
+        # A step that waits for more batches comes under a test that only the scaler makes.
+        call.emit(OptimizerStep, optimizer=optimizer, through="scaler" if steps else "unknown")
+    return singleton(NONE)
+
+
+@MODELS.callable("timm.utils.init_distributed_device", "timm.utils.distributed.init_distributed_device")
+def _init_distributed(call: Call) -> Values:
+    """It makes the process group where a launcher has started several processes, and writes down who this one is."""
+    do, several = call.do, call.do.several_processes
+    local: Value = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT, place=call.place) if several else Const(0)
+    rank: Value = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place) if several else Const(0)
+    size: Value = Size(SizeKind.WORLD, place=call.place) if several else Const(1)
+    device = singleton(Device("cuda", local, call.place))
+    if several:
+        begin_group(call, call.name, backend=singleton(Const("nccl")))
+    use(call, device, "set_device")
+    found = {"distributed": singleton(TRUE if several else FALSE), "device": device}
+    found |= {"rank": singleton(rank), "local_rank": singleton(local), "world_size": singleton(size)}
+    for args in call.arg(0, "args") or ():
+        for name, values in found.items():
+            do.set_own_attribute(args, name, values)
+    return device
+
+
+@MODELS.callable("timm.utils.accuracy", "timm.utils.metrics.accuracy")
+def _accuracy(call: Call) -> Values:
+    return MODELS.prefixes["torch."](call)

@@ -1,0 +1,267 @@
+"""The name `torch` itself: factories, operations, contexts, compile."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gpudoctor.lint.analyses.collective_taint import after_operation
+from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, of_extent, reduces, takes_mean
+from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, joined, root_of
+from gpudoctor.lint.analyses.loss_scale import of_arithmetic
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import ContextManager, Library
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.host_waits import DebugFlag
+from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.devices import TORCH, default_device, devices_of, note_text, use
+from gpudoctor.lint.library.gpu_switches import take_gpu
+from gpudoctor.lint.library.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, cut, made, without_graph
+from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
+
+RANDOM = frozenset(["randn", "rand", "randint", "randperm", "normal", "bernoulli", "multinomial"])
+FACTORIES = RANDOM | frozenset(
+    [
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "arange",
+        "linspace",
+        "eye",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "IntTensor",
+        "ByteTensor",
+        "BoolTensor",
+        "DoubleTensor",
+        "logspace",
+        "tril_indices",
+        "triu_indices",
+        "scalar_tensor",
+    ]
+)
+
+
+@MODELS.callable(*(f"torch.{name}" for name in sorted(FACTORIES)))
+def _factory(call: Call) -> Values:
+    kind = call.name.rpartition(".")[2]
+    given = flatten(call.do, call.all_values())
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    # Each process draws its own numbers unless all were seeded alike.
+    divergence = Divergence.LOCAL if kind in RANDOM else Divergence.NONE
+    shards: frozenset[Value] = frozenset()
+    for value in given:
+        # `torch.tensor(loss_sum)` for an all-reduce still stands for this rank's share.
+        if isinstance(value, (Tensor, Unknown)):
+            divergence |= value.divergence & Divergence.LOCAL
+            # Rows of a file that a rank has picked by its number.
+            picked = isinstance(value, Unknown) and value.divergence & Divergence.RANK
+            divergence |= Divergence.LOCAL if picked else Divergence.NONE
+            shards |= value.shards
+    devices = devices_of(call.keywords.get("device"), call.place)
+    use(call, devices, "factory", call.argument_places.get("device"))
+    device = (devices if devices is not None else default_device(call.do)).single
+    # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device.
+    if tensors and devices is None:
+        device = tensors[0].device
+    # `torch.arange(n, out=torch.cuda.LongTensor(n))`: it lies where `out` lies.
+    elif "out" in call.keywords:
+        device = None
+    grad = call.is_true(-1, "requires_grad")
+    root = root_of(call, kind, device) if not tensors else None
+    return singleton(
+        made(
+            call.do, call.place, call.label, TensorOrigin.FACTORY,
+            device=device or Unknown(("device", devices), "one of several devices"), graph=grad, shards=shards,
+            dependence=divergence, mean=_is_mean(given), root=root,
+        )
+    )  # fmt: skip
+
+
+def _is_mean(given: list[Value]) -> bool:
+    """`torch.tensor(loss.item())`: the mean that a loss was."""
+    first = given[0] if given else None
+    key = first.key if isinstance(first, Unknown) else None
+    source = key[1] if isinstance(key, tuple) and key[0] == "number of" else None
+    return isinstance(source, Tensor) and source.mean and len(given) == 1
+
+
+@MODELS.callable("torch.*")
+def _operation(call: Call) -> Values:
+    """An operation of torch that has no model of its own."""
+    # What is one of several stands for a share only if all of them do.
+    arguments = (*call.args, *call.keywords.values())
+    share = partial(agreed, call.do)
+    given = flatten(call.do, [value for values in arguments for value in share(values)], of_several=share)
+    # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
+    if any(isinstance(value, Tensor) for value in given):
+        last = call.name.rpartition(".")[2].removeprefix("_foreach_")
+        operands = _operands(call)
+        result = combined(call.do, given, call.place, call.label, operands)
+        if last in MEETING:
+            check_meeting(call.do, operands, call.name, call.place)
+        result = of_arithmetic(call.do, result, given, last, call.place)
+        if last in NOT_DIFFERENTIABLE:
+            return singleton(without_graph(result))
+        whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
+        mean = whole and takes_mean(call.keywords.get("reduction"))
+        result = after_operation(last, given, of_extent(result, extent_by(call, last)))
+        return singleton(joined(as_loss(cut(result, last), last, whole, mean), operands, last))
+    divergence = Divergence.NONE
+    for value in given:
+        divergence |= value.divergence
+    return singleton(
+        Unknown((call.name, call.args), f"what {call.name} returns", call.label, divergence, escaped_from=call.name)
+    )
+
+
+def _operands(call: Call) -> list[Value]:
+    """What an operation surely computes with: its tensors, and those of a list that comes first, as in `torch.cat`."""
+    # `F.interpolate(x, size=shape)`: the numbers of a shape may lie anywhere.
+    if call.name.rpartition(".")[2] in SHAPED:
+        return definite_values(call.do, list(call.args[:1]), depth=0)
+    return definite_values(call.do, list(call.args[:1])) + definite_values(
+        call.do, [*call.args[1:], *call.keywords.values()], depth=0
+    )
+
+
+@MODELS.callable("torch.device")
+def _device(call: Call) -> Values:
+    # torch.device(0), torch.device("cuda:0") and torch.device("cuda", 0) name the same GPU.
+    given = call.arg(0, "type") or call.arg(0, "device")
+    index = call.arg(1, "index")
+    devices = devices_of(given, call.place)
+    take_gpu(call.do, devices)
+    if devices is None:
+        return singleton(Unknown(("device", call.args), "a device", call.label))
+    if index is not None and isinstance(devices.single, Device):
+        note_text(call, index, "given as the index of a device")
+        return index.map(lambda value: Device(devices.single.type, value, call.place))  # type: ignore[union-attr]
+    return devices
+
+
+@MODELS.callable("torch.set_default_device")
+def _default_device(call: Call) -> Values:
+    devices = devices_of(call.arg(0, "device"), call.place)
+    if devices is not None:
+        call.do.set_fact(TORCH, "default device", devices)
+        use(call, devices, "set_device")
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.set_default_tensor_type", "torch.set_default_dtype")
+def _default_type(call: Call) -> Values:
+    # `set_default_tensor_type("torch.cuda.FloatTensor")`: old, yet common in detection code.
+    if any("cuda" in str(value) for value in call.all_values()):
+        call.do.set_fact(TORCH, "default device", singleton(Device("cuda", None, call.place)))
+    return singleton(NONE)
+
+
+@MODELS.callable(
+    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast", "torch.autograd.profiler.*",
+    "torch.profiler.*", "torch.amp.autocast_mode.autocast", "torch.autograd.graph.*", "torch.backends.*",
+)  # fmt: skip
+def _context(call: Call) -> Values:
+    # As a decorator it gets the function; `inference_mode(False)` switches gradients on.
+    if call.name.endswith(("no_grad", "inference_mode")) and call.args and call.args[0].single is not None:
+        only = call.args[0].single
+        if not isinstance(only, Const):
+            return call.args[0]
+        if only.value is False:
+            return singleton(ContextManager("torch.enable_grad"))
+    return singleton(ContextManager(call.name))
+
+
+@MODELS.callable("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
+def _grad_enabled(call: Call) -> Values:
+    mode = call.constant(0, "mode")
+    on = mode if isinstance(mode, bool) else None
+    # A bare call holds from here on; only in a `with` it ends.
+    call.emit(GradientsSwitched, on=on)
+    return singleton(
+        ContextManager({False: "torch.no_grad", True: "torch.enable_grad", None: "torch.set_grad_enabled"}[on])
+    )
+
+
+@MODELS.callable(
+    "torch.autograd.set_detect_anomaly",
+    "torch.autograd.detect_anomaly",
+    "torch.autograd.anomaly_mode.set_detect_anomaly",
+    "torch.autograd.anomaly_mode.detect_anomaly",
+)
+def _anomaly(call: Call) -> Values:
+    # `set_detect_anomaly(args.debug)` is a switch that users turn off; `detect_anomaly()` is on by itself.
+    mode = call.constant(0, "mode") if call.name.endswith(".set_detect_anomaly") else True
+    call.emit(DebugFlag, flag="anomaly", on=mode if isinstance(mode, bool) else None)
+    return singleton(ContextManager(call.name))
+
+
+@MODELS.callable("torch.distributed.set_debug_level")
+def _debug_level(call: Call) -> Values:
+    level = call.one(0, "level", Library)
+    call.emit(DebugFlag, flag="collectives", on=level.name.endswith(".DETAIL") if level is not None else None)
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize")
+def _compile(call: Call) -> Values:
+    only = call.args[0].single if call.args else None
+    # One of several models: which one does not matter to what compiles it.
+    if call.args and only is None:
+        return call.args[0]
+    # Compiling returns an OptimizedModule; its keys are saved with the prefix `_orig_mod.`.
+    if isinstance(only, (Module, Wrapper)):
+        return singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.COMPILED, only))
+    if only is not None:
+        return singleton(only)
+    return singleton(Unknown((call.name, call.allocation_site()), "a compiler", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.is_tensor")
+def _is_tensor(call: Call) -> Values:
+    only = call.args[0].single if call.args else None
+    # A batch may be a tuple or a dictionary, so of it nothing is said.
+    if isinstance(only, Tensor) and only.batch_of is None:
+        return singleton(TRUE)
+    return singleton(Unknown(("is tensor", only), "whether it is a tensor", call.label))
+
+
+@MODELS.callable("torch.autograd.backward")
+def _backward(call: Call) -> Values:
+    for value in call.args[0] if call.args else ():
+        model = MODELS.methods.get((type(value), "backward"), None)
+        if model is not None:
+            call.receiver = value
+            model(call)
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.autograd.grad", "torch.autograd.functional.*", "torch.func.*")
+def _take_gradient(call: Call) -> Values:
+    given = flatten(call.do, call.all_values())
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    call.emit(
+        TakeGradient,
+        forwards=frozenset().union(*(tensor.forwards for tensor in tensors)),
+        # DDP does not reduce what `autograd.grad` returns: rules must know all that went in.
+        complete=all(isinstance(value, (Tensor, Const, Parameters)) for value in given),
+    )
+    if call.name != "torch.autograd.grad":
+        return singleton(
+            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+        )
+    # Gradient penalties differentiate the gradient again.
+    graph = bool(call.is_true(3, "create_graph"))
+    owner = tensors[0].device if tensors else None
+    forwards = frozenset().union(*(tensor.forwards for tensor in tensors)) if graph else frozenset()
+    return singleton(
+        made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=owner, graph=graph, forwards=forwards)
+    )

@@ -1,0 +1,131 @@
+"""`torch.cuda`: devices, synchronisation, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import ContextManager, Library
+from gpudoctor.lint.domain.rank import Size, SizeKind
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
+from gpudoctor.lint.events.placement import ContextMade, CudaStarted
+from gpudoctor.lint.library.devices import devices_of, use
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+CUDA = Library("torch.cuda")
+MAKE_CONTEXT = frozenset({"init", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info"})
+"""What makes a context on the GPU, which a forked process cannot use."""
+STARTING = frozenset(
+    """
+    init current_device get_device_name get_device_properties get_device_capability mem_get_info synchronize
+    memory_allocated get_rng_state current_stream Stream Event
+    """.split()
+)
+"""What asks the driver. Seeds are kept until then, and `device_count` asks NVML."""
+
+
+def start(call: Call) -> None:
+    """The driver reads `CUDA_VISIBLE_DEVICES` when it is asked for the first time."""
+    # Only the first time: later calls settle nothing.
+    if call.do.fact(CUDA, "started") is None:
+        call.do.set_fact(CUDA, "started", singleton(TRUE))
+        call.emit(CudaStarted, call=call.name)
+
+
+@MODELS.callable("torch.cuda.is_available")
+def _asks_the_driver(call: Call) -> Values:
+    start(call)
+    return singleton(TRUE)
+
+
+@MODELS.callable(
+    "torch.cuda.is_initialized",
+    "torch.cuda.is_bf16_supported",
+    "torch.backends.cuda.is_built",
+)
+def _is_available(call: Call) -> Values:
+    # Training on several GPUs is what is judged: the CPU branch is for laptops.
+    return singleton(TRUE)
+
+
+@MODELS.setter(Library)
+def _set_of_library(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`cudnn.enabled = False`; what the user decides is his."""
+    if owner == Library("torch.backends.cudnn") and name == "enabled" and values.single in (TRUE, FALSE):
+        do.emit(DebugFlag, at=place, flag="cudnn", on=values.single == FALSE)
+
+
+@MODELS.callable("torch.backends.mps.is_available", "torch.xpu.is_available", "torch.npu.is_available")
+def _is_not(call: Call) -> Values:
+    # Where there is CUDA there is none of these.
+    return singleton(Const(False))
+
+
+@MODELS.callable("torch.cuda.device_count", "torch.accelerator.device_count")
+def _device_count(call: Call) -> Values:
+    # GPUs of this node: not the world size once there are two nodes.
+    return singleton(Size(SizeKind.DEVICES, place=call.place))
+
+
+@MODELS.callable("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
+def _set_device(call: Call) -> Values:
+    given = call.arg(0, "device")
+    # `set_device(os.environ["LOCAL_RANK"])`: text is kept, to be reported.
+    devices = devices_of(given, call.place) or given
+    purpose = "context" if call.name.endswith(".device") else "set_device"
+    use(call, devices, purpose)
+    # From here on a bare "cuda" is this rank's own GPU.
+    if purpose == "set_device" and devices is not None:
+        call.do.set_fact(CUDA, "current device", devices)
+        return singleton(NONE)
+    return singleton(ContextManager("torch.cuda.device"))
+
+
+@MODELS.callable("torch.cuda.current_device", "torch.accelerator.current_device_index")
+def _current(call: Call) -> Values:
+    start(call)
+    chosen = call.do.fact(CUDA, "current device")
+    # torch returns the index as an int, not a device.
+    if chosen is not None:
+        return chosen.map(lambda v: v.index if isinstance(v, Device) and v.index is not None else v)
+    return singleton(Device("cuda", None, call.place))
+
+
+@MODELS.callable("torch.accelerator.current_accelerator")
+def _accelerator(call: Call) -> Values:
+    return singleton(Device("cuda", None, call.place))
+
+
+@MODELS.callable("torch.accelerator.is_available")
+def _any_accelerator(call: Call) -> Values:
+    return singleton(TRUE)
+
+
+@MODELS.callable("torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.accelerator.synchronize")
+def _synchronize(call: Call) -> Values:
+    # `empty_cache` frees memory, and freeing waits for the device too.
+    call.emit(HostSync, call=call.name)
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.cuda.*")
+def _other(call: Call) -> Values:
+    if call.name.startswith("torch.cuda.amp"):
+        return singleton(ContextManager(call.name))
+    last = call.name.rpartition(".")[2]
+    if last in STARTING:
+        start(call)
+    if last in MAKE_CONTEXT:
+        call.emit(ContextMade, call=call.name)
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.attribute(Device, "type", "index")
+def _device_attribute(call: Call) -> Values:
+    device = call.receiver
+    assert isinstance(device, Device)
+    return singleton(Const(device.type) if call.name == "type" else device.index or NONE)

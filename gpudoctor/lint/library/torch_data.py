@@ -1,0 +1,407 @@
+"""`torch.utils.data`: data sets, samplers and loaders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
+from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.function import Class, Instance
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, Split
+from gpudoctor.lint.events.files import Download
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.class_kinds import mentions
+from gpudoctor.lint.library.devices import note_text
+from gpudoctor.lint.library.random_state import seed_of
+from gpudoctor.lint.library.tensors import made
+from gpudoctor.lint.library.torch_distributed import group_exists
+from gpudoctor.lint.library_call import AS_MADE, MODELS, Call, alternatives, flatten, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_call import LibraryContext
+
+READY_DATASETS = (
+    "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
+    "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
+    "torch_geometric.datasets.*",
+)  # fmt: skip
+
+
+RANDOM_TRANSFORMS = (
+    "RandomCrop", "RandomResizedCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation", "RandomAffine",
+    "RandomErasing", "RandomGrayscale", "RandomPerspective", "ColorJitter", "AutoAugment", "RandAugment",
+    "TrivialAugmentWide", "AugMix", "RandomPhotometricDistort",
+)  # fmt: skip
+
+
+@MODELS.callable(*READY_DATASETS)
+def _dataset(call: Call) -> Values:
+    if not call.name.rpartition(".")[2][:1].isupper():
+        return singleton(
+            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+        )
+    # Nothing is locked: each rank that finds no files writes them.
+    if call.is_true(-1, "download"):
+        call.emit(Download, call=call.name, path=call.arg(0, "root"))
+    # torchvision's `train` flag tells the test set, where duplicates of padding matter.
+    train = call.constant(1, "train") if "torchvision" in call.name else None
+    # Nothing is decoded per item, so workers would only cost time.
+    in_memory = call.name.endswith("TensorDataset")
+    dataset = Dataset(
+        call.allocation_site(),
+        call.place,
+        call.label,
+        made_by=call.name,
+        iterable=_is_stream(call.name),
+        in_memory=in_memory,
+        sharded=depends_on_rank(call),
+        train=train if isinstance(train, bool) else None,
+    )
+    if in_memory and _holds_noise(call.all_values()):
+        call.do.set_fact(dataset, "made up", singleton(TRUE))
+    # `TensorDataset(x.to(device), …)` hands out GPU items: then nothing is left on the CPU.
+    if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
+        call.do.set_fact(dataset, "moves items", singleton(TRUE))
+    return singleton(dataset)
+
+
+def _is_stream(name: str) -> bool | None:
+    if name == "torch.utils.data.ChainDataset":
+        return True
+    # torchtext's are streams since 0.9, though a few old ones are not.
+    return None if name.startswith("torchtext.") else False
+
+
+def _holds_noise(values: list[Value]) -> bool:
+    """One of these is a tensor of random numbers."""
+    return any(
+        isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and bool(value.divergence & Divergence.LOCAL)
+        for value in values
+    )
+
+
+def _is_made_up(call: Call, value: Value) -> bool:
+    """The data set holds random numbers, as in programs that show how something is done."""
+    if not isinstance(value, (Dataset, Instance)):
+        return False
+    parent = value.parent if isinstance(value, Dataset) else None
+    known = call.do.fact(value, "made up") is not None or _holds_noise(call.do.attributes_of(value))
+    return known or (parent is not None and _is_made_up(call, parent))
+
+
+def depends_on_rank(call: Call) -> bool:
+    """Some argument differs between ranks."""
+    return _differs_by_rank(call, call.all_values())
+
+
+def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
+    """One of these values, or something in their containers, is another one on each rank."""
+    for value in values:
+        # Where its tensors go says nothing about which items it reads.
+        if isinstance(value, Device):
+            continue
+        # `files[rank::world_size]` shards by hand, without any sampler.
+        chosen = call.do.fact(value, "by rank") if isinstance(value, ListOf) else None
+        if value.divergence & Divergence.RANK or (chosen is not None and TRUE in tuple(chosen)):
+            return True
+        if depth and isinstance(value, (TupleOf, ListOf, DictOf)):
+            inner = [
+                *alternatives(call.do, singleton(value)),
+                *([more] if (more := call.do.fact(value, "more")) else []),
+            ]
+            items = [each for leaf in inner for each in leaf if each is not value]
+            if _differs_by_rank(call, items, depth - 1):
+                return True
+    return False
+
+
+@MODELS.callable(*(f"torchvision.transforms.{part}{name}" for part in ("", "v2.") for name in RANDOM_TRANSFORMS))
+def _augments(call: Call) -> Values:
+    call.emit(Augments, call=call.name)
+    return singleton(Unknown(("call", call.name, call.args), "a transform", call.label, escaped_from=call.name))
+
+
+@MODELS.callable("torch.utils.data.Subset")
+def _subset(call: Call) -> Values:
+    parent = call.args[0].single if call.args else None
+    # `Subset(data, indices[rank])` is a shard made by hand.
+    return singleton(_derived(call, parent, depends_on_rank(call)))
+
+
+def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset:
+    known = parent if isinstance(parent, Dataset) else None
+    return Dataset(
+        call.allocation_site(),
+        call.place,
+        call.label,
+        cls=known.cls if known else None,
+        made_by=call.name,
+        iterable=known.iterable if known else None,
+        sharded=sharded or bool(known and known.sharded),
+        in_memory=bool(known and known.in_memory),
+        parent=parent,
+        draws=bool(known and known.draws),
+    )
+
+
+@MODELS.callable("torch.utils.data.random_split")
+def _random_split(call: Call) -> Values:
+    parent = call.args[0].single if call.args else None
+    generator = call.arg(2, "generator")
+    call.emit(Split, call=call.name, generator=generator, seed=seed_of(call.do, generator))
+    # The lengths may be fractions, so how many parts there are is not counted.
+    return call.do.new_list([singleton(_derived(call, parent))], call.node, exact=False)
+
+
+@MODELS.callable("datasets.distributed.split_dataset_by_node")
+def _split_by_node(call: Call) -> Values:
+    # Made for exactly this: each rank keeps its own part, of a stream as well.
+    return singleton(_derived(call, call.args[0].single if call.args else None, sharded=True))
+
+
+@MODELS.method(
+    Dataset, "shard", "map", "filter", "select", "with_format", "shuffle", "train_test_split", "take", "skip"
+)
+def _dataset_method(call: Call) -> Values:
+    sharded = call.name in ("shard", "select") and depends_on_rank(call)
+    return singleton(_derived(call, call.receiver, sharded))
+
+
+@MODELS.callable("torch.utils.data.distributed.DistributedSampler")
+def _distributed_sampler(call: Call) -> Values:
+    # The text of `os.environ["RANK"]` fails in the sampler's comparison with a TypeError.
+    note_text(call, call.arg(1, "num_replicas"), "given as `num_replicas` of a sampler")
+    note_text(call, call.arg(2, "rank"), "given as `rank` of a sampler")
+    return _make_sampler(
+        call,
+        # Without arguments it asks the default group for rank and replicas.
+        distributed=True,
+        replicas=call.arg(1, "num_replicas"),
+        rank=call.arg(2, "rank"),
+        shuffle=call.arg(3, "shuffle"),
+        seed=call.arg(4, "seed"),
+    )
+
+
+def _make_sampler(
+    call: Call,
+    distributed: bool | None,
+    replicas: Values | None = None,
+    rank: Values | None = None,
+    shuffle: Values | None = None,
+    seed: Values | None = None,
+    count: Values | None = None,
+) -> Values:
+    # torch's samplers call it `data_source`, only DistributedSampler `dataset`.
+    dataset = call.arg(0, "dataset") or call.arg(0, "data_source")
+    sampler = Sampler(
+        call.allocation_site(), call.place, call.label, call.name, distributed, dataset, rank, replicas, shuffle, seed,
+        count=count,
+    )  # fmt: skip
+    # DistributedSampler without num_replicas raises where no group exists yet.
+    call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))
+    return singleton(sampler)
+
+
+@MODELS.callable(
+    "torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler", "torch.utils.data.SubsetRandomSampler",
+    "torch.utils.data.WeightedRandomSampler",
+)  # fmt: skip
+def _plain_sampler(call: Call) -> Values:
+    # `SubsetRandomSampler(indices[rank::world])` splits the data as a DistributedSampler does.
+    if depends_on_rank(call):
+        return _make_sampler(call, distributed=True)
+    # What draws with replacement needs no shares: ranks with other seeds draw other samples.
+    draws = call.arg(1, "replacement") is not None or "generator" in call.keywords or "num_samples" in call.keywords
+    count = call.arg(1 if call.name.endswith("WeightedRandomSampler") else 2, "num_samples")
+    return _make_sampler(call, distributed=None if draws else False, count=count)
+
+
+@MODELS.callable("torch.utils.data.BatchSampler")
+def _batch_sampler(call: Call) -> Values:
+    inner, identity = call.arg(0, "sampler"), call.allocation_site()
+    if inner is None or not inner.all(lambda each: isinstance(each, Sampler)):
+        return singleton(Sampler(identity, call.place, call.label, made_by=call.name, distributed=None))
+    # `set_epoch` is due on the inner sampler, one of several perhaps: BatchSampler has none of its own.
+    return inner.map(
+        lambda each: Sampler(
+            (identity, each), call.place, call.label, made_by=call.name, inner=each,
+            distributed=each.distributed,  # type: ignore[attr-defined]
+        )
+    )  # fmt: skip
+
+
+@MODELS.callable(
+    "torch.utils.data.DataLoader",
+    # Drop-in replacements: same order of arguments, same meaning of `sampler`.
+    "torchdata.stateful_dataloader.StatefulDataLoader",
+    "torch_geometric.loader.DataLoader",
+)
+def _loader(call: Call) -> Values:
+    return singleton(_make_loader(call, Loader(call.allocation_site(), call.place, call.label)))
+
+
+@MODELS.method(Loader, "__init__")
+def _init_loader(call: Call) -> Values:
+    """`super().__init__(…)` of a class that derives from DataLoader."""
+    assert isinstance(call.receiver, Loader)
+    call.do.set_fact(call.receiver, AS_MADE, singleton(_make_loader(call, call.receiver)))
+    return singleton(NONE)
+
+
+def _make_loader(call: Call, bare: Loader) -> Loader:
+    dataset = call.arg(0, "dataset")
+    loader = replace(
+        bare,
+        dataset=dataset,
+        batch_size=call.arg(1, "batch_size"),
+        shuffle=call.arg(2, "shuffle"),
+        sampler=call.arg(3, "sampler"),
+        batch_sampler=call.arg(4, "batch_sampler"),
+        num_workers=call.arg(5, "num_workers"),
+        pin_memory=call.arg(7, "pin_memory"),
+        drop_last=call.arg(8, "drop_last"),
+        # `DataLoader(data, **kwargs)`: a sampler may be among what is not seen.
+        opaque=call.open_ended,
+        sharded=_is_sharded(call, dataset),
+        custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != singleton(NONE),
+        collate=call.arg(6, "collate_fn"),
+        # By position too: twelve arguments are rare, and not unheard of.
+        context=call.arg(11, "multiprocessing_context"),
+        worker_init=call.arg(10, "worker_init_fn") not in (None, singleton(NONE)),
+        generator=call.arg(12, "generator"),
+        made_up=any(_is_made_up(call, value) for value in dataset or ()),
+    )
+    call.emit(MakeLoader, loader=loader)
+    return loader
+
+
+def _is_sharded(call: Call, dataset: Values | None) -> bool:
+    """The data set was cut by rank: what it was made from, or what its constructor kept, depends on the rank."""
+    for value in dataset or ():
+        if isinstance(value, Dataset) and (value.sharded or _keeps_rank(call, value)):
+            return True
+        if isinstance(value, Instance) and _keeps_rank(call, value):
+            return True
+        if _differs_by_rank(call, [value]):
+            return True
+    return False
+
+
+def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
+    parent = value.parent if isinstance(value, Dataset) else None
+    # A data set that stores `self.rank` in its constructor shards in `__getitem__` or `__iter__`.
+    kept = call.do.attributes_of(value)
+    if _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent)):
+        return True
+    # One that is put together of others has the shares that these have.
+    tables = [more for each in kept if isinstance(each, (ListOf, DictOf)) for more in call.do.fact(each, "more") or ()]
+    parts = [each for each in flatten(call.do, [*kept, *tables]) if isinstance(each, Dataset)] if depth else []
+    return any(each.sharded or _keeps_rank(call, each, depth - 1) for each in parts)
+
+
+@MODELS.attribute(Loader, "sampler", "batch_sampler", "dataset", "batch_size", "num_workers")
+def _loader_attribute(call: Call) -> Values:
+    loader = call.receiver
+    assert isinstance(loader, Loader)
+    made = call.do.fact(loader, AS_MADE)
+    loader = made.single if made is not None and isinstance(made.single, Loader) else loader
+    found: Values | None = getattr(loader, call.name)
+    if found is not None and found.single != NONE:
+        return found
+    # torch fills in the one that was left out; `loader.sampler.set_epoch(e)` relies on it.
+    if call.name in ("sampler", "batch_sampler"):
+        other = loader.batch_sampler if call.name == "sampler" else loader.sampler
+        inner = other.single if other is not None else None
+        if isinstance(inner, Sampler) and call.name == "batch_sampler":
+            kind = "torch.utils.data.BatchSampler"
+            key = ("batches of", loader)
+            return singleton(Sampler(key, loader.place, "batch_sampler", kind, inner.distributed, inner=inner))
+        return singleton(
+            Sampler(("default of", loader), loader.place, call.label, "torch.utils.data.RandomSampler", False)
+        )
+    return singleton(Unknown((call.name, loader), f"the {call.name} of a loader", call.label, config=True))
+
+
+@MODELS.attribute(Sampler, "sampler")
+def _inner_sampler(call: Call) -> Values:
+    sampler = call.receiver
+    assert isinstance(sampler, Sampler)
+    return singleton(sampler.inner or sampler)
+
+
+@MODELS.method(Sampler, "set_epoch")
+@MODELS.method(Loader, "set_epoch")
+# Of an unknown target as well: rules of a missing `set_epoch` must see that somebody calls it.
+@MODELS.method(Unknown, "set_epoch")
+# `IterableDataset` of Hugging Face reshuffles by its own `set_epoch`.
+@MODELS.method(Dataset, "set_epoch")
+def _set_epoch(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(SetEpoch, target=call.receiver, epoch=call.arg(0, "epoch"))
+    return singleton(NONE)
+
+
+@MODELS.setter(Sampler)
+def _kept_by_sampler(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """A sampler of the project that keeps another one draws from it, and may tell it the epoch. Which may be set."""
+    # `sampler.epoch = epoch` from outside is what `set_epoch` does.
+    if name == "epoch" and do.reached_at(owner) is None:
+        do.emit(SetEpoch, at=place, target=owner, epoch=values)
+    inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
+    cls = owner.own if isinstance(owner, Sampler) else None
+    if inside and isinstance(cls, Class) and cls.complete and not mentions(cls, "set_epoch"):
+        do.emit(Escape, at=place, into=SILENT_SAMPLER, values=inside)
+        # Who keeps this one gets at that one, too.
+        do.set_fact(owner, "keeps", values)
+    elif inside:
+        kept = [each for value in inside for each in do.fact(value, "keeps") or ()]
+        do.emit(Escape, at=place, into="a sampler", values=(*inside, *kept))
+
+
+@MODELS.method(Sampler, "__init__")
+def _init_sampler(call: Call) -> Values:
+    """`super().__init__(…)` of a class that derives from a sampler; one that knows replicas tells them."""
+    sampler = call.receiver
+    assert isinstance(sampler, Sampler)
+    # Positions as in DistributedSampler.__init__; other samplers have nothing that rules ask.
+    if sampler.distributed:
+        sampler = replace(
+            sampler,
+            dataset=call.arg(0, "dataset"),
+            replicas=call.arg(1, "num_replicas"),
+            rank=call.arg(2, "rank"),
+            shuffle=call.arg(3, "shuffle"),
+            seed=call.arg(4, "seed"),
+        )
+        call.do.set_fact(sampler, AS_MADE, singleton(sampler))
+    call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))
+    return singleton(NONE)
+
+
+@MODELS.method(Loader, "__iter__")
+def _iterate(call: Call) -> Values:
+    assert isinstance(call.receiver, Loader)
+    # `it = iter(loader); next(it)` is iteration too, by steps instead of epochs.
+    return singleton(LoaderIterator(call.allocation_site(), call.place, call.label, call.receiver))
+
+
+@MODELS.method(LoaderIterator, "__next__", "next")
+def _next(call: Call) -> Values:
+    return call.do.items_of(singleton(call.receiver or NONE), call.node)
+
+
+@MODELS.method(Dataset, "__getitem__")
+def _getitem(call: Call) -> Values:
+    return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
+
+
+@MODELS.callable("torch.utils.data.default_collate", "torch.utils.data.get_worker_info")
+def _helpers(call: Call) -> Values:
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))

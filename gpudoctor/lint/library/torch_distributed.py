@@ -1,0 +1,415 @@
+"""`torch.distributed`: process groups, ranks and collectives."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
+from gpudoctor.lint.analyses.collective_signatures import flaw_of, writes_into_copy
+from gpudoctor.lint.analyses.collective_taint import mark_result
+from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.device import Device, on_cpu
+from gpudoctor.lint.domain.function import Library, Method
+from gpudoctor.lint.domain.group import Group, Work
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.collective import Collective, ResultUsed
+from gpudoctor.lint.events.process import DestroyGroup, InitGroup
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.devices import devices_of, note_text, use
+from gpudoctor.lint.library.tensors import made
+from gpudoctor.lint.library.torch_cuda import CUDA
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+
+DISTRIBUTED = Library("torch.distributed")
+CPU_MESH = "torch.mesh.cpu"
+"""What made a mesh of CPUs, and its parts: `mesh["dp"]`."""
+# The position of the group among the arguments, that of what is written to, and its name.
+COLLECTIVES = {
+    "all_reduce": (2, 0, "tensor"),
+    "broadcast": (2, 0, "tensor"),
+    "reduce": (3, 0, "tensor"),
+    "all_gather": (2, 0, "tensor_list"),
+    "gather": (3, 1, "gather_list"),
+    "scatter": (3, 0, "tensor"),
+    "reduce_scatter": (3, 0, "output"),
+    "all_to_all": (2, 0, "output_tensor_list"),
+    "all_gather_into_tensor": (2, 0, "output_tensor"),
+    "reduce_scatter_tensor": (3, 0, "output"),
+    "all_to_all_single": (4, 0, "output"),
+    "barrier": (0, -1, ""),
+    "monitored_barrier": (0, -1, ""),
+    "all_gather_object": (2, 0, "object_list"),
+    "gather_object": (3, 1, "object_gather_list"),
+    "broadcast_object_list": (2, 0, "object_list"),
+    "scatter_object_list": (3, 0, "scatter_object_output_list"),
+    "all_reduce_coalesced": (2, 0, "tensors"),
+}
+
+
+def group_exists(do: LibraryContext) -> bool | None:
+    """Whether the default process group exists by now; None where that is not known."""
+    found = do.fact(DISTRIBUTED, "group")
+    # Until somebody initialises it there is none: collectives raise "Default process group has not been initialized".
+    if found is None:
+        return False
+    # Under `if args.distributed:` only some paths have it.
+    if found.all(lambda value: value == TRUE):
+        return True
+    return None
+
+
+def begin_group(call: Call, by: str, **fields: object) -> None:
+    """The default process group exists from here on."""
+    call.emit(InitGroup, by=by, again=group_exists(call.do), **fields)
+    call.do.set_fact(DISTRIBUTED, "group", singleton(TRUE))
+
+
+def _learn_local_rank(call: Call) -> None:
+    """`set_device(cfg.local_rank)` before it: were this one number for all, they would all be on one GPU."""
+    chosen = call.do.fact(CUDA, "current device")
+    device = chosen.single if chosen is not None and call.do.launched_by == "torchrun" else None
+    index = device.index if isinstance(device, Device) else device
+    # Options of the command line are declared, so whether a launcher passes them is known.
+    if isinstance(index, Unknown) and isinstance(index.key, tuple) and index.key[0] != "setting":
+        call.do.assume_rank(singleton(index), RankKind.LOCAL)
+
+
+@MODELS.callable("torch.distributed.init_process_group")
+def _init(call: Call) -> Values:
+    # `rank=os.environ["RANK"]` gives text where the rendezvous needs a number.
+    note_text(call, call.arg(3, "world_size"), "given as `world_size` of the process group")
+    note_text(call, call.arg(4, "rank"), "given as `rank` in the process group")
+    # An option that is passed here is the rank, whatever the program calls it.
+    call.do.assume_rank(call.arg(4, "rank") or singleton(NONE))
+    _learn_local_rank(call)
+    bound = call.keywords.get("device_id")
+    use(call, devices_of(bound, call.place), "process group", call.argument_places.get("device_id"))
+    begin_group(
+        call,
+        call.name,
+        backend=call.arg(0, "backend"),
+        init_method=call.arg(1, "init_method"),
+        world_size=call.arg(3, "world_size"),
+        rank=call.arg(4, "rank"),
+        # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
+        device_id=bound,
+        timeout=call.arg(2, "timeout"),
+    )
+    return singleton(NONE)
+
+
+@MODELS.callable(
+    "torch.distributed.device_mesh.init_device_mesh",
+    "torch.distributed.init_device_mesh",
+    "torch.distributed.device_mesh.DeviceMesh",
+    "torch.distributed.DeviceMesh",
+    "torch.distributed.tensor.DeviceMesh",
+    "torch.distributed._tensor.DeviceMesh",
+)
+def _mesh(call: Call) -> Values:
+    # A mesh makes the default group itself where there is none.
+    begin_group(call, call.name)
+    devices = devices_of(call.arg(0, "device_type"), call.place)
+    made_by = CPU_MESH if on_cpu(devices) else "torch.mesh"
+    return singleton(Unknown(("mesh", call.allocation_site()), "a device mesh", call.label, escaped_from=made_by))
+
+
+@MODELS.callable("torch.mesh.get_rank", f"{CPU_MESH}.get_rank")
+def _rank_of_mesh(call: Call) -> Values:
+    # The global rank, whichever part of a mesh is asked.
+    return _rank(call)
+
+
+@MODELS.callable("torch.mesh.get_local_rank", f"{CPU_MESH}.get_local_rank", "torch.mesh.get_coordinate")
+def _place_in_mesh(call: Call) -> Values:
+    # Along one dimension of a mesh ranks count anew: the first is several ranks, one in each row.
+    divergence = Divergence.RANK if call.do.several_processes else Divergence.NONE
+    key = (call.name, call.receiver, call.args, tuple(call.keywords.items()))
+    return singleton(
+        Unknown(key, "the place of this rank in a mesh", call.label, divergence, escaped_from="torch.mesh")
+    )
+
+
+@MODELS.callable("torch.distributed.destroy_process_group")
+def _destroy(call: Call) -> Values:
+    # The fact stays: what comes after the training is seldom distributed again.
+    call.emit(DestroyGroup)
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.distributed.is_initialized")
+def _is_initialized(call: Call) -> Values:
+    known = group_exists(call.do)
+    # In a file that is read as a library, its callers may have made the group.
+    if known is None or (known is False and call.do.fact(DISTRIBUTED, "open") is not None):
+        return singleton(Unknown(("is_initialized",), "whether a process group exists", call.label, config=True))
+    return singleton(TRUE if known else FALSE)
+
+
+@MODELS.callable(
+    "torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available",
+    "torch.distributed.is_torchelastic_launched",
+)  # fmt: skip
+def _is_available(call: Call) -> Values:
+    return singleton(TRUE)
+
+
+@MODELS.callable("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
+def _rank(call: Call) -> Values:
+    # One process is rank 0: a guard on it always holds.
+    if not call.do.several_processes:
+        return singleton(Const(0))
+    # `get_node_local_rank` reads LOCAL_RANK; `get_rank` counts over all nodes.
+    kind = RankKind.LOCAL if call.name.endswith("local_rank") else RankKind.GLOBAL
+    return singleton(Rank(kind, RankSource.PROCESS_GROUP, place=call.place))
+
+
+@MODELS.callable("torch.distributed.get_world_size")
+def _world_size(call: Call) -> Values:
+    return singleton(Size(SizeKind.WORLD, place=call.place) if call.do.several_processes else Const(1))
+
+
+@MODELS.callable(
+    "mmcv.runner.get_dist_info", "mmcv.runner.dist_utils.get_dist_info", "mmengine.dist.get_dist_info",
+    "mmengine.dist.utils.get_dist_info",
+)  # fmt: skip
+def _rank_and_size(call: Call) -> Values:
+    """Both numbers of the process group, which it asks for first: 0 and 1 where there is none."""
+    # Its own libraries make the group out of sight.
+    if not (call.do.several_processes and group_exists(call.do)):
+        names = ("the rank", "the world size")
+        answers = [Unknown((call.name, name), name, dependence=Divergence.UNREAD) for name in names]
+        return singleton(TupleOf(tuple(map(singleton, answers))))
+    rank = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place)
+    return singleton(TupleOf((singleton(rank), singleton(Size(SizeKind.WORLD, place=call.place)))))
+
+
+@MODELS.callable("torch.distributed.get_backend")
+def _backend(call: Call) -> Values:
+    return singleton(Unknown(("backend",), "the backend", call.label, config=True))
+
+
+@MODELS.callable(
+    "torch.distributed.new_group", "torch.distributed.new_subgroups", "torch.distributed.split_group",
+    "torch.distributed.new_subgroups_by_enumeration",
+)  # fmt: skip
+def _new_group(call: Call) -> Values:
+    members = reduce(or_, (each.divergence for each in _members(call)), Divergence.NONE)
+    call.emit(
+        # A collective itself: also ranks outside the new group must call it.
+        Collective, call="new_group", in_place=False, arguments=tuple(call.keywords),
+        group_exists=group_exists(call.do), members=members,
+    )  # fmt: skip
+    made = singleton(Group(call.allocation_site(), call.place, call.label))
+    # These give the group of this rank, and all of them.
+    several = "new_subgroups" in call.name
+    return singleton(TupleOf((made, call.do.new_list([made], call.node, exact=False)))) if several else made
+
+
+def _members(call: Call) -> list[Value]:
+    """Who is in the group; a rank that makes a group for itself alone is left out."""
+    ranks = call.arg(0, "ranks")
+    only = ranks.single if ranks is not None else None
+    items = call.do.known_items(only) if only is not None else None
+    alone = items is not None and len(items) == 1
+    return [] if alone or ranks is None else flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
+
+
+@MODELS.callable(*(f"torch.distributed.{name}" for name in COLLECTIVES))
+def _collective(call: Call) -> Values:
+    name = call.name.rpartition(".")[2]
+    group_at, target_at, target_name = COLLECTIVES[name]
+    target = call.arg(target_at, target_name)
+    # Without `async_op=True` the call returns None, not the tensor.
+    asynchronous = call.is_true(-1, "async_op")
+    subject = next((v for v in flatten(call.do, list(target or ())) if isinstance(v, Tensor)), None)
+    work = Work(call.allocation_site(), call.place, call.label, subject)
+    group = _group(call, group_at)
+    call.emit(
+        Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
+        group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, name),
+        on_cpu=() if "object" in name else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
+        temporary=writes_into_copy(call, target_at, target_name),
+    )  # fmt: skip
+    # In place: the argument holds the result, also where the return value is ignored.
+    if target is not None:
+        _make_whole(call, target)
+        mark_result(call, name, target)
+    if asynchronous:
+        begin_work(call, name, work, flatten(call.do, list(target or ())))
+    elif group is None:
+        # Ranks that have met have done what they began before.
+        end_work(call, None)
+    call.do.set_fact(work, "call", singleton(Const(name)))
+    # `async_op=self.overlap`: who waits then has asked whether there is a handle.
+    given = call.keywords.get("async_op")
+    known = given is None or isinstance(given.single, Const)
+    call.do.set_fact(
+        work, "asynchronous", singleton(TRUE if asynchronous else FALSE) if known else given or singleton(FALSE)
+    )
+    return singleton(work)
+
+
+def _lies_on_cpu(call: Call, value: Value) -> bool:
+    """It was made on the CPU by the program itself, or brought there."""
+    if not isinstance(value, Tensor) or not isinstance(value.device, Device) or not value.device.is_cpu:
+        return False
+    # What a model returns lies where the model is, which may have been moved out of sight.
+    return value.origin is TensorOrigin.FACTORY or call.do.fact(value, "brought to the host") is not None
+
+
+def _group(call: Call, index: int) -> Values | None:
+    given = call.arg(index, "group")
+    # `group=None` is the default group.
+    return None if given is None or given.single == NONE else given
+
+
+def _make_whole(call: Call, target: Values) -> None:
+    """What all ranks wrote together is the same on all of them."""
+    for value in target:
+        if isinstance(value, Tensor):
+            for each in (value, *(call.do.fact(value, "memory") or ())):
+                call.do.set_fact(each, "reduced", singleton(TRUE))
+        elif isinstance(value, ListOf):
+            for each in flatten(call.do, [value]):
+                if isinstance(each, Tensor):
+                    call.do.set_fact(each, "reduced", singleton(TRUE))
+            # Object collectives unpickle new objects into the list instead of filling tensors.
+            if "object" in call.name:
+                _replace_objects(call, value)
+            else:
+                call.do.set_fact(value, "more", singleton(made(call.do, call.place, value.label, TensorOrigin.OTHER)))
+
+
+def _replace_objects(call: Call, value: ListOf) -> None:
+    """What stood in the list before is gone; the same objects lie there on all ranks."""
+    gathered = singleton(Unknown(("gathered", call.allocation_site()), "an object from all ranks", value.label))
+    items = call.do.known_items(value)
+    if items is None:
+        call.do.set_fact(value, "more", gathered)
+    else:
+        call.do.set_fact(value, "items", singleton(TupleOf(tuple(gathered for _ in items))))
+
+
+@MODELS.attribute(Work)
+def _work_attribute(call: Call) -> Values:
+    work, name = call.receiver, call.name
+    assert isinstance(work, Work)
+    asynchronous = call.do.fact(work, "asynchronous")
+    # Only an asynchronous call returns something that has `wait`.
+    may_be_handle = asynchronous is not None and asynchronous.single != FALSE
+    if may_be_handle and name in WAITING:
+        end_work(call, work)
+        return singleton(Method(work, name))
+    _note_use(call, work, f"asked for its `.{name}`")
+    return singleton(Method(work, name))
+
+
+@MODELS.method(Work, "__operate__")
+def _work_operand(call: Call) -> Values:
+    work = call.receiver
+    assert isinstance(work, Work)
+    # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
+    _note_use(call, work, "calculated with")
+    return singleton(Unknown(("result of", work), "made from what a collective returns", call.label))
+
+
+@MODELS.method(Work, "__getitem__")
+def _work_item(call: Call) -> Values:
+    work = call.receiver
+    assert isinstance(work, Work)
+    _note_use(call, work, "indexed")
+    return singleton(Unknown(("item of", work), "an item of what a collective returns", call.label))
+
+
+def _note_use(call: Call, work: Work, use: str) -> None:
+    """Log that the None or the handle that a collective returned is used as the tensor."""
+    kind, handle = call.do.fact(work, "call"), call.do.fact(work, "asynchronous")
+    only = kind.single if kind is not None else None
+    call.emit(
+        ResultUsed, call=str(only.value) if isinstance(only, Const) else "collective", use=use,
+        collective_at=work.place, asynchronous=handle is not None and handle.single == TRUE,
+    )  # fmt: skip
+
+
+@MODELS.method(Work)
+def _work_method(call: Call) -> Values:
+    return singleton(NONE)
+
+
+@MODELS.callable(
+    "torch.distributed.nn.functional.*", "torch.distributed._functional_collectives.*", "torch.distributed.nn.*"
+)
+def _functional(call: Call) -> Values:
+    """Collectives that return their result."""
+    name = call.name.rpartition(".")[2]
+    if name[:1].isupper():
+        # `torch.distributed.nn.RemoteModule` and its kind are classes, which one process may make alone.
+        return singleton(Unknown((call.name, call.allocation_site()), f"a {name}", call.label, escaped_from=call.name))
+    given = flatten(call.do, call.all_values())
+    known = any(isinstance(value, Tensor) for value in given)
+    # Differentiable collectives return a new tensor and keep the graph.
+    result = made(
+        call.do, call.place, call.label, TensorOrigin.OUTPUT if known else TensorOrigin.OTHER,
+        graph=True if known else None,
+        forwards=frozenset().union(*(v.forwards for v in given if isinstance(v, Tensor))),
+    )  # fmt: skip
+    subject = call.arg(0, "tensor")
+    call.emit(
+        Collective, call=name, by="torch.distributed.nn", subject=subject, in_place=False, returned=result
+    )  # fmt: skip
+    call.do.set_fact(result, "reduced", singleton(TRUE))
+    return singleton(result)
+
+
+@MODELS.callable(
+    "torch.distributed.send", "torch.distributed.recv", "torch.distributed.isend", "torch.distributed.irecv"
+)
+def _point_to_point(call: Call) -> Values:
+    # Two ranks are enough for these: that others do not come here is no mistake.
+    name = call.name.rpartition(".")[2]
+    if not name.startswith("i"):
+        return singleton(
+            Unknown((call.name, call.allocation_site()), "a request", call.label, escaped_from="torch.request")
+        )
+    work = Work(call.allocation_site(), call.place, call.label)
+    begin_work(call, name, work, [])
+    call.do.set_fact(work, "call", singleton(Const(name)))
+    call.do.set_fact(work, "asynchronous", singleton(TRUE))
+    return singleton(work)
+
+
+@MODELS.method(Unknown, "wait")
+def _wait_for_unknown(call: Call) -> Values:
+    # Which handle it is was lost: it may be any.
+    end_work(call, None)
+    return singleton(NONE)
+
+
+@MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")
+def _world(do: LibraryContext, place: object) -> Values:
+    return singleton(NONE)
+
+
+@MODELS.callable("torch.distributed.*")
+def _other(call: Call) -> Values:
+    # A manager that gets a handle waits for it.
+    for work in [value for value in call.all_values() if isinstance(value, Work)]:
+        end_work(call, work)
+    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+
+
+@MODELS.attribute(Group)
+def _group_attribute(call: Call) -> Values:
+    if call.name == "rank":
+        return singleton(Method(call.receiver or NONE, "rank"))
+    return NOT_ANSWERED
+
+
+@MODELS.method(Group, "rank")
+def _group_rank(call: Call) -> Values:
+    # Within the default group the rank of the group is the global one.
+    return singleton(Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place))

@@ -1,0 +1,33 @@
+"""Layers of torch_geometric and DGL: what they hold, so that the model around them is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.library.devices import made_on
+from gpudoctor.lint.library.torch_nn import take_in
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
+
+AROUND = ("HeteroConv", "HeteroGraphConv")
+"""Convolutions around others, one for each kind of edge, which have nothing of their own."""
+
+
+@MODELS.callable("torch_geometric.nn.*", "dgl.nn.*")
+def _layer(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    # What models and functions of these libraries hold is not known.
+    if not last.endswith("Conv") or not last[:1].isupper():
+        return NOT_ANSWERED
+    module = Module(
+        call.allocation_site(), call.place, call.label, made_by=call.name,
+        parameters=None if last in AROUND else True, exact=not call.open_ended,
+    )  # fmt: skip
+    call.do.set_fact(module, "device", made_on(call))
+    # `GINConv(mlp)` holds what the network holds that it is given.
+    for value in flatten(call.do, call.all_values()):
+        take_in(call.do, module, value)
+    return singleton(module)

@@ -1,0 +1,515 @@
+"""Modules: layers, containers, moves, modes and what hangs on a module. Their calls stand in `forwards`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.after_wrap import RESTORED, note_applied, part_added
+from gpudoctor.lint.analyses.data_parallel_replicas import note_written
+from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
+from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
+from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.device import CPU, on_cpu
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.files import LoadState
+from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
+from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.events.training_step import ClearGradients
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
+from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
+from gpudoctor.lint.library.dropped_layers import note_missed
+from gpudoctor.lint.library.layer_names import (
+    CONTAINERS,
+    INNER_MODULES,
+    WITH_BUFFERS,
+    WITH_PARAMETERS,
+    has_running_statistics,
+)
+from gpudoctor.lint.library.library_names import is_harmless
+from gpudoctor.lint.library.tensors import made
+from gpudoctor.lint.library.wrapper_names import MODULE_API, every_module_has
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+_DEVICE_DEPTH = 5
+"""Parts of parts whose device is looked at."""
+
+
+@MODELS.callable("torch.nn.*", "torchvision.models.*", "timm.*", "segmentation_models_pytorch.*")
+def _layer(call: Call) -> Values:
+    """A layer of torch.nn, or a ready model of a library."""
+    if is_tool(call.name):
+        return NOT_ANSWERED
+    last = call.name.rpartition(".")[2]
+    if call.name.startswith("torch.nn.") and (
+        # `torch.nn.functional` and `init` are operations: no object with state comes back.
+        not last[:1].isupper() or call.name.startswith(("torch.nn.utils", "torch.nn.init"))
+    ):
+        return MODELS.prefixes["torch."](call)
+    if call.name.startswith("torch.nn.Parameter") or last == "Parameter":
+        # A parameter lies where its data was made; `nn.Parameter()` without data is an empty CPU tensor.
+        source = call.one(0, "data", Tensor)
+        device = source.device if source is not None else CPU if not call.args else None
+        return singleton(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
+    given = [*call.all_values(), *(value for values in call.rest for value in values)]
+    children = [v for v in flatten(call.do, given) if isinstance(v, (Module, Wrapper))]
+    # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
+    children = [] if last.startswith("ModelEma") else children
+    # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
+    ready = not call.name.startswith(("torch.nn.", *LOSSES))
+    if ready and last in (
+        "list_models",
+        "get_model_weights",
+        "create_transform",
+        "resolve_data_config",
+        "Mixup",
+        "get_weight",
+    ):
+        return singleton(
+            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+        )
+    module = new_module(call, call.name, list(children), ready)
+    if "reduction" in call.keywords:
+        call.do.set_fact(module, "reduction", call.keywords["reduction"])
+    return singleton(module)
+
+
+def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> Module:
+    """A module of a library, on the CPU unless it is told where."""
+    last = made_by.rpartition(".")[2]
+    parameters: bool | None = bool(ready or last in WITH_PARAMETERS)
+    normalised = has_running_statistics(made_by) and "norm_layer" not in call.keywords and not call.open_ended
+    buffers: bool | None = (normalised or None) if ready else last in WITH_BUFFERS
+    exact = False
+    if last in CONTAINERS:
+        # A container has what its parts have, those included that join it later.
+        parameters = buffers = None
+        # `Sequential(*[Block() for _ in range(depth)])`: however many there are, they are of this kind.
+        rest = flatten(call.do, [value for values in call.rest for value in values])
+        seen = all(isinstance(v, (Module, Wrapper)) for v in rest) if rest else not call.open_ended
+        exact = seen and not any(isinstance(v, Unknown) for v in flatten(call.do, call.all_values()))
+    module = Module(
+        call.allocation_site(),
+        call.place,
+        call.label,
+        made_by=made_by,
+        parameters=parameters,
+        buffers=buffers,
+        exact=exact,
+    )
+    call.do.set_fact(module, "device", made_on(call))
+    for child in children:
+        adopt(call.do, module, child)
+    return module
+
+
+def adopt(do: LibraryContext, parent: Value, child: Value) -> None:
+    """A module becomes part of another one."""
+    do.parts.setdefault(parent, set()).add(core_of(child))
+    # A new head on a frozen model learns.
+    if is_frozen(do, parent) and not is_frozen(do, child):
+        freeze(do, parent, False)
+    # Where a branch has added a layer, there are two lists: the next layer joins what either of them holds.
+    known = children_of(do, parent)
+    if child not in known and len(known) < 64:
+        do.set_fact(parent, "child modules", singleton(TupleOf(tuple(map(singleton, [*known, child])))))
+
+
+def take_in(do: LibraryContext, parent: Value, value: Value) -> None:
+    """Something is given to a module: one more part, or what may be one."""
+    if isinstance(value, (Module, Wrapper)):
+        adopt(do, parent, value)
+    elif isinstance(value, Unknown) and _may_be_module(value):
+        do.set_fact(parent, "unseen part", singleton(TRUE))
+        # A new head, of code that is not read, learns.
+        if is_frozen(do, parent):
+            freeze(do, parent, False)
+
+
+def _may_be_module(value: Unknown) -> bool:
+    """What code that is not read has made: neither a setting nor a number of the program's own."""
+    made_by = value.escaped_from
+    unread = bool(made_by or "callable" in value.why) and not is_harmless(made_by)
+    return unread and not value.config and not is_no_module(made_by)
+
+
+def children_of(do: LibraryContext, module: Value) -> list[Value]:
+    """The modules that a module was seen to take in."""
+    found = do.fact(module, "child modules")
+    return list(dict.fromkeys(each for values in found or () for item in getattr(values, "items", ()) for each in item))
+
+
+def has_parameters(do: LibraryContext, value: Value) -> bool | None:
+    """Whether a module has parameters; None where that is not known."""
+    core = core_of(value)
+    if not isinstance(core, Module):
+        return None
+    if core.parameters is not None:
+        return core.parameters
+    # `nn.Parameter` set on the module itself counts, as in class tokens and learned positions.
+    own = do.fact(core, "own parameters")
+    if own is not None and own.any(lambda v: v == TRUE):
+        return True
+    surely_not = True
+    for child in children_of(do, core):
+        answer = has_parameters(do, child) if child != core else False
+        if answer:
+            return True
+        surely_not = surely_not and answer is not None
+    return False if surely_not and not _has_unseen(do, core) else None
+
+
+def _has_unseen(do: LibraryContext, core: Module) -> bool:
+    """There may be parts of the module that were not seen."""
+    return not core.exact or _foreign_base(core) or do.fact(core, "unseen part") is not None
+
+
+def _foreign_base(core: Module) -> bool:
+    bases: frozenset[str] = getattr(core.cls, "library_bases", frozenset())
+    # A base such as `LightningModule` brings no layers; `PreTrainedModel` brings all of them.
+    return any(name != "torch.nn.Module" and not name.endswith("Module") for name in bases)
+
+
+def has_buffers(do: LibraryContext, value: Value) -> bool | None:
+    """Whether a module has buffers; None where that is not known."""
+    core = core_of(value)
+    if not isinstance(core, Module):
+        return None
+    if core.buffers is not None:
+        return core.buffers
+    own = do.fact(core, "own buffers")
+    if own is not None and own.any(lambda v: v == TRUE):
+        return True
+    # Layers that only a setting adds are there in one of several lists.
+    lists = [getattr(held, "items", ()) for held in do.fact(core, "child modules") or (NONE,)]
+    answers = [[has_buffers(do, child) for item in each for child in item if child != core] for each in lists]
+    if all(True in each for each in answers):
+        return True
+    return None if any(True in each or None in each for each in answers) or _has_unseen(do, core) else False
+
+
+@MODELS.setter(Module)
+def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """Layers that a module's constructor assigns become part of it, if it can register them."""
+    assert isinstance(owner, Module)
+    note_written(do, owner, name, values, place)
+    for value in values:
+        if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and values.single is not None:
+            note_kept(do, owner, name, value, place)
+        if isinstance(value, (Module, Wrapper)):
+            # torch raises "cannot assign module before Module.__init__() call" right here.
+            check_initialised(do, owner, name, place)
+            part_added(do, owner, value, name, has_parameters(do, value), place)
+            adopt(do, owner, value)
+        elif isinstance(value, Unknown):
+            take_in(do, owner, value)
+        elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+            check_initialised(do, owner, name, place)
+            do.set_fact(owner, "own parameters", singleton(TRUE))
+            part_added(do, owner, owner, name, True, place)
+            if is_frozen(do, owner):
+                freeze(do, owner, False)
+            # Parameters made on another device than the layers: no single device can be named any more.
+            if do.fact(owner, "device") != singleton(value.device or NONE):
+                do.set_fact(owner, "device", singleton(Unknown(("device of", value), "the device of a parameter")))
+        # A plain list may still be filled after it is assigned, so it is judged when the constructor is done.
+        elif isinstance(value, (ListOf, DictOf)):
+            kept = do.fact(owner, "containers")
+            known = kept.single.items if kept is not None and isinstance(kept.single, TupleOf) else ()
+            do.set_fact(
+                owner,
+                "containers",
+                singleton(TupleOf((*known, singleton(TupleOf((singleton(Const(name)), singleton(value))))))),
+            )
+
+
+def check_initialised(do: LibraryContext, owner: Module, name: str, place: Location) -> None:
+    """Log that a module is used before, or without, `super().__init__()`."""
+    if owner.cls is None or do.fact(owner, "initialised") is not None or do.find_method(owner, "__new__") is not None:
+        return
+    # A base that was not read may call `super().__init__` itself.
+    if owner.exact and not is_sketch(do.find_method(owner, "__init__")):
+        do.emit(ModuleClassFlaw, at=place, flaw="super-init-missing", cls=owner.cls, attribute=name)
+
+
+@MODELS.ready(Module)
+def _is_ready(do: LibraryContext, module: Value) -> None:
+    """The constructor has run: what it left unregistered stays so."""
+    assert isinstance(module, Module)
+    if module.cls is None:
+        return
+    do.set_fact(module, "finished", singleton(TRUE))
+    kept = do.fact(module, "containers")
+    for entry in kept.single.items if kept is not None and isinstance(kept.single, TupleOf) else ():
+        name, container = (values.single for values in getattr(entry.single, "items", ()))
+        if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
+            continue
+        # `self.layers = nn.Sequential(*self.layers)` has taken them in under the same name.
+        now = do.own_attribute(module, str(name.value)) or singleton(container)
+        if container in list(now) and (layers := _hidden_layers(do, container)):
+            do.emit(
+                ModuleClassFlaw, at=container.place, flaw="plain-container", cls=module.cls, attribute=str(name.value),
+                count=layers, keyed=isinstance(container, DictOf),
+            )  # fmt: skip
+
+
+def _hidden_layers(do: LibraryContext, container: Value) -> int:
+    """How many layers with parameters a container holds, 0 where some module has registered one of them."""
+    more = do.fact(container, "more")
+    values = flatten(do, [container, *(more or ())])
+    layers = [value for value in values if isinstance(value, Module) and has_parameters(do, value)]
+    # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose; of a choice of
+    # models, the parts of the chosen one are taken: `nn.Sequential(*backbones[name].children())`.
+    if any(is_frozen(do, layer) or do.fact(layer, "looked into") is not None for layer in layers):
+        return 0
+    if any(layer in parts for layer in layers for parts in do.parts.values()):
+        return 0
+    return len(layers) if more is None else len(layers) + 1
+
+
+@MODELS.callable("torch.nn.Module.__init__")
+def _module_init(call: Call) -> Values:
+    """`nn.Module.__init__(self)`."""
+    # Without `self` it ends with an error that says so: another mistake than to forget the call.
+    receiver = call.do.receiver
+    for value in call.args[0] if call.args else [receiver] if receiver is not None else ():
+        initialise(call.do, value)
+    return singleton(NONE)
+
+
+def initialise(do: LibraryContext, module: Value) -> None:
+    """The constructor of `nn.Module` has run."""
+    do.set_fact(module, "initialised", singleton(TRUE))
+    if do.fact(module, "device") is None:
+        do.set_fact(module, "device", default_device(do))
+
+
+def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None:
+    """Where a module is, None where that is not known: its parts may have been moved without it."""
+    core = core_of(value)
+    if not isinstance(core, Module):
+        return None
+    # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake; on a mesh of CPUs they stay.
+    if (sharded := do.fact(core, "sharded")) is not None:
+        return sharded if on_cpu(sharded) else None
+    own = do.fact(core, "device")
+    parts = [part for part in children_of(do, core) if part != core and has_parameters(do, part) is not False]
+    # CPU is only the default of what we saw; whoever made the rest may have moved it.
+    if own is not None and own.single == CPU and _may_be_elsewhere(do, core):
+        return None
+    if own is None or not parts or depth > _DEVICE_DEPTH:
+        return own
+    places = [device_of(do, part, depth + 1) for part in parts]
+    first = places[0]
+    # `model.head.to(device)` moves a part without its parent: then no one device is true.
+    if first is None or any(place != first for place in places) or (_holds_own(do, core) and own != first):
+        return None
+    return first
+
+
+def _may_be_elsewhere(do: LibraryContext, core: Module) -> bool:
+    """A part that was not seen, or the constructor of a base that could not be read, may have chosen a device."""
+    return do.fact(core, "unseen part") is not None or (core.cls is not None and not core.exact)
+
+
+def _holds_own(do: LibraryContext, core: Module) -> bool:
+    """Some parameter or buffer belongs to the module itself, not to a part of it."""
+    return do.fact(core, "own parameters") is not None or do.fact(core, "own buffers") is not None
+
+
+@MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu")
+@MODELS.method(Wrapper, "to", "cuda", "cpu", "to_empty")
+def _move(call: Call) -> Values:
+    module = call.receiver
+    assert module is not None
+    devices, dtype = moved_to(call)
+    # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
+    use(call, devices, "move", call.argument_places.get("0"))
+    call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
+    if devices is not None:
+        put_on(call.do, core_of(module), devices)
+    # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
+    elif call.open_ended or not dtype:
+        put_on(call.do, core_of(module), singleton(Unknown(("moved", call.allocation_site()), "an unknown device")))
+    return singleton(module)
+
+
+def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
+    """A module is there from here on, with all of its parts."""
+    waiting, seen = [module], set[Value]()
+    while waiting:
+        part = waiting.pop()
+        if part not in seen:
+            seen.add(part)
+            do.set_fact(part, "device", devices)
+            do.set_fact(part, "moved at", singleton(Const(None)))
+            waiting += map(core_of, children_of(do, part))
+            held = do.fact(part, "child modules")
+            # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
+            if held is not None and not held.all(lambda known: isinstance(known, TupleOf)):
+                waiting += do.parts.get(part, ())
+
+
+@MODELS.method(Module, "half", "float", "double", "bfloat16", "type", "apply", "share_memory", "eval", "train")
+@MODELS.method(Wrapper, "half", "float", "double", "bfloat16", "type", "apply", "eval", "train")
+def _returns_itself(call: Call) -> Values:
+    module = call.receiver
+    assert module is not None
+    if call.name in ("eval", "train"):
+        mode = call.constant(0, "mode") if call.args or call.keywords else True
+        training = False if call.name == "eval" else (mode if isinstance(mode, bool) else None)
+        call.emit(ModeChange, module=module, training=training)
+        # `model.train(flag)`: what was known before does not hold any more.
+        known = Unknown(("mode", call.allocation_site()), "a mode that is not known") if training is None else None
+        call.do.set_own_attribute(core_of(module), "training", singleton(known or (TRUE if training else FALSE)))
+    # A cast after DDP leaves its buckets with gradients of the old dtype.
+    if call.name in ("half", "float", "double", "bfloat16"):
+        to_dtype = {"half": "float16", "float": "float32", "double": "float64"}.get(call.name, call.name)
+        call.emit(Move, subject=module, device=None, call=call.name, dtype=True, to_dtype=to_dtype)
+    if call.name == "apply":
+        note_applied(call, module)
+    return singleton(module)
+
+
+@MODELS.method(Module, "parameters", "named_parameters")
+@MODELS.method(Wrapper, "parameters", "named_parameters")
+def _parameters(call: Call) -> Values:
+    assert call.receiver is not None
+    return singleton(Parameters(call.allocation_site(), call.place, call.label, frozenset([call.receiver])))
+
+
+@MODELS.method(Parameters, "__iter__")
+def _iterate_parameters(call: Call) -> Values:
+    parameters = call.receiver
+    assert isinstance(parameters, Parameters)
+    owner = next(iter(sorted(parameters.modules, key=repr)), None)
+    tensor = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, batch_of=owner, graph=True)
+    if "named" in parameters.label:
+        name = singleton(Unknown(name_key(tensor), "the name of a parameter"))
+        return singleton(TupleOf((name, singleton(tensor))))
+    return singleton(tensor)
+
+
+@MODELS.method(Module, *INNER_MODULES, "buffers", "named_buffers")
+@MODELS.method(Wrapper, *INNER_MODULES, "buffers", "named_buffers")
+def _inner_modules(call: Call) -> Values:
+    assert call.receiver is not None
+    take_apart(call.do, call.receiver)
+    call.do.set_fact(core_of(call.receiver), "looked into", singleton(TRUE))
+    return singleton(
+        Unknown((call.name, call.receiver), "parts of a module", call.label, escaped_from="torch.nn.Module.modules")
+    )
+
+
+@MODELS.method(Module, "state_dict")
+@MODELS.method(Wrapper, "state_dict")
+def _state_dict(call: Call) -> Values:
+    owner = call.receiver
+    assert owner is not None
+    # Both wrappers register the model as `module`, so every key is saved as `module.…`.
+    prefixed = isinstance(owner, Wrapper) and owner.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+    note_gathered(call, owner)
+    return singleton(StateDict(call.allocation_site(), call.place, call.label, owner, prefixed))
+
+
+@MODELS.method(StateDict, "items", "keys", "values", "copy")
+def _state_items(call: Call) -> Values:
+    return singleton(
+        Unknown((call.name, call.receiver), "entries of a state dict", call.label, escaped_from="torch.state_dict")
+    )
+
+
+@MODELS.method(Module, "load_state_dict")
+@MODELS.method(Wrapper, "load_state_dict")
+def _load_state(call: Call) -> Values:
+    assert call.receiver is not None
+    state = call.arg(0, "state_dict")
+    loaded, entry = origin(call, state)
+    call.emit(
+        LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
+    )  # fmt: skip
+    call.do.set_fact(core_of(call.receiver), RESTORED, singleton(TRUE))
+    return singleton(NONE)
+
+
+@MODELS.method(Module, "zero_grad")
+@MODELS.method(Wrapper, "zero_grad")
+def _zero_grad(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(ClearGradients, target=call.receiver)
+    return singleton(NONE)
+
+
+@MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")
+def _register(call: Call) -> Values:
+    assert call.receiver is not None
+    given = call.arg(1, "module" if "module" in call.name else "tensor")
+    name = call.constant(0, "name")
+    if given is not None and isinstance(name, str):
+        for value in given:
+            if isinstance(value, (Module, Wrapper)):
+                part_added(call.do, call.receiver, value, name, has_parameters(call.do, value), call.place)
+                adopt(call.do, call.receiver, value)
+        # A buffer goes where the module goes.
+        call.do.set_own_attribute(call.receiver, name, given.map(as_buffer))
+    fact = "own buffers" if call.name == "register_buffer" else "own parameters"
+    if "module" not in call.name:
+        call.do.set_fact(call.receiver, fact, singleton(TRUE))
+    return singleton(NONE)
+
+
+@MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")
+def _grow(call: Call) -> Values:
+    """`ModuleList.append(layer)`."""
+    assert call.receiver is not None
+    for value in flatten(call.do, call.all_values()):
+        take_in(call.do, call.receiver, value)
+        if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it
+            call.do.set_fact(call.receiver, "unseen part", singleton(TRUE))
+    return singleton(call.receiver)
+
+
+@MODELS.method(Module, "__getitem__", "__iter__")
+def _child(call: Call) -> Values:
+    assert call.receiver is not None
+    found = children_of(call.do, call.receiver)
+    if found:
+        return union([singleton(child) for child in found])
+    made_of = Module(("child", call.receiver), call.place, call.label, made_by="a part of a module")
+    call.do.parts.setdefault(call.receiver, set()).add(made_of)
+    return singleton(made_of)
+
+
+@MODELS.attribute(Module)
+def _attribute(call: Call) -> Values:
+    module = call.receiver
+    assert isinstance(module, Module)
+    if call.name == "training":
+        return singleton(Unknown(("training", module), "the mode of a module", call.label))
+    # nn.Module looks for what is missing in tables that its constructor makes.
+    if module.cls is not None and call.do.fact(module, "finished") is not None and not every_module_has(call.name):
+        check_initialised(call.do, module, "", module.cls.place)  # type: ignore[attr-defined]
+        note_missed(call, module)
+    # Models of libraries say where they are, and so do wrappers.
+    if call.name == "device" and (where := call.do.fact(module, "device")) is not None:
+        return where
+    if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in WITH_PARAMETERS and module.cls is None:
+        return singleton(parameter_of(call, module))
+    # Own classes answer by what they set; the `.device` of library models is a property.
+    if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:
+        return singleton(Unknown((call.name, module), f"the {call.name} of a module", call.label))
+    if call.name not in MODULE_API or call.name.startswith("get_"):
+        take_apart(call.do, module)
+    return NOT_ANSWERED
+
+
+@MODELS.method(Parameters)
+def _parameters_method(call: Call) -> Values:
+    return singleton(Unknown((call.name, call.receiver), "part of parameters", call.label))

@@ -1,0 +1,342 @@
+"""Optimizers, schedulers and scalers."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.analyses.state_dicts import origin
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.files import LoadState, ShardedState
+from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
+from gpudoctor.lint.library.layer_names import INNER_MODULES
+from gpudoctor.lint.library_call import AS_MADE, MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.record import replace
+
+
+def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], bool]:
+    """The modules whose parameters are among these values, and whether that is all."""
+    found: set[Value] = set()
+    complete = True
+    # Groups are lists of dictionaries of lists: `[{"params": [*backbone], "lr": …}]`.
+    for value in _held(do, values, 4):
+        if isinstance(value, Parameters):
+            found |= value.modules
+            complete = complete and value.complete
+        elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+            if value.batch_of is not None:
+                found.add(value.batch_of)
+            # One of several parameters of a layer.
+            found |= value.used
+            complete = complete and not value.used
+        elif isinstance(value, Enumerated):
+            inner, whole = owners(do, [each for item in value.items for each in item])
+            found |= inner
+            complete = complete and whole
+        elif isinstance(value, (Module, Wrapper)):
+            found.add(value)
+        # A setting is a learning rate; anything else may hide parameters.
+        elif isinstance(value, Unknown) and not value.config:
+            taken = _taken_from(do, value)
+            found |= taken
+            complete = complete and bool(taken)
+    return frozenset(found), complete
+
+
+def _taken_from(do: LibraryContext, value: Unknown) -> set[Value]:
+    """Of `for m in model.modules(): group.append(m.weight)`: the model's parts, whichever they are."""
+    found: set[Value] = set()
+    for each in provenance_of(value):
+        # The key of what these methods return.
+        if not (isinstance(each, tuple) and len(each) == 2 and each[0] in INNER_MODULES):
+            continue
+        if isinstance(each[1], (Module, Wrapper)):
+            whole = core_of(each[1])
+            part = Module(("some part", whole), each[1].place, each[1].label, made_by="a part of a module")
+            do.parts.setdefault(whole, set()).add(part)
+            found.add(part)
+    return found
+
+
+def _held(do: LibraryContext, values: list[Value], depth: int) -> list[Value]:
+    """What lies in lists of groups; of a group, what it has under `params`: the rest are its settings."""
+    found: list[Value] = []
+    for value in values:
+        entries = do.possible_pairs(value) if isinstance(value, DictOf) else []
+        inside = [each for key, held in entries if key.single == Const("params") for each in held]
+        inside = inside or flatten(do, [value], depth=1)
+        found += _held(do, inside, depth - 1) if depth and inside != [value] else inside
+    return found
+
+
+@MODELS.callable(
+    "torch.optim.*", "torch.distributed.optim.ZeroRedundancyOptimizer", "apex.optimizers.*", "bitsandbytes.optim.*",
+    "transformers.AdamW", "transformers.optimization.AdamW", "transformers.Adafactor",
+)  # fmt: skip
+def _optimizer(call: Call) -> Values:
+    last = call.name.rpartition(".")[2]
+    # `torch.optim.swa_utils.update_bn` and the like are functions.
+    if last != "*" and not last[:1].isupper():
+        return singleton(
+            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+        )
+    return singleton(new_optimizer(call))
+
+
+def new_optimizer(call: Call) -> Optimizer:
+    """The optimizer that a call makes."""
+    given = call.arg(0, "params")
+    modules, complete = owners(call.do, list(given or call.all_values()))
+    # "not in the optimizer" may be said only where all that went in is known; `**extra` holds no second `params`.
+    complete = complete and (given is not None or not call.open_ended)
+    made = Optimizer(call.allocation_site(), call.place, call.label, call.name, modules, complete)
+    call.emit(MakeOptimizer, optimizer=made)
+    return made
+
+
+def maybe_optimizer(call: Call) -> Values:
+    """A class of an unknown library that is given parameters is an optimizer."""
+    last = call.name.rpartition(".")[2]
+    given = call.args[0] if call.args else call.keywords.get("params")
+    # A function that gets parameters clips or counts; classes that do are Lion, LAMB, Adan, SAM.
+    if given is None or not given.any(lambda value: isinstance(value, Parameters)) or not last[:1].isupper():
+        return NOT_ANSWERED
+    return singleton(new_optimizer(call))
+
+
+MODELS.fallbacks.append(maybe_optimizer)
+
+
+@MODELS.callable(
+    "torch.optim.lr_scheduler.*",
+    "transformers.get_scheduler",
+    "transformers.get_linear_schedule_with_warmup",
+    "transformers.get_cosine_schedule_with_warmup",
+)
+def _scheduler(call: Call) -> Values:
+    # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
+    optimizer = call.args[0].single if call.args else None
+    return singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer))
+
+
+@MODELS.method(Scheduler)
+def _scheduler_method(call: Call) -> Values:
+    return singleton(
+        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scheduler")
+    )
+
+
+@MODELS.method(Optimizer, "__init__")
+def _init(call: Call) -> Values:
+    """`super().__init__(params, defaults)` of an optimizer of the project."""
+    bare = call.receiver
+    assert isinstance(bare, Optimizer)
+    given = call.arg(0, "params")
+    modules, complete = owners(call.do, list(given or ()))
+    complete = complete and (given is not None or not call.open_ended)
+    made = replace(bare, modules=modules, complete=complete)
+    call.do.set_fact(bare, AS_MADE, singleton(made))
+    call.emit(MakeOptimizer, optimizer=made)
+    return singleton(NONE)
+
+
+@MODELS.instead_of_own(Optimizer, "step", "zero_grad")
+@MODELS.method(Optimizer, "step")
+def _step(call: Call) -> Values:
+    assert call.receiver is not None
+    # SAM's `step(zero_grad=True)` and own `zero_grad` clear in the end what torch's would.
+    if call.name == "zero_grad":
+        return _zero_grad(call)
+    # The project's step is followed too: collectives inside it are the program's own.
+    own = call.do.find_method(call.receiver, "step")
+    if own is not None:
+        call.emit(OptimizerStep, optimizer=call.receiver)
+        return call.do.call(own, call.args, call.keywords, call.node)
+    closure = call.arg(0, "closure")
+    # LBFGS runs forward and backward inside the closure.
+    if closure is not None and closure.single != NONE:
+        call.do.call(closure, (), {}, call.node)
+    call.emit(OptimizerStep, optimizer=call.receiver)
+    return singleton(NONE)
+
+
+@MODELS.method(Optimizer, "zero_grad")
+def _zero_grad(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(ClearGradients, target=call.receiver)
+    return singleton(NONE)
+
+
+@MODELS.method(Optimizer, "consolidate_state_dict")
+def _consolidate(call: Call) -> Values:
+    # Each rank holds the state of its own share of the parameters: all must send it.
+    call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=True)
+    return singleton(NONE)
+
+
+@MODELS.method(Optimizer, "state_dict")
+def _state_dict(call: Call) -> Values:
+    if isinstance(call.receiver, Optimizer) and call.receiver.made_by.endswith("ZeroRedundancyOptimizer"):
+        call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=False)
+    return singleton(StateDict(call.allocation_site(), call.place, call.label, call.receiver or NONE))
+
+
+@MODELS.method(Optimizer, "load_state_dict")
+@MODELS.method(Scheduler, "load_state_dict")
+@MODELS.method(Scaler, "load_state_dict")
+def _load_state(call: Call) -> Values:
+    state = call.arg(0, "state_dict")
+    loaded, entry = origin(call, state)
+    call.emit(LoadState, target=call.receiver or NONE, state=state, loaded=loaded, entry=entry)
+    return singleton(NONE)
+
+
+@MODELS.attribute(Optimizer)
+def _attribute(call: Call) -> Values:
+    optimizer = call.receiver
+    assert isinstance(optimizer, Optimizer)
+    if call.name == "param_groups":
+        return _groups(call, optimizer)
+    if call.name in ("state", "defaults"):
+        return singleton(
+            Unknown((call.name, optimizer), f"the {call.name} of an optimizer", call.label, escaped_from="torch.optim")
+        )
+    return NOT_ANSWERED
+
+
+def _groups(call: Call, optimizer: Optimizer) -> Values:
+    """Dictionaries with the parameters and their settings: optimizers of the project go over them in their `step`."""
+    known = call.do.fact(optimizer, "its groups")
+    # Asked for first on rank 0 only, what is known of them here holds there only: they are made again.
+    if known is not None and isinstance(known.single, ListOf) and call.do.path.implies(known.bindings[0].condition):
+        return known
+    key = ("param_groups", optimizer)
+    held = Parameters(key, call.place, "parameters", optimizer.modules, optimizer.complete)
+    group = call.do.new_dict([(singleton(Const("params")), singleton(held))], call.node)
+    if group.single is not None:
+        settings = Unknown(("settings of", optimizer), "a setting of an optimizer", call.label, config=True)
+        call.do.put_item(group.single, singleton(settings), singleton(settings), call.node)
+    # However many there are, and whatever is added later, they are all of this kind.
+    made = call.do.new_list([group], call.node, exact=False)
+    call.do.set_fact(optimizer, "its groups", made)
+    return made
+
+
+@MODELS.method(Optimizer)
+def _method(call: Call) -> Values:
+    return singleton(
+        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.optim")
+    )
+
+
+@MODELS.callable(
+    "torch.amp.GradScaler",
+    "torch.GradScaler",
+    "torch.cuda.amp.GradScaler",
+    "torch.cpu.amp.GradScaler",
+    "torch.amp.grad_scaler.GradScaler",
+    "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)
+def _scaler(call: Call) -> Values:
+    return singleton(Scaler(call.allocation_site(), call.place, call.label, enabled=call.arg(-1, "enabled")))
+
+
+@MODELS.method(Scaler, "scale")
+def _scale(call: Call) -> Values:
+    assert call.receiver is not None
+    call.emit(ScalerCall, scaler=call.receiver, call="scale")
+    for value in call.args[0] if call.args else ():
+        if isinstance(value, Tensor):
+            call.do.set_fact(value, "scaled by", singleton(call.receiver))
+    # The scaled loss has the graph of the loss.
+    return call.args[0] if call.args else singleton(NONE)
+
+
+@MODELS.method(Scaler, "unscale_", "update")
+def _unscale(call: Call) -> Values:
+    assert call.receiver is not None
+    # Once for each optimizer that it may be, on however many ways it came to be that one.
+    for value in dict.fromkeys(call.args[0]) if call.args and call.name == "unscale_" else (None,):
+        call.emit(ScalerCall, scaler=call.receiver, call=call.name, optimizer=value)
+    return singleton(NONE)
+
+
+@MODELS.method(Scaler, "step")
+def _scaler_step(call: Call) -> Values:
+    # `scaler.step` calls `optimizer.step` unless gradients overflowed.
+    def step(value: Value) -> Values:
+        call.emit(ScalerCall, scaler=call.receiver, call="step", optimizer=value)
+        call.emit(OptimizerStep, optimizer=value, through="scaler")
+        return singleton(NONE)
+
+    several = dict.fromkeys(call.args[0]) if call.args else {}
+    # Where it is one of several, each is stepped only where it was chosen.
+    if len(several) > 1:
+        return call.do.for_each_value(call.args[0], step, call.node)
+    for value in several:
+        step(value)
+    return singleton(NONE)
+
+
+@MODELS.method(Scaler)
+def _scaler_method(call: Call) -> Values:
+    return singleton(
+        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scaler")
+    )
+
+
+@MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
+def _clip(call: Call) -> Values:
+    given = call.arg(0, "parameters")
+    modules, _ = owners(call.do, list(given or ()))
+    call.emit(ClipGradients, call=call.name.rpartition(".")[2], modules=modules)
+    # The norm stays on the GPU; printing it each step waits for the device.
+    return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
+
+
+@MODELS.callable("apex.amp.scale_loss")
+def _scale_loss(call: Call) -> Values:
+    given = call.args[0] if call.args else singleton(NONE)
+    return given.map(lambda loss: ContextManager("apex.amp.scale_loss", loss))
+
+
+@MODELS.callable("apex.parallel.LARC", "apex.parallel.LARC.LARC")
+def _scaling_rates(call: Call) -> Values:
+    """It wraps an optimizer, hands on all that it is asked for, and steps when it does."""
+    return call.arg(0, "optimizer") or singleton(NONE)
+
+
+@MODELS.callable("apex.amp.master_params")
+def _master_parameters(call: Call) -> Values:
+    """The parameters of an optimizer, in full precision."""
+    given = call.arg(0, "optimizer")
+    held = [value for value in given or () if isinstance(value, Optimizer)]
+    modules = frozenset(module for each in held for module in each.modules)
+    whole = len(held) == len(given or ()) and all(each.complete for each in held)
+    return singleton(Parameters(call.allocation_site(), call.place, call.label, modules, whole))
+
+
+@MODELS.callable("apex.amp.initialize")
+def _apex(call: Call) -> Values:
+    """Model and optimizer come back as they were given."""
+    given = [
+        values for name in ("models", "optimizers") if (values := call.arg(("models", "optimizers").index(name), name))
+    ]
+    return singleton(TupleOf(tuple(given))) if len(given) == 2 else (given[0] if given else singleton(NONE))
+
+
+@MODELS.method(Unknown, "zero_grad")
+def _unknown_zero_grad(call: Call) -> Values:
+    call.emit(ClearGradients, target=call.receiver or TRUE)
+    return singleton(NONE)
+
+
+@MODELS.method(Unknown, "step")
+def _unknown_step(call: Call) -> Values:
+    """`x.step()` of something unknown may be an optimizer's."""
+    # Without it, a factory's optimizer would look as if nothing ever stepped.
+    call.emit(OptimizerStep, optimizer=call.receiver or TRUE, through="unknown")
+    return singleton(Unknown((call.name, call.receiver), "what .step() returns", call.label))

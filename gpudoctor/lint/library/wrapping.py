@@ -1,0 +1,352 @@
+"""Wrappers: DataParallel, DistributedDataParallel, FSDP, and reading through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
+from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.function import Class, ContextManager, Method
+from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
+from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.library.devices import made_on, note_text
+from gpudoctor.lint.library.forward_calls import forward
+from gpudoctor.lint.library.gpu_switches import take_gpu
+from gpudoctor.lint.library.torch_distributed import CPU_MESH, DISTRIBUTED, begin_group, group_exists
+from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
+from gpudoctor.lint.library.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.flow.condition import Condition
+
+SYNC_NORM = "torch.nn.SyncBatchNorm"
+METHODS = frozenset({"no_sync", "join", "_set_static_graph"})
+"""What a wrapper is asked to do, apart from what all modules have."""
+BASES = {name: kind for kind, name in CALLABLES.items()}
+"""Wrappers that a class of the project may extend; an object of such a class is a module with attributes of its own."""
+
+CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"})
+
+
+def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
+    given = call.arg(0, "module")
+    if given is None:
+        return singleton(Unknown((call.name, call.args), "a wrapper without a module", call.label))
+    given = bare(given)
+    # One wrapper for each model it may be: `if args.arch == …` leaves several.
+    made = [_wrap_one(call, kind, each.value, len(given.bindings) == 1, each.condition) for each in given.bindings]
+    result = given.map(lambda value: made[list(given).index(value)])
+    return result
+
+
+def bare(given: Values) -> Values:
+    """The models among these, less those that are wrappers of others among them.
+
+    `models[i] = DDP(models[i])`: in a later round some item is wrapped already, but not the one that this round takes.
+    """
+    kept = [
+        binding
+        for binding in given.bindings
+        if not any(
+            isinstance(binding.value, Wrapper)
+            and other.value == binding.value.inner
+            and not other.condition.excludes(binding.condition)
+            for other in given.bindings
+        )
+    ]
+    return given if len(kept) == len(given.bindings) else ValueSet(kept)
+
+
+def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: Condition) -> Value:
+    place = call.place
+    inner = _seen(inner, place)
+    ids = call.arg(1, "device_ids")
+    _use_ids(call, ids)
+    device = device_of(call.do, inner)
+    take_gpu(call.do, device)
+    wrapper = Wrapper(
+        call.allocation_site(),
+        place,
+        # `train(DDP(model))` gives it no name.
+        "the model" if call.result_name is None else call.label,
+        kind,
+        inner,
+        ids,
+        _broadcasts(call),
+        rearranges=not call.name.startswith("apex."),
+    )
+    call.emit(
+        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
+        model_device=device.restrict(when) if device is not None else None,
+        group_exists=group_exists(call.do), ids=_items(call, ids),
+        trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
+        static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
+        keeps_parameters=call.keywords.get("use_orig_params"),
+    )  # fmt: skip
+    if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
+        call.do.set_fact(wrapper, "searches", singleton(TRUE))
+    _note_place(call, kind, inner, ids)
+    note_wrapped(call.do)
+    # Who gets past that constructor has a process group, also where another file made it.
+    if kind is not WrapperKind.DATA_PARALLEL:
+        call.do.set_fact(DISTRIBUTED, "group", singleton(TRUE))
+    return wrapper
+
+
+def _seen(value: Value, place: Location) -> Value:
+    """The value as a module, also where it comes from code that is not read: one value is always one module."""
+    if isinstance(value, (Module, Wrapper)):
+        return value
+    return Module(("unseen", value), place, getattr(value, "label", "") or "the model", made_by=UNSEEN)
+
+
+def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
+    only = ids.single if ids is not None else None
+    return call.do.known_items(only) if isinstance(only, (ListOf, TupleOf)) else None
+
+
+def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None) -> None:
+    """A model that was not seen is on the GPU whose number DDP is given, or its first forward fails."""
+    only = _only_item(call, ids)
+    if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != UNSEEN or only is None:
+        return
+    if call.do.fact(inner, "device") is None:
+        call.do.set_fact(inner, "device", singleton(_gpu(call, only)))
+
+
+def _broadcasts(call: Call) -> Value:
+    """Whether buffers are broadcast at each forward, as given. The wrapper of apex never does that."""
+    # torch 2.13 spells it `forward_sync_buffers` as well.
+    given = call.keywords.get("broadcast_buffers") or call.keywords.get("forward_sync_buffers") or singleton(NONE)
+    return FALSE if call.name.startswith("apex.") else given.single or NONE
+
+
+def _use_ids(call: Call, ids: Values | None) -> None:
+    # `DDP(model, [rank])` passes it by position, as many tutorials do.
+    place = call.argument_places.get("device_ids") or call.argument_places.get("1") or call.place
+    for value in ids or ():
+        items = call.do.known_items(value) if isinstance(value, (ListOf, TupleOf)) else None
+        for each in [v for item in items or () for v in item]:
+            device = each if isinstance(each, Device) else None
+            # Integers and `torch.device` mean the same in `device_ids`.
+            if isinstance(each, (Rank, Const, Unknown)):
+                device = Device("cuda", each, place)
+            if device is not None:
+                note_text(call, singleton(each), "given as one of `device_ids`", place)
+                call.do.emit(DeviceUsed, at=place, device=device, purpose="device_ids")
+    # Beside it the output is on the same GPU: `device_ids=[rank], output_device=rank`.
+    place = call.argument_places.get("output_device") or call.argument_places.get("2") or call.place
+    for each in call.arg(2, "output_device") or ():
+        if isinstance(each, Rank):
+            call.do.emit(DeviceUsed, at=place, device=Device("cuda", each, place), purpose="output_device")
+
+
+@MODELS.callable(
+    "torch.nn.parallel.DistributedDataParallel",
+    "apex.parallel.DistributedDataParallel",
+    "apex.parallel.distributed.DistributedDataParallel",
+)
+def _ddp(call: Call) -> Values:
+    return _wrap(call, WrapperKind.DDP)
+
+
+@MODELS.callable("torch.nn.DataParallel")
+def _data_parallel(call: Call) -> Values:
+    wrappers = _wrap(call, WrapperKind.DATA_PARALLEL)
+    only = _only_item(call, call.arg(1, "device_ids"))
+    # With several GPUs it moves nothing, and with one it brings the model there.
+    if only is not None:
+        for wrapper in wrappers:
+            put_on(call.do, core_of(wrapper), singleton(_gpu(call, only)))
+    return wrappers
+
+
+def _only_item(call: Call, ids: Values | None) -> Value | None:
+    """The GPU that is named, where it is one."""
+    items = _items(call, ids) or ()
+    return items[0].single if len(items) == 1 else None
+
+
+def _gpu(call: Call, item: Value) -> Device:
+    return item if isinstance(item, Device) else Device("cuda", item, call.place)
+
+
+@MODELS.callable("torch.distributed.fsdp.FullyShardedDataParallel", "fairscale.nn.FullyShardedDataParallel")
+def _fsdp(call: Call) -> Values:
+    wrappers = _wrap(call, WrapperKind.FSDP)
+    for wrapper in wrappers:
+        # Sharding brings the parameters to the GPU by itself.
+        call.do.set_fact(core_of(wrapper), "sharded", singleton(TRUE))
+    return wrappers
+
+
+@MODELS.callable(
+    "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.replicate.replicate",
+    "torch.distributed._composable.replicate",
+)
+def _in_place(call: Call) -> Values:
+    """FSDP2 shards a module in place, and `replicate` copies it to all ranks: the same object, now synchronised."""
+    kind = WrapperKind.FSDP if call.name.endswith("fully_shard") else WrapperKind.DDP
+    # Without a mesh it makes one of all ranks, and with that the group.
+    if kind is WrapperKind.FSDP and "mesh" not in call.keywords and group_exists(call.do) is False:
+        begin_group(call, call.name)
+    for value in call.args[0] if call.args else ():
+        if isinstance(value, Module):
+            call.emit(
+                Wrap, wrapper=value, inner=value, kind=kind, model_device=device_of(call.do, value),
+                group_exists=group_exists(call.do),
+            )  # fmt: skip
+            # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
+            mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
+            stays = mesh is not None and mesh.all(_is_of_cpus)
+            call.do.set_fact(value, "sharded", singleton(CPU if stays else TRUE))
+    return call.args[0] if call.args else singleton(NONE)
+
+
+def _is_of_cpus(mesh: Value) -> bool:
+    return isinstance(mesh, Unknown) and mesh.escaped_from.startswith(CPU_MESH)
+
+
+@MODELS.method(Module, "__init__")
+def _init(call: Call) -> Values:
+    """The constructor of the library class under a class of the project, which may be a wrapper's."""
+    module = call.receiver
+    assert isinstance(module, Module)
+    # `super().__init__(8, 8, device="cuda")`, also where the class has no constructor of its own.
+    if call.do.fact(module, "device") is None:
+        call.do.set_fact(module, "device", made_on(call))
+    initialise(call.do, module)
+    names = module.cls.library_bases if isinstance(module.cls, Class) else frozenset()
+    # `class Heads(nn.ModuleList)`: what its base is given are its parts.
+    for value in flatten(call.do, call.all_values()) if names & CONTAINERS else ():
+        take_in(call.do, module, value)
+    # `class MyDDP(DistributedDataParallel)` adds `__getattr__`: still a wrapper for whoever calls it.
+    kind = next((kind for name, kind in BASES.items() if name in names), None)
+    for value in (call.arg(0, "module") or ()) if kind is not None else ():
+        call.emit(
+            Wrap, wrapper=module, inner=value, kind=kind, device_ids=call.arg(1, "device_ids"),
+            model_device=device_of(call.do, value), group_exists=group_exists(call.do),
+        )  # fmt: skip
+        call.do.set_own_attribute(module, "module", singleton(value))
+        call.do.set_fact(module, "device", device_of(call.do, value) or singleton(Unknown(("device", value))))
+        adopt(call.do, module, value)
+    return singleton(NONE)
+
+
+@MODELS.called(Wrapper)
+def _called(call: Call) -> Values:
+    return forward(call, call.receiver)
+
+
+@MODELS.attribute(Wrapper)
+def _attribute(call: Call) -> Values:
+    wrapper, name = call.receiver, call.name
+    assert isinstance(wrapper, Wrapper)
+    own = OWN.get(wrapper.kind)
+    # torch.compile keeps the model under `_orig_mod`, FSDP under `_fsdp_wrapped_module`.
+    if name in ("module", "_orig_mod", "_fsdp_wrapped_module") and (own is not None or name != "module"):
+        return singleton(wrapper.inner)
+    if name == "module" and not isinstance(wrapper.inner, Wrapper):
+        return singleton(wrapper.inner)
+    # An engine has attributes of its own: what the wrapper inside lacks, it may have.
+    if wrapper.kind is WrapperKind.PREPARED:
+        if name in ("backward", "save_checkpoint"):
+            return singleton(Method(wrapper, name))
+        return call.do.attribute(core_of(wrapper), name, call.node)
+    # FSDP has one of its own, for which all ranks send their parts.
+    if name == "state_dict" and wrapper.kind is WrapperKind.FSDP:
+        return singleton(Method(wrapper, name))
+    # A compiled module passes unknown attributes through to the model.
+    if own is None:
+        return call.do.attribute(wrapper.inner, name, call.node)
+    # The wrapper of apex has two methods where torch's has `no_sync`.
+    if name in ("disable_allreduce", "enable_allreduce"):
+        call.emit(GradientSync, target=wrapper, call=name)
+        return _plain(call)
+    # What `nn.Module` has, the wrapper has itself; all else is only on `.module`.
+    if wrapper_has(wrapper, name):
+        return singleton(Method(wrapper, name)) if name in MODULE_API or name in METHODS else _plain(call)
+    inner_has = _has_attribute(call, core_of(wrapper), name)
+    # AttributeError: 'DistributedDataParallel' object has no attribute …
+    call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
+    return call.do.attribute(wrapper.inner, name, call.node)
+
+
+@MODELS.method(Wrapper, "no_sync", "join")
+def _no_sync(call: Call) -> Values:
+    # `join()` shadows collectives of ranks that ran out of batches; `no_sync()` skips the all-reduce.
+    if call.name == "no_sync":
+        call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return singleton(ContextManager(f"torch.{call.name}", call.receiver))
+
+
+@MODELS.method(Unknown, "no_sync")
+def _unknown_no_sync(call: Call) -> Values:
+    """`model.no_sync()` of a model that code made which was not read."""
+    call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return singleton(ContextManager("torch.no_sync", call.receiver))
+
+
+@MODELS.setter(Wrapper)
+def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`model.require_backward_grad_sync = last_micro_step`: what `no_sync` does, by hand."""
+    if name == "require_backward_grad_sync":
+        do.emit(GradientSync, at=place, target=owner, call=name, never=values.single == FALSE)
+
+
+def _plain(call: Call) -> Values:
+    return singleton(
+        Unknown((call.name, call.receiver), f"the {call.name} of a wrapper", call.label, escaped_from="torch.wrapper")
+    )
+
+
+def _has_attribute(call: Call, core: Value, name: str) -> bool | None:
+    if call.do.own_attribute(core, name) is not None or call.do.find_method(core, name) is not None:
+        return True
+    cls = getattr(core, "cls", None)
+    return False if isinstance(cls, Class) and cls.complete else None
+
+
+@MODELS.callable(SYNC_NORM)
+def _sync_layer(call: Call) -> Values:
+    layer = new_module(call, SYNC_NORM, [], ready=False)
+    call.emit(SyncNorm, module=layer)
+    return singleton(layer)
+
+
+@MODELS.callable(
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "apex.parallel.convert_syncbn_model",
+    "timm.layers.convert_sync_batchnorm",
+    "timm.models.layers.convert_sync_batchnorm",
+)
+def _sync_batchnorm(call: Call) -> Values:
+    given = call.arg(0, "module")
+    if given is None:
+        return singleton(NONE)
+    made = {value: _synced(call, value) for value in given}
+    return given.map(lambda value: made[value])
+
+
+def _synced(call: Call, value: Value) -> Value:
+    """The model is changed in place but for a bare BatchNorm, where only the returned one is new."""
+    bare = isinstance(value, Module) and value.cls is None and value.made_by.startswith("torch.nn.BatchNorm")
+    if not bare:
+        call.emit(SyncNorm, module=_seen(value, call.place), given=value)
+        return value
+    layer = new_module(call, SYNC_NORM, [], ready=False)
+    # It takes over the parameters, which stay where they are.
+    device = call.do.fact(value, "device")
+    if device is not None:
+        call.do.set_fact(layer, "device", device)
+    call.emit(SyncNorm, module=layer, given=value)
+    return layer

@@ -1,0 +1,420 @@
+"""How a library model sees the interpreter: the call to answer, and what it may do.
+
+A model is a function from a `Call` to the values that the call returns. It is registered under the dotted name of
+the library callable, or under a kind of value and the name of a method or an attribute.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.rank import RankKind
+    from gpudoctor.lint.events.event_context import Event, EventContext
+    from gpudoctor.lint.flow.condition import Condition, Literal
+
+T = TypeVar("T", bound=Value)
+
+
+class LibraryContext(Protocol):
+    """What a model may ask and do."""
+
+    @property
+    def several_processes(self) -> bool: ...
+    @property
+    def launched_by(self) -> str: ...
+    @property
+    def counts_ranks(self) -> bool: ...
+    @property
+    def receiver(self) -> Value | None: ...
+    @property
+    def path(self) -> Condition: ...
+    @property
+    def parts(self) -> dict[Value, set[Value]]: ...
+    @property
+    def studied(self) -> set[Value]: ...
+    @property
+    def contexts(self) -> list[str]: ...
+    @property
+    def reads(self) -> list[Hashable]: ...
+    @property
+    def statements(self) -> int: ...
+    @property
+    def replicated(self) -> set[tuple[Value, str]]: ...
+
+    def place(self, node: ast.AST) -> Location: ...
+    def text(self, node: ast.AST, limit: int = 60) -> str: ...
+    def argument_places(self, node: ast.Call) -> dict[str, Location]: ...
+    def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None: ...
+    def event_context(self, at: Location) -> EventContext: ...
+    def assume_rank(self, values: Values, kind: RankKind = ...) -> None: ...
+    def assume_counted(self) -> None: ...
+    def assume(self, literal: Literal) -> None: ...
+    def assume_several_processes(self, values: Values) -> None: ...
+    def add_search_path(self, folder: str) -> None: ...
+    def reached_at(self, value: Value) -> Location | None: ...
+    def allocation_site(self, place: Location) -> Hashable: ...
+    def fact(self, owner: Value, name: str) -> Values | None: ...
+    def set_fact(self, owner: Value, name: str, values: Values) -> None: ...
+    def own_attribute(self, owner: Value, name: str) -> Values | None: ...
+    def set_own_attribute(self, owner: Value, name: str, values: Values) -> None: ...
+    def call(
+        self, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
+    ) -> Values: ...
+    def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values: ...
+    def import_named(self, name: str, node: ast.AST) -> Value: ...
+    def modules_below(self, package: str) -> tuple[str, ...]: ...
+    def bound_in(self, module: Value, name: str) -> Values | None: ...
+    def defined_in(self, module: Value) -> list[Value]: ...
+    def own_functions(self) -> list[Value]: ...
+    def find_in_class(self, cls: Value, name: str) -> Values | None: ...
+    def fields_of(self, cls: Value) -> tuple[str, ...]: ...
+    def method(self, receiver: Value, name: str, args: tuple[Values, ...], node: ast.AST) -> Values | None: ...
+    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values: ...
+    def truth(self, values: Values, node: ast.AST) -> bool | Literal: ...
+    def items_of(self, values: Values, node: ast.AST) -> Values: ...
+    def known_items(self, value: Value) -> tuple[Values, ...] | None: ...
+    def run_spawned(
+        self,
+        function: Values,
+        args: tuple[Values, ...],
+        node: ast.AST,
+        keywords: dict[str, Values] | None = None,
+        prepare: Callable[[], None] = ...,
+    ) -> None: ...
+    def open_context(self, manager: Values, node: ast.AST) -> Values: ...
+    def replay_event(self, event: Event) -> None: ...
+    def run_speculatively(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]: ...
+    def record_imprecision(self, why: str, at: Location) -> None: ...
+    def define_class(self, value: Value) -> str | None: ...
+    def find_method(self, value: Value, name: str) -> Values | None: ...
+    def new_list(self, items: list[Values], node: ast.AST, exact: bool = True) -> Values: ...
+    def new_dict(self, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values: ...
+    def pairs(self, value: Value | None) -> list[tuple[Values, Values]] | None: ...
+    def possible_pairs(self, value: DictOf) -> list[tuple[Values, Values]]: ...
+    def put_item(self, owner: Value, index: Values, values: Values, node: ast.AST) -> None: ...
+    def add_items(self, owner: Value, items: list[Values], exact: bool = True) -> None: ...
+    def attributes_of(self, value: Value) -> list[Value]: ...
+    def names_of(self, value: Value) -> list[str]: ...
+    def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None: ...
+    def terminate(self, failed: bool, by: str, at: Location) -> None: ...
+    @property
+    def under_main_guard(self) -> bool: ...
+    @property
+    def in_loop(self) -> bool: ...
+    @property
+    def evaluating(self) -> bool: ...
+    @property
+    def augmenting(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a library callable, or the mere use of something of a library.
+
+    `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be there that is not seen.
+    """
+
+    do: LibraryContext
+    name: str
+    args: tuple[Values, ...]
+    keywords: dict[str, Values]
+    node: ast.AST
+    result_name: str | None = None
+    """What the program calls the result."""
+    open_ended: bool = False
+    rest: tuple[Values, ...] = ()
+    """What `*args` and `**kwargs` hold that could not be followed, without a name or a position."""
+    receiver: Value | None = None
+
+    # Made when they are asked for, which most models never do.
+    @property
+    def place(self) -> Location:
+        """Where the call stands."""
+        return self.do.place(self.node)
+
+    @property
+    def label(self) -> str:
+        """The name that the program gives to the result, or how it is called."""
+        node = self.node
+        return self.result_name or self.do.text(node.func if isinstance(node, ast.Call) else node, 40)
+
+    @property
+    def written(self) -> str:
+        """As `label`, but what has no name is no attribute: `targets.view(-1)`."""
+        return self.result_name or self.do.text(self.node, 40)
+
+    @property
+    def argument_places(self) -> dict[str, Location]:
+        """Where the arguments stand, by their position or name."""
+        return self.do.argument_places(self.node) if isinstance(self.node, ast.Call) else {}
+
+    def arg(self, index: int, name: str) -> Values | None:
+        """The argument at this position or of this name, None where it was left out."""
+        # By name first: the position is only right where nothing before it was left out.
+        if name in self.keywords:
+            return self.keywords[name]
+        return self.args[index] if 0 <= index < len(self.args) else None
+
+    def spelled(self, index: int, name: str) -> str:
+        """How the program writes this argument; an empty text where it does not stand in this call."""
+        node = self.node
+        # A `partial` and `*args` bring arguments that stand elsewhere.
+        if not isinstance(node, ast.Call) or len(node.args) != len(self.args):
+            return ""
+        by_name = next((each.value for each in node.keywords if each.arg == name), None)
+        given = by_name or (node.args[index] if 0 <= index < len(node.args) else None)
+        return self.do.text(given) if given is not None and not isinstance(given, ast.Starred) else ""
+
+    def one(self, index: int, name: str, kind: type[T]) -> T | None:
+        """The argument where it is exactly one value of this kind."""
+        values = self.arg(index, name)
+        only = values.single if values is not None else None
+        return only if isinstance(only, kind) else None
+
+    def constant(self, index: int, name: str) -> object:
+        """The constant given here; None where there is none or it is not known."""
+        only = self.one(index, name, Const)
+        return only.value if only is not None else None
+
+    def is_true(self, index: int, name: str) -> bool:
+        """The argument is definitely the constant True."""
+        return self.constant(index, name) is True
+
+    def all_values(self) -> list[Value]:
+        """Every value of every argument."""
+        return [value for values in (*self.args, *self.keywords.values()) for value in values]
+
+    def sure_values(self) -> list[Value]:
+        """The values of those arguments that can be nothing else, with what their containers surely hold."""
+        return definite_values(self.do, [*self.args, *self.keywords.values()])
+
+    def allocation_site(self) -> Hashable:
+        """A fresh identity for what this call makes."""
+        return self.do.allocation_site(self.place)
+
+    def emit(self, kind: type[Event], /, **fields: object) -> None:
+        """Log an event at the place of this call."""
+        self.do.emit(kind, at=self.place, **fields)
+
+
+Model = Callable[[Call], Values]
+Ready = Callable[[LibraryContext, Value], None]
+Setter = Callable[[LibraryContext, Value, str, Values, Location], None]
+OPEN_FILE = "file"
+"""What the key of an open file begins with; then come its identity, path and mode, and how the path is written."""
+AS_MADE = "as made"
+"""The fact that holds an object as the constructor of its library base has left it."""
+NOT_ANSWERED: Values = ValueSet(())
+"""What a model of all attributes or methods of a kind returns for one that it does not know."""
+
+
+class Models:
+    """The register of library models. Names are matched exactly first, then by their longest prefix."""
+
+    def __init__(self) -> None:
+        self.callables: dict[str, Model] = {}
+        self.prefixes: dict[str, Model] = {}
+        self.decorators: dict[str, Model] = {}
+        self.names: dict[str, Callable[[LibraryContext, Location], Values]] = {}
+        self.methods: dict[tuple[type[Value], str], Model] = {}
+        self.any_method: dict[type[Value], Model] = {}
+        self.attributes: dict[tuple[type[Value], str], Model] = {}
+        self.any_attribute: dict[type[Value], Model] = {}
+        self.setters: dict[type[Value], Setter] = {}
+        self.ready_objects: dict[type[Value], Ready] = {}
+        self.calls: dict[type[Value], Model] = {}
+        self.fallbacks: list[Model] = []
+        self.before_own: dict[tuple[type[Value], str], Model] = {}
+
+    def callable(self, *names: str) -> Callable[[Model], Model]:
+        """Answer calls of these dotted names; one that ends in `*` answers for all names that begin so."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                if name.endswith("*"):
+                    self.prefixes[name[:-1]] = model
+                else:
+                    self.callables[name] = model
+            return model
+
+        return register
+
+    def decorator(self, *names: str) -> Callable[[Model], Model]:
+        """Say what these decorators make of a function; others are taken to keep it."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.decorators[name] = model
+            return model
+
+        return register
+
+    def method(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+        """Answer these methods of a kind of value; with no names, all that nobody else answers."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.methods[kind, name] = model
+            if not names:
+                self.any_method[kind] = model
+            return model
+
+        return register
+
+    def attribute(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+        """Answer these attributes of a kind of value; with no names, all that nobody else answers."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.attributes[kind, name] = model
+            if not names:
+                self.any_attribute[kind] = model
+            return model
+
+        return register
+
+    def instead_of_own(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+        """Answer these methods even where a class of the project has its own."""
+
+        def register(model: Model) -> Model:
+            for name in names:
+                self.before_own[kind, name] = model
+            return model
+
+        return register
+
+    def setter(self, kind: type[Value]) -> Callable[[Setter], Setter]:
+        """Look on when an attribute of a kind of value is set."""
+
+        def register(setter: Setter) -> Setter:
+            self.setters[kind] = setter
+            return setter
+
+        return register
+
+    def ready(self, kind: type[Value]) -> Callable[[Ready], Ready]:
+        """Look on when the constructor of an object of a project's class has run."""
+
+        def register(look: Ready) -> Ready:
+            self.ready_objects[kind] = look
+            return look
+
+        return register
+
+    def called(self, *kinds: type[Value]) -> Callable[[Model], Model]:
+        """Answer calls of a kind of value."""
+
+        def register(model: Model) -> Model:
+            for kind in kinds:
+                self.calls[kind] = model
+            return model
+
+        return register
+
+    def name(self, *names: str) -> Callable[[Callable[[LibraryContext, Location], Values]], object]:
+        """Answer the mere mention of a library name that is no callable: `os.environ`, `math.inf`."""
+
+        def register(model: Callable[[LibraryContext, Location], Values]) -> object:
+            for name in names:
+                self.names[name] = model
+            return model
+
+        return register
+
+    def find(self, name: str) -> Model | None:
+        """The model for a dotted name."""
+        # A model of its own outranks that of the namespace: `torch.save` beside `torch.*`.
+        exact = self.callables.get(name)
+        if exact is not None or not self.prefixes:
+            return exact
+        end = len(name)
+        while end > 0:
+            if name[:end] in self.prefixes:
+                return self.prefixes[name[:end]]
+            # Longest prefix first, cut at dots, so that `torch.nn.` comes before `torch.`.
+            cut = name.rfind(".", 0, end - 1)
+            end = cut + 1 if cut >= 0 else 0
+        return None
+
+
+MODELS = Models()
+
+
+def singleton(value: Value) -> Values:
+    """The set of one value."""
+    # As `ValueSet.of` does, which most models end with.
+    return ValueSet((Binding(value),))
+
+
+def alternatives(do: LibraryContext, values: Values, depth: int = 3) -> list[Values]:
+    """The values apart from containers, and those that tuples, lists and dictionaries hold, each with what else may
+    be in its place."""
+    plain: list[Binding[Value]] = []
+    found: list[Values] = []
+    for binding in values.bindings:
+        inner = do.pairs(binding.value)
+        items = [item for _, item in inner] if inner is not None else list(do.known_items(binding.value) or ())
+        if items and depth:
+            found += [leaf for item in items for leaf in alternatives(do, item, depth - 1)]
+        else:
+            plain.append(binding)
+    return [*([ValueSet(plain)] if plain else ()), *found]
+
+
+def flatten(
+    do: LibraryContext, values: list[Value], depth: int = 3, of_several: Callable[[Values], Iterable[Value]] = iter
+) -> list[Value]:
+    """The values, and what the tuples, lists and dictionaries among them hold.
+
+    `of_several` says how to take what one place may hold."""
+    found: list[Value] = []
+    for value in values:
+        inner = do.possible_pairs(value) if isinstance(value, DictOf) else None
+        items = [item for _, item in inner] if inner is not None else _items(do, value)
+        if (items or inner is not None) and depth:
+            found += flatten(do, [each for item in items for each in of_several(item)], depth - 1, of_several)
+        else:
+            found.append(value)
+    return found
+
+
+def definite_values(do: LibraryContext, given: list[Values], depth: int = 3) -> list[Value]:
+    """The values that are the only possible ones, and what the tuples, lists and dictionaries among them hold."""
+    found: list[Value] = []
+    for values in given:
+        only = values.single or _one_place(values)
+        # What may be something else proves no mistake.
+        if only is None:
+            continue
+        inner = do.pairs(only)
+        items = [item for _, item in inner] if inner is not None else list(do.known_items(only) or ())
+        found += definite_values(do, items, depth - 1) if items and depth else [only]
+    return found
+
+
+def _one_place(values: Values) -> Value | None:
+    """One of several tensors that lie on the same device: the loss of a model that was loaded or made anew."""
+    tensors = [value for value in values if isinstance(value, Tensor) and value.device is not None]
+    alike = len(tensors) == len(values) > 0 and len({(each.device, each.origin) for each in tensors}) == 1
+    return tensors[0] if alike else None
+
+
+def _items(do: LibraryContext, value: Value) -> list[Values]:
+    """The items that are known one by one, and what the others may be."""
+    known = do.known_items(value)
+    if known is not None or not isinstance(value, ListOf):
+        return list(known or ())
+    # What is put in on some path only may be there as well.
+    held, more = do.fact(value, "items"), do.fact(value, "more")
+    found = [item for each in held or () if isinstance(each, TupleOf) for item in each.items]
+    return [*found, *([more] if more is not None else ())]

@@ -1,0 +1,93 @@
+"""How a careful colleague would write a rank or a device in a program: with its own names, where it has some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.repair.repair import Always, Code, Either, Holds, Imported
+
+
+class Managed(Protocol):
+    """A program as far as it says who is in charge of it."""
+
+    @property
+    def managed_by(self) -> frozenset[str]: ...
+
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.process import InitGroup
+
+GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
+LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
+FIRST = {
+    "accelerate": "accelerator.is_main_process",
+    "lightning": "trainer.is_global_zero",
+    "transformers": "trainer.is_world_process_zero()",
+}
+"""How objects of frameworks are asked for the first rank."""
+FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
+"""The local rank, as torchrun hands it over."""
+
+
+def is_first(groups: Iterable[InitGroup], at: Event, *, spawned: bool) -> Either:
+    """A test for the first rank: by the name of the rank, or by asking the group, which need not be there always."""
+    own: tuple[Code, ...] = ((Holds(LOCAL), " == 0"),) if spawned else ()
+    asked: Code = (Imported("torch.distributed.get_rank"), "() == 0")
+    group = next(iter(groups), None)
+    # Who asks a group that is made only later ends with an error.
+    if group is not None and at.order < group.order:
+        # Without a launcher there is one process, the first.
+        from_launcher: Code = ("int(", Imported("os.environ"), '.get("RANK", 0)) == 0')
+        return Either(((Holds(GLOBAL), " == 0"), *own, *(() if spawned else (from_launcher,))))
+    made = (*group.context.calls, group.location) if group is not None else ()
+    # A helper may serve a program of one process, too: one that has no group to ask.
+    own_file = any(at.location.path == place.path for place in made)
+    always: Code = (*map(Always, made), *asked) if own_file else ()
+    maybe: Code = ("not ", Imported("torch.distributed.is_initialized"), "() or ", *asked)
+    return Either(((Holds(GLOBAL), " == 0"), *own, *([always] if always else []), maybe))
+
+
+def waits_for_all(program: Managed) -> str:
+    """What makes all ranks wait for each other, for a remedy."""
+    return "accelerator.wait_for_everyone()" if "accelerate" in program.managed_by else "dist.barrier()"
+
+
+def asked_first(program: Managed) -> str:
+    """The test for the first rank in the words of the framework in charge, for a remedy."""
+    return next((test for name, test in FIRST.items() if name in program.managed_by), "dist.get_rank() == 0")
+
+
+def local_rank(*, spawned: bool) -> Either:
+    """The rank on its node, which is the number of its GPU."""
+    # Only a launcher sets the variable.
+    return Either(((Holds(LOCAL),), *(() if spawned else (FROM_LAUNCHER,))))
+
+
+def own_gpu(*, spawned: bool) -> Either:
+    """What `set_device` wants for the GPU of a rank."""
+    return Either(((Holds(LOCAL),), (Holds(Device("cuda", LOCAL)),), *(() if spawned else (FROM_LAUNCHER,))))
+
+
+def moved_to(value: Value) -> Either:
+    """The end of an expression whose value is to be on a device: `.to(device)`, or `.cuda()` where it has no name."""
+    if isinstance(value, Device) and value.type == "cuda" and value.index is None:
+        return Either(((".to(", Holds(value), ")"), (".cuda()",)))
+    return Either(((".to(", device(value), ")"),))
+
+
+def device(value: Value) -> Either:
+    """What `.to(...)` wants for a device: its name, the rank that is its index, or the text for it."""
+    choices: list[Code] = [(Holds(value),)]
+    if isinstance(value, Device):
+        if isinstance(value.index, Rank):
+            choices.append((Holds(value.index),))
+        elif value.index is None:
+            choices.append((f'"{value.type}"',))
+        elif isinstance(value.index, Const):
+            choices.append((f'"{value.type}:{value.index.value!r}"',))
+    return Either(tuple(choices))

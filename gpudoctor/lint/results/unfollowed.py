@@ -1,0 +1,208 @@
+"""What was followed of a program, from its execution on paper and from the answers that its rules were given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.guard_log import Answer
+    from gpudoctor.lint.program import Program
+    from gpudoctor.rule import RuleCard
+
+_NAMES = {
+    "accelerate": "Accelerate",
+    "bagua": "Bagua",
+    "byteps": "BytePS",
+    "catalyst": "Catalyst",
+    "colossalai": "Colossal-AI",
+    "composer": "Composer",
+    "deepspeed": "DeepSpeed",
+    "detectron2": "Detectron2",
+    "fairscale": "FairScale",
+    "horovod": "Horovod",
+    "ignite": "Ignite",
+    "lightning": "Lightning",
+    "megatron": "Megatron",
+    "mmengine": "MMEngine",
+    "pipeline": "pipeline parallelism",
+    "ray": "Ray",
+    "rpc": "the RPC framework",
+    "smdistributed": "SageMaker's smdistributed",
+    "speechbrain": "SpeechBrain",
+    "tensor parallel": "tensor parallelism",
+    "tnt": "TorchTNT",
+    "transformers": "the Trainer of Transformers",
+}
+_ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "ModuleClassFlaw"})
+"""Events of a model that is known."""
+_STARTING = frozenset({"ArgumentDeclared", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"})
+"""Events of a script before it trains."""
+_SETTINGS = "TrainingArguments"
+_TRAINERS = ("Trainer", "Runner", _SETTINGS, "LightningCLI", "Engine", "build_runner", "Learner")
+
+
+def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Sequence[RuleCard]) -> Coverage:
+    """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
+    nothing happened that they are about."""
+    main = _not_reached(program)
+    told = [] if main is None else [main]
+    if main is not None:
+        also = tuple(code for code, (cause, _) in silenced.items() if cause is main.cause)
+        about = (card.code for card in unasked if _is_of_training(card, main))
+        told = [_with_rules(main, (*about, *also))]
+        silenced = {code: answer for code, answer in silenced.items() if code not in also}
+    told += _grouped(program, silenced)
+    if program.of_unknown_model is not None and program.has_entry:
+        about_models = (card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs))
+        told.append(_with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about_models))
+    if program.stops and not any(each.cause is Cause.LIMIT for each in told):
+        told.insert(0, _limit(program))
+    return Coverage(
+        path=program.entry,
+        world=program.world.value if program.has_entry else "",
+        followed=_followed(program, main, told),
+        training_loops=program.training_loops,
+        ended_by=_ending(program),
+        silent_for=tuple(told),
+        trains_at=program.trained_at,
+        awaits=tuple(sorted({each.at.path for each in program.untaken})) if program.has_entry else (),
+        idle=tuple(Silence(Cause.NO_ENTRY, (), each.what, each.at, missed=True) for each in program.idle),
+    )
+
+
+def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[Coverage, ...]:
+    """Each program once in each world, and nothing of training that one of them has reached after all; then the files
+    among the `listed` ones whose training no program calls."""
+    first: dict[tuple[str, str], Coverage] = {}
+    for each in programs:
+        first.setdefault((each.path, each.world), each)
+    reached = {at for each in first.values() if each.world for at in each.trains_at}
+    awaited = {path for each in first.values() for path in each.awaits}
+    told = [_without_reached(each, reached, awaited) for each in first.values()]
+    named = {at.path for each in told for at in each.trains_at}
+    named |= {one.at.path for each in told for one in each.silent_for if one.at is not None and one.missed}
+    named |= {each.path for each in told} | awaited
+    idle = {each.at.path: each for program in first.values() for each in program.idle if each.at is not None}
+    return (*told, *(_idle(path, each) for path, each in idle.items() if path in listed and path not in named))
+
+
+def _idle(path: str, silence: Silence) -> Coverage:
+    return Coverage(path, "", Followed.PARTLY, silent_for=(silence,))
+
+
+def _without_reached(program: Coverage, reached: set[Location], awaited: set[str]) -> Coverage:
+    """A file that starts nothing is read through the program that starts it, or would be, were that followed. So is one
+    that trains itself in what another program calls: its own start is a trial of it."""
+    if program.world:
+        left = tuple(each for each in program.silent_for if not _trained_elsewhere(each, program.path, reached))
+        unchanged = len(left) == len(program.silent_for)
+        return program if unchanged else replace(program, silent_for=left, followed=Followed.PARTLY)
+    called = program.path in awaited
+    left = tuple(
+        each for each in program.silent_for if each.cause is not Cause.NO_ENTRY or not (called or each.at in reached)
+    )
+    return program if len(left) == len(program.silent_for) else replace(program, silent_for=left)
+
+
+def _trained_elsewhere(silence: Silence, path: str, reached: set[Location]) -> bool:
+    at = silence.at
+    return silence.cause is Cause.NOT_CALLED and at is not None and at.path == path and at in reached
+
+
+def _is_of_training(card: RuleCard, main: Silence) -> bool:
+    """The rule may have something to say of the training that was not reached."""
+    # Where a framework runs it, how the ranks are started was followed.
+    if main.cause is Cause.FRAMEWORK:
+        return not _STARTING.issuperset(card.needs)
+    # Whoever wraps a model need not train it.
+    return main.cause is not Cause.NO_ENTRY or not main.about
+
+
+def _followed(program: Program, main: Silence | None, told: list[Silence]) -> Followed:
+    if main is not None and main.missed and program.has_entry:
+        return Followed.NOT
+    return Followed.PARTLY if told or program.stops or not program.has_entry else Followed.WHOLE
+
+
+def _ending(program: Program) -> Ending | None:
+    if program.stops:
+        return Ending(program.stops[0].why, program.stops[0].location)
+    return Ending(program.ended.what, program.ended.at) if program.ended is not None else None
+
+
+def _not_reached(program: Program) -> Silence | None:
+    """Why the training of a program was not seen; None where it was, or where there is none by all that is known."""
+    if not program.has_entry:
+        missed = program.untaken[0] if program.untaken else None
+        if missed is not None:
+            return Silence(Cause.NO_ENTRY, (), missed.what, missed.at, missed=True)
+        wrap = program.wraps_here
+        return Silence(Cause.NO_ENTRY, (), "", wrap.at, missed=True, about=wrap.what) if wrap is not None else None
+    if program.trained_at:
+        return None
+    missed = program.untaken[0] if program.untaken else None
+    if program.stops:
+        return _limit(program)
+    if program.ended is not None and missed is not None:
+        return Silence(Cause.ENDED, (), program.ended.what, program.ended.at, missed=True)
+    running = [event for event in program.in_charge if _runs_the_training(event.call)]
+    if running:
+        # The settings of a trainer are made before it is.
+        trainer = next((event for event in running if not event.call.endswith(_SETTINGS)), running[0])
+        return Silence(Cause.FRAMEWORK, (), _name(trainer.framework), trainer.location, missed=True)
+    chosen = program.leads_there
+    if chosen is not None:
+        return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
+    return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True) if missed is not None else None
+
+
+def _runs_the_training(call: str) -> bool:
+    """`Trainer(…)`, `Runner.from_cfg(…)`."""
+    return any(part.endswith(_TRAINERS) for part in call.split("."))
+
+
+def _limit(program: Program) -> Silence:
+    stop = program.stops[0]
+    missed = bool(program.untaken) and not program.trained_at
+    after = ", after the first training step" if program.trained_at and program.has_entry else ""
+    number = re.match(r"more than (\d+)(.*)", stop.why)
+    how = f"after {int(number[1]):,}{number[2]}" if number else f"({stop.why})"
+    return Silence(Cause.LIMIT, (), f"{how}{after}", stop.location, missed=missed)
+
+
+def _grouped(program: Program, silenced: Mapping[str, Answer]) -> list[Silence]:
+    """The rules that were silent for the same cause, together."""
+    groups: dict[Silence, list[str]] = {}
+    for code, answer in silenced.items():
+        groups.setdefault(_cause(program, answer), []).append(code)
+    return [_with_rules(silence, codes) for silence, codes in groups.items()]
+
+
+def _cause(program: Program, answer: Answer) -> Silence:
+    cause, about = answer
+    match cause:
+        case Cause.LIMIT:
+            return _limit(program)
+        case Cause.FRAMEWORK:
+            event = program.in_charge[0]
+            return Silence(cause, (), _name(event.framework), event.location)
+        case Cause.UNREAD:
+            escape = program.gone_into(about)
+            into, at = (escape.into, escape.location) if escape is not None else ("code", None)
+            return Silence(cause, (), into, at, about=getattr(about, "label", ""))
+    return Silence(cause, (), "")
+
+
+def _name(framework: str) -> str:
+    return _NAMES.get(framework, framework)
+
+
+def _with_rules(silence: Silence, codes: Iterable[str]) -> Silence:
+    return replace(silence, rules=tuple(sorted(set(codes))))

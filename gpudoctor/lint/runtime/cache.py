@@ -1,0 +1,317 @@
+"""Results that are kept from one run to the next, one file an entry.
+
+A result is found again under all that decides it besides files: gpudoctor's own code, the Python that parses, the
+rules, the way of launching, the working directory. It is used as long as every question to the file system that was
+asked for it has the same answer: the contents of each file that was read, and which files are not there. What cannot
+be read, is damaged, or comes from elsewhere counts as not there, and what cannot be written is not kept.
+
+The folder is one of the user's, not of the project: nobody can hand over a project together with its results.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor import __version__
+from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
+from gpudoctor.lint.discovery.classify import FileTraits, Role
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.runtime.private_folder import OwnFolder
+from gpudoctor.lint.source.file import Unreadable, shown_path
+from gpudoctor.lint.source.file_queries import CONTENT, Asked, answer_to, digest_of
+from gpudoctor.lint.source.layout import is_package
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.request import Request
+    from gpudoctor.lint.source.project import Sources
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of all results together. Beyond it the oldest ones go."""
+MAX_ENTRY_BYTES = 2 * 1024 * 1024
+_KEPT_OF_FULL = 0.75
+_GLANCES = "glances at "
+
+
+class Cache:
+    """The results of earlier runs with the same settings."""
+
+    def __init__(self, request: Request, sources: Sources) -> None:
+        self._folder = OwnFolder(request.cache) if request.cache else None
+        self._sources = sources
+        self._settings = _settings_of(request) if request.cache else ""
+        self._answers: Asked = {}
+        self._contents: dict[str, str] = {}
+        self._glances: dict[str, list[Any]] | None = None
+        self._asked_for = repr(request.paths)
+        self._wrote = False
+
+    def find(self, path: str) -> EntryResult | None:
+        """What an earlier run made of this entry, where it would come out the same now."""
+        if not self._folder:
+            return None
+        try:
+            asked, examined = _unpacked(self._folder.read(self._name(path), MAX_ENTRY_BYTES))
+        # Written by nobody knows whom, or cut off.
+        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+            return None
+        return examined if all(self._answer(*each) == answer for each, answer in asked.items()) else None
+
+    def keep(self, path: str, examined: EntryResult) -> None:
+        """Keep the result for the next run; a bug of ours is not kept."""
+        if not self._folder or examined.failures:
+            return
+        self._write(self._name(path), _packed(examined))
+
+    def note_content(self, path: str, digest: str) -> None:
+        """The digest of a file that was just read, so that it need not be read again to compare it."""
+        self._contents[path] = digest
+
+    def find_glance(self, path: str) -> FileTraits | None:
+        """What an earlier run saw of a file with the same text, without parsing it."""
+        if not self._folder:
+            return None
+        if self._glances is None:
+            self._glances = self._read_glances(self._folder)
+        try:
+            role, quiet, commented, is_test = self._glances[_text_key(path, self._contents[path])]
+            return FileTraits(path, shown_path(path), Role(role), bool(quiet), bool(commented), bool(is_test))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def keep_glances(self, glances: Iterable[FileTraits], changed: bool) -> None:
+        """Keep what was seen of the files of this request, if some of it is new."""
+        if not self._folder or not changed:
+            return
+        import json
+
+        plain = {
+            _text_key(each.path, self._contents[each.path]): [each.role, each.quiet, each.commented, each.is_test]
+            for each in glances
+            if each.path in self._contents
+        }
+        text = json.dumps(plain, separators=(",", ":"))
+        self._write(self._name(_GLANCES + self._asked_for), f"{digest_of(text.encode())}\n{text}")
+
+    def _read_glances(self, folder: OwnFolder) -> dict[str, list[Any]]:
+        import json
+
+        try:
+            text = folder.read(self._name(_GLANCES + self._asked_for), MAX_ENTRY_BYTES)
+            digest, _, rest = text.partition("\n")
+            found = json.loads(rest) if digest == digest_of(rest.encode()) else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def close(self) -> None:
+        """Make room, where something was added."""
+        if not (self._folder and self._wrote):
+            return
+        with suppress(OSError):
+            self._folder.make_room(MAX_BYTES, int(MAX_BYTES * _KEPT_OF_FULL))
+
+    def _name(self, path: str) -> str:
+        return digest_of(f"{self._settings}\n{path}".encode("utf-8", "surrogateescape"))
+
+    def _answer(self, name: str, path: str) -> object:
+        # Entries of a project ask the same; and what was read already is what counts, whatever is there by now.
+        if (name, path) not in self._answers:
+            read = self._sources.known(path) if name == CONTENT else None
+            if read is not None:
+                self._answers[name, path] = read.digest
+            elif name == CONTENT and path in self._contents:
+                self._answers[name, path] = self._contents[path]
+            else:
+                self._answers[name, path] = answer_to(name, path)
+        return self._answers[name, path]
+
+    def _write(self, name: str, text: str) -> None:
+        if not self._folder or len(text) > MAX_ENTRY_BYTES:
+            return
+        # Read only, full, somebody else's, or a path with characters that are no text.
+        with suppress(OSError, UnicodeError):
+            self._folder.write(name, text)
+            self._wrote = True
+
+
+def cache_folder() -> str:
+    """Where results are kept; empty where there is no such place. Nothing else lies there, whatever lies around it."""
+    chosen = os.environ.get("GPUDOCTOR_CACHE_DIR")
+    if chosen:
+        return os.path.join(os.path.abspath(chosen), "gpudoctor-results")
+    around = _folder_of_the_user()
+    return around and os.path.join(around, "results")
+
+
+def _folder_of_the_user() -> str:
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        return ""
+    if sys.platform == "win32":
+        return os.path.join(os.environ.get("LOCALAPPDATA") or home, "gpudoctor", "Cache")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Caches", "gpudoctor")
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification wants a relative one ignored; it would lie in the project.
+    return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, ".cache"), "gpudoctor")
+
+
+def _text_key(path: str, digest: str) -> str:
+    """What a file starts depends on its text, on whether its name is one of Python's own, and on being in a package."""
+    folder, name = os.path.split(path)
+    return digest + (name if name.startswith("__") else "") + ("." if is_package(folder) else "")
+
+
+def _settings_of(request: Request) -> str:
+    """All that decides a result besides the files of the project."""
+    packs = sorted({card.module.partition(".")[0] for card in request.rules} | {"gpudoctor"})
+    folders = [folder for pack in packs for folder in getattr(sys.modules.get(pack), "__path__", ())]
+    stamps = sorted(stamp for folder in folders for stamp in _stamps(folder))
+    rules = sorted(repr(card) for card in request.rules)
+    surroundings = [os.getcwd(), os.path.expanduser("~"), request.launch, request.fixes]
+    return digest_of(repr((__version__, sys.version, stamps, rules, surroundings)).encode("utf-8", "surrogateescape"))
+
+
+def _stamps(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Path, size and time of each file of code: an edit of an editable installation changes results, too."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path, entry.stat().st_size, entry.stat().st_mtime_ns
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _stamps(entry.path)
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def _packed(examined: EntryResult) -> str:
+    import json
+
+    plain = {
+        "asked": [[name, path, answer] for (name, path), answer in examined.asked.items()],
+        "shown": examined.shown,
+        "findings": [_plain_finding(each) for each in examined.findings],
+        "files": sorted(examined.files),
+        "unreadable": [_plain_unreadable(each) for each in examined.unreadable],
+        "partly": examined.partly,
+        "limits": list(examined.limits),
+        "coverage": [_plain_coverage(each) for each in examined.coverage],
+    }
+    text = json.dumps(plain, separators=(",", ":"))
+    return f"{digest_of(text.encode())}\n{text}"
+
+
+def _unpacked(text: str) -> tuple[Asked, EntryResult]:
+    import json
+
+    digest, _, rest = text.partition("\n")
+    if digest != digest_of(rest.encode()):
+        raise ValueError("damaged")
+    plain = json.loads(rest)
+    examined = EntryResult(
+        shown=plain["shown"],
+        findings=tuple(map(_finding, plain["findings"])),
+        files=frozenset(plain["files"]),
+        unreadable=tuple(Unreadable(*fields) for fields in plain["unreadable"]),
+        partly=plain["partly"],
+        limits=tuple(plain["limits"]),
+        coverage=tuple(map(_coverage, plain["coverage"])),
+    )
+    return {(name, path): answer for name, path, answer in plain["asked"]}, examined
+
+
+def _plain_finding(each: Finding) -> list[Any]:
+    fix = each.fix and [each.fix.safety.value, each.fix.title, [[*_spot(e.location), e.text] for e in each.fix.edits]]
+    related = [[*_spot(place.location), place.message] for place in each.related]
+    unwritten = each.unwritten and each.unwritten.value
+    words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
+    cause = each.cause and _spot(each.cause)
+    rest = [each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause, unwritten, each.doubt]
+    return [*words, *rest]
+
+
+def _finding(plain: list[Any]) -> Finding:
+    code, name, severity, message, remedy, world, launcher, confidence, seen_in, *rest = plain
+    spot, related, fix, cause, unwritten, doubt = rest
+    return Finding(
+        code,
+        name,
+        Severity(severity),
+        message,
+        Location(*spot),
+        remedy,
+        tuple(Related(text, Location(*place)) for *place, text in related),
+        Confidence(confidence),
+        SeenIn(seen_in),
+        fix and Fix(Safety(fix[0]), fix[1], tuple(Edit(Location(*place), text) for *place, text in fix[2])),
+        world,
+        launcher,
+        cause=cause and Location(*cause),
+        unwritten=unwritten and Safety(unwritten),
+        doubt=doubt,
+    )
+
+
+def _plain_coverage(each: Coverage) -> list[Any]:
+    end = each.ended_by and [each.ended_by.reason, _place(each.ended_by.at)]
+    silent, idle = list(map(_plain_silence, each.silent_for)), list(map(_plain_silence, each.idle))
+    trains = [_spot(at) for at in each.trains_at]
+    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle, each.awaits]
+
+
+def _coverage(plain: list[Any]) -> Coverage:
+    path, world, followed, loops, end, silent, trains, idle, awaits = plain
+    return Coverage(
+        path,
+        world,
+        Followed(followed),
+        loops,
+        end and Ending(end[0], _location(end[1])),
+        tuple(map(_silence, silent)),
+        tuple(Location(*each) for each in trains),
+        tuple(map(_silence, idle)),
+        tuple(awaits),
+    )
+
+
+def _plain_silence(each: Silence) -> list[Any]:
+    return [each.cause.value, each.rules, each.what, _place(each.at), each.missed, each.about]
+
+
+def _silence(plain: list[Any]) -> Silence:
+    cause, rules, what, at, missed, about = plain
+    return Silence(Cause(cause), tuple(rules), what, _location(at), missed, about)
+
+
+def _place(at: Location | None) -> list[Any] | None:
+    return _spot(at) if at is not None else None
+
+
+def _location(spot: list[Any] | None) -> Location | None:
+    return Location(*spot) if spot is not None else None
+
+
+def _spot(at: Location) -> list[Any]:
+    return [at.path, at.line, at.column, at.end_line, at.end_column]
+
+
+def _plain_unreadable(file: Unreadable) -> list[Any]:
+    return [
+        file.path,
+        file.shown,
+        file.line,
+        file.column,
+        file.message,
+        file.needs_python,
+        file.by_limit,
+        file.opened,
+        file.in_cell,
+        file.refused,
+        file.first,
+    ]

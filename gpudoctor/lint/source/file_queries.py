@@ -1,0 +1,129 @@
+"""Questions to the file system that decide what a program consists of. Who wants to can have them written down.
+
+A result that was kept holds as long as the same questions have the same answers: that a file is not there, so that
+Python looks further, is an answer too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar, cast
+
+try:
+    # A tenth of the time that importing hashlib takes, which loads OpenSSL.
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
+from gpudoctor.lint.size_limits import most_bytes
+
+A = TypeVar("A")
+Asked = dict[tuple[str, str], object]
+"""Answers by the question's name and the path that it was asked about."""
+
+_QUESTIONS: dict[str, Callable[[str], object]] = {}
+_noting: Asked | None = None
+_remembered: Asked | None = None
+
+
+def digest_of(data: bytes) -> str:
+    """What stands for these bytes."""
+    return str(blake2b(data, digest_size=16).hexdigest())
+
+
+def question(answer: Callable[[str], A]) -> Callable[[str], A]:
+    """Make a question of a function of one path that looks at the file system and at nothing else."""
+    name = answer.__name__
+    _QUESTIONS[name] = answer
+
+    def ask(path: str) -> A:
+        global _noting
+        if _remembered is not None and (name, path) in _remembered:
+            found = cast("A", _remembered[name, path])
+            note(name, path, found)
+            return found
+        # What it asks in turn is a part of its own answer.
+        noting, _noting = _noting, None
+        try:
+            found = answer(path)
+        finally:
+            _noting = noting
+        note(name, path, found)
+        if _remembered is not None:
+            _remembered[name, path] = found
+        return found
+
+    return ask
+
+
+def note(name: str, path: str, answer: object) -> None:
+    """Write an answer down."""
+    if _noting is not None:
+        _noting[name, path] = answer
+
+
+def answer_to(name: str, path: str) -> object:
+    """What the answer is now; None to a question that is not known."""
+    asked = _QUESTIONS.get(name)
+    return asked(path) if asked is not None else None
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Inside, the file system is asked each question once: all files of a folder have the same project around them."""
+    global _remembered
+    outer = _remembered
+    _remembered = {} if outer is None else outer
+    try:
+        yield
+    finally:
+        _remembered = outer
+
+
+@contextmanager
+def noting() -> Iterator[Asked]:
+    """Inside, all questions and answers are written down."""
+    global _noting
+    outer, _noting = _noting, {}
+    try:
+        yield _noting
+    finally:
+        _noting = outer
+
+
+@question
+def is_file(path: str) -> bool:
+    """A file, or a link to one."""
+    return os.path.isfile(path)
+
+
+@question
+def is_folder(path: str) -> bool:
+    """A folder, or a link to one."""
+    return os.path.isdir(path)
+
+
+@question
+def real_path(path: str) -> str:
+    """The path without links."""
+    return os.path.realpath(path)
+
+
+def content(path: str) -> str:
+    """The digest of a file; empty where it is not one that is read."""
+    # A pipe would wait for ever.
+    if not os.path.isfile(path):
+        return ""
+    most = most_bytes(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+    except OSError:
+        return ""
+    return digest_of(data) if len(data) <= most else ""
+
+
+CONTENT = content.__name__
+_QUESTIONS[CONTENT] = content

@@ -1,0 +1,73 @@
+"""What all processes of a probe can read and write, on whichever node: keys with JSON, in a store of torch.
+
+It lies next to the launcher's, and asks for no collective, so that it works where training does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.errors import UsageError
+from gpudoctor.plain import plain
+from gpudoctor.probe.stages import START_SECONDS
+
+if TYPE_CHECKING:
+    from gpudoctor.probe.launcher_env import Place
+
+LOOK_EVERY = 0.2
+
+
+class Board:
+    """The store, for a process that was given this place."""
+
+    def __init__(self, place: Place) -> None:
+        import torch.distributed as dist
+
+        try:
+            self._store = dist.PrefixStore("gpudoctor", _store(place))
+        except RuntimeError as error:
+            raise UsageError(
+                f"{place.by} wants the ranks to meet at {place.address}:{place.port}, and no store of torch answers "
+                "there: is MASTER_ADDR the first node, MASTER_PORT free (`ss -ltnp`), and no firewall in between?"
+            ) from error
+
+    def put(self, key: str, value: Any) -> None:
+        """Write; a store whose host has gone is of no use to anybody any more."""
+        with contextlib.suppress(RuntimeError):
+            self._store.set(key, json.dumps(plain(value)).encode())
+
+    def has(self, key: str) -> bool:
+        """Whether it is written, or nothing will be any more."""
+        try:
+            return bool(self._store.check([key]))
+        except RuntimeError:
+            return True
+
+    def get(self, key: str, within: float) -> Any:
+        """What is written there, None where it is not within that many seconds."""
+        until = time.monotonic() + within
+        while not self.has(key):
+            if time.monotonic() > until:
+                return None
+            time.sleep(LOOK_EVERY)
+        try:
+            return json.loads(self._store.get(key))
+        except RuntimeError:
+            return None
+
+
+def _store(place: Place) -> Any:
+    """The launcher's store where there is one; else the first rank opens one at the address that all were given."""
+    import torch.distributed as dist
+
+    patience = datetime.timedelta(seconds=START_SECONDS)
+    if place.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        with contextlib.suppress(RuntimeError):
+            return dist.TCPStore(place.address, place.port, is_master=True, wait_for_workers=False, timeout=patience)
+    # Where the port is taken, Ray listens on it already, and keeps such a store.
+    return dist.TCPStore(place.address, place.port, is_master=False, timeout=patience)

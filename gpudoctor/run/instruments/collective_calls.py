@@ -1,0 +1,278 @@
+"""The program's own collectives: how many, what single numbers they add up, and which go on in the background."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from gpudoctor.run.instruments import tensor_reads
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_CALLS = (
+    *("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object"),
+    *("broadcast", "broadcast_object_list", "reduce_scatter", "reduce_scatter_tensor", "all_to_all"),
+    *("all_to_all_single", "scatter", "scatter_object_list", "send", "recv", "isend", "irecv"),
+)
+_SUMS = {"all_reduce": ("tensor", "op", "group", "async_op"), "reduce": ("tensor", "dst", "op", "group", "async_op")}
+"""Those whose result lies in the tensor that they are given, and what they are given in order."""
+_DONE_BY = ("wait", "synchronize", "get_future", "get_future_result", "block_current_stream", "result")
+"""Methods of a handle after which it is no longer our business whether the work is done."""
+_MOST_SUMS = 40
+"""Of one place: what is read of the first ones is what is read of the others."""
+_MOST_PLACES = 50
+_MOST_CALLS = 2_000
+"""After so many nobody looks any more where they are made."""
+_KEPT = 8
+"""The last ones, which a number that the program reads is compared with."""
+_MOST_UNDER_WAY = 64
+_FIRST_STEPS = 3
+"""In which gradients are looked for."""
+_MOST_GRADIENTS = 100
+
+
+def watch(state: State) -> None:
+    """Count the collectives, look at the first numbers that they add up, and at where the program reads these."""
+    exchanges = Exchanges(state)
+    if dist.is_available():
+        exchanges.install()
+    tensor_reads.watch(state, exchanges)
+
+
+class Sum:
+    """One number that the ranks have added up. `before` and `after` are copies of it, on its device."""
+
+    def __init__(self, number: int, call: str, op: str, dst: int | None, step: int, place: list[Any]) -> None:
+        self.number = number
+        self.place = place
+        self.about: dict[str, Any] = {
+            "number": number,
+            "call": call,
+            "op": op,
+            "dst": dst,
+            "step": step,
+            "place": place,
+        }
+        self.before: Any = None
+        self.after: Any = None
+        self.dropped = False
+        """Nothing holds the result: it went into a copy without a name."""
+        self.told = False
+        self.watch: Any = None
+        """Lives for as long as what it waits for."""
+
+
+class Exchanges:
+    """The collectives that the program has called. `under_way` holds the handles of those that nobody waited for, by
+    the memory that they write."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._made = self._again = self._asked = 0
+        self._averaged: tuple[int, set[int]] = (0, set())
+        """Where the gradients are, after so many backwards."""
+        self._at: dict[tuple[Any, ...], int] = {}
+        self.sums: deque[Sum] = deque(maxlen=_KEPT)
+        self.under_way: dict[int, tuple[weakref.ref[Any], str, list[Any]]] = {}
+
+    def install(self) -> None:
+        """Watch the functions of torch.distributed, and the handles that some of them return."""
+        for name in _CALLS:
+            call = getattr(c10d, name, None)
+            if call is not None:
+                watched = self._watched(call, name)
+                for module in (c10d, dist):
+                    setattr(module, name, watched)
+        for name in _DONE_BY:
+            method = getattr(c10d.Work, name, None)
+            if method is not None:
+                setattr(c10d.Work, name, self._done_by(method))
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return dist.get_world_size() if dist.is_initialized() else 1
+
+    def _watched(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        guarded = self._state.recorder.guarded
+        begin, end = guarded(self._begin), guarded(self._end)
+
+        @functools.wraps(call)
+        def watched(*args: Any, **keywords: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return call(*args, **keywords)
+            self._state.exchanges += 1
+            begun = begin(name, args, keywords)
+            result = call(*args, **keywords)
+            end(name, begun, result, args, keywords)
+            return result
+
+        return watched
+
+    def _done_by(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def watched(work: Any, *args: Any, **keywords: Any) -> Any:
+            if not torch.compiler.is_compiling() and self.under_way:
+                self._forget(work)
+            return method(work, *args, **keywords)
+
+        return watched
+
+    def _forget(self, work: Any) -> None:
+        self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not work}
+
+    def _begin(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Sum | None:
+        if name not in _SUMS:
+            return None
+        given = {**dict(zip(_SUMS[name], args, strict=False)), **keywords}
+        tensor: Any = given.get("tensor")
+        if name == "all_reduce" and given.get("group") is None and self._state.steps < _FIRST_STEPS:
+            self._look_for_gradients(tensor)
+        if type(tensor) is not torch.Tensor or tensor.numel() != 1 or not _can_be_copied(tensor):
+            return None
+        if (
+            given.get("async_op")
+            or not tensor.is_floating_point()
+            or given.get("group") not in (None, c10d.group.WORLD)
+        ):
+            return None
+        place = self._counted()
+        if place is None:
+            return None
+        self._made += 1
+        noted = Sum(self._made, name, _op_of(given.get("op")), _dst_of(given), self._state.steps, place)
+        noted.before = tensor.detach().clone()
+        return noted
+
+    def _look_for_gradients(self, tensor: Any) -> None:
+        """Write a line for a gradient that a wrapper has averaged over the ranks already."""
+        if not isinstance(tensor, torch.Tensor) or not self._state.wrappers or not self._state.backwards:
+            return
+        if self._averaged[0] != self._state.backwards:
+            self._averaged = self._state.backwards, _averaged_gradients(self._state)
+        if _memory(tensor) in self._averaged[1] and self._again < _MOST_GRADIENTS:
+            self._again += 1
+            self._state.write("averaged again", step=self._state.steps, place=self._state.recorder.place())
+
+    def _counted(self) -> list[Any] | None:
+        """The line of the program, where it has not been here too often."""
+        self._asked += 1
+        if self._asked > _MOST_CALLS:
+            return None
+        place = self._state.recorder.place()
+        key = tuple(place or ())
+        often = self._at.get(key, 0)
+        if place is None or often >= _MOST_SUMS or (not often and len(self._at) >= _MOST_PLACES):
+            return None
+        self._at[key] = often + 1
+        return place
+
+    def _end(self, name: str, noted: Sum | None, result: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        first: Any = args[0] if args else keywords.get("tensor")
+        if noted is not None:
+            noted.after = first.detach().clone()
+            _wait_for_backend(first)
+            if not _is_shared(first):
+                _tell_when_dropped(noted, first)
+            self.sums.append(noted)
+        elif isinstance(result, c10d.Work) and isinstance(first, torch.Tensor):
+            place = self._state.recorder.place()
+            if len(self.under_way) >= _MOST_UNDER_WAY:
+                self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not None}
+            if place is not None and len(self.under_way) < _MOST_UNDER_WAY:
+                self.under_way[_memory(first)] = weakref.ref(result), name, place
+
+    def unfinished(self, tensor: torch.Tensor) -> tuple[str, list[Any]] | None:
+        """The collective that may be writing this tensor now, and that nobody has waited for."""
+        at = _memory(tensor)
+        work, name, place = self.under_way.get(at, (None, "", []))
+        handle = work() if work is not None else None
+        # Whose handle is gone cannot be asked any more.
+        if handle is None or handle.is_completed():
+            self.under_way.pop(at, None)
+            return None
+        return name, place
+
+
+def _averaged_gradients(state: State) -> set[int]:
+    """Where those of wrappers are that have just averaged them, in the way that they do without a hook."""
+    every = (each for each in state.wrappers if getattr(each, "require_backward_grad_sync", False))
+    plain = (each for each in every if not getattr(each, "_comm_hooks", None))
+    return {_memory(one.grad) for each in plain for one in each.parameters() if one.grad is not None}
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _can_be_copied(tensor: torch.Tensor) -> bool:
+    # What is recorded as a graph of kernels would be repeated with our copy in it.
+    return tensor.layout is torch.strided and not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def _op_of(op: Any) -> str:
+    return "SUM" if op is None else str(op).rpartition(".")[2]
+
+
+def _dst_of(given: dict[str, Any]) -> int | None:
+    dst = given.get("dst", given.get("group_dst"))
+    return dst if isinstance(dst, int) and given.get("group") is None else None
+
+
+def _is_shared(tensor: torch.Tensor) -> bool:
+    """Another tensor has the same memory; also where that cannot be asked."""
+    ask = getattr(torch._C, "_storage_Use_Count", None)
+    storage = tensor.untyped_storage()
+    # The tensor, and the handle that was made for asking.
+    return ask is None or ask(storage._cdata) > _OWN_USES
+
+
+_OWN_USES = 2
+_LOOKS, _BETWEEN_S = 10, 0.0001
+
+
+def _wait_for_backend(tensor: torch.Tensor) -> None:
+    """Let a thread of gloo put the tensor down, which may hold it for a moment longer than the call takes.
+
+    Else it is this thread that lets go of it last, and nobody knows at which line the program did.
+    """
+    for _ in range(0 if tensor.is_cuda else _LOOKS):
+        if tensor._use_count() <= 1:
+            return
+        time.sleep(_BETWEEN_S)
+
+
+def _tell_when_dropped(noted: Sum, tensor: torch.Tensor) -> None:
+    """A copy without a name is gone before the line that has made it ends."""
+    path, line = noted.place
+    frame = next((each for each in _frames() if _is_at(each, path, line)), None)
+    code = frame.f_code if frame is not None else None
+    del frame
+
+    def died(_: Any) -> None:
+        # A thread of the backend, which held it last, comes from no line of the program.
+        now = sys._getframe().f_back
+        noted.dropped = now is not None and now.f_code is code and now.f_lineno == line
+
+    noted.watch = weakref.ref(tensor, died)
+
+
+def _is_at(frame: Any, path: str, line: int) -> bool:
+    return bool(frame.f_lineno == line and path.endswith(frame.f_code.co_filename.rpartition("/")[2]))
+
+
+def _frames() -> Iterator[Any]:
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]

@@ -1,0 +1,58 @@
+"""In the user's process: wait until torch is imported, and put the instruments in place then, before anyone uses it.
+
+Waiting costs nothing to a process that never imports torch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Loaded now, while the clocks are those of Python.
+from gpudoctor.run import clock  # noqa: F401
+from gpudoctor.run.import_hooks import when_imported
+
+FOLDER = "GPUDOCTOR_RUN_FOLDER"
+"""The environment variable that names the folder of the recording."""
+
+
+LAUNCHER = "GPUDOCTOR_RUN_LAUNCHER"
+"""The variable that names the process of the launcher that we have started, for its ranks; `NEXT` for itself."""
+NEXT = "next"
+_path: list[str] = []
+"""Where modules were looked for before the user's script was."""
+
+
+def end_with_launcher() -> None:
+    """Where this is a rank of the launcher that we have started: end when it ends. It ends with us, even if killed."""
+    launcher = os.environ.get(LAUNCHER)
+    if launcher == NEXT:
+        os.environ[LAUNCHER] = str(os.getpid())
+    elif launcher:
+        # What the ranks start in turn is the user's.
+        del os.environ[LAUNCHER]
+        if launcher == str(os.getppid()):
+            from gpudoctor.ranks.process_tree import die_with_parent
+
+            die_with_parent()
+            # It may have been killed before that.
+            if launcher != str(os.getppid()):
+                os._exit(1)
+
+
+def wait_for_torch() -> None:
+    """Have the instruments installed as soon as `import torch` has come to its end."""
+    global _path
+    _path = list(sys.path)
+    when_imported("torch", _install)
+
+
+def _install() -> None:
+    # Without the folders of the user's files: what we load must be Python's own, though the user has a `resource.py`.
+    now = list(sys.path)
+    sys.path[:] = [entry for entry in now if entry in _path]
+    try:
+        from gpudoctor.run.instruments import install
+    finally:
+        sys.path[:] = now
+    install(os.environ[FOLDER])

@@ -1,0 +1,43 @@
+"""Functions with a backward of their own stand in the graph, and what they do is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.training_step import Backward
+
+SOURCE = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("nccl")
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        out = [torch.zeros_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(out, x)
+        return {returned}
+    @staticmethod
+    def backward(ctx, *grads):
+        return grads[dist.get_rank()]
+model = torch.nn.Linear(2, 2).cuda()
+z = Gather.apply(model(torch.randn(4, 2).cuda()))
+loss = {loss}
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "loss"),
+    [
+        ("torch.cat(out)", "z.mean()"),
+        ("tuple(out)", "torch.cat(z).mean()"),
+        ("out[0], out[1]", "(z[0] + z[1]).mean()"),
+    ],
+)
+def test_the_graph_goes_through_it(paper, returned: str, loss: str):
+    found = paper(SOURCE.format(returned=returned, loss=loss))
+    [backward] = found.events(Backward)
+    assert backward.complete
+    assert len(backward.forwards) == 1
+    assert [event.call for event in found.events(Collective)] == ["all_gather"]

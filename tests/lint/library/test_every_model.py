@@ -1,0 +1,165 @@
+"""Every library model answers whatever a program hands it: no call crashes, and none ends the path by accident."""
+
+from __future__ import annotations
+
+import keyword
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpudoctor.lint import library_call
+from gpudoctor.lint.library import register
+from gpudoctor.lint.library.register import MODELS
+
+ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
+PREPARED = """
+import torch, torch.nn as nn, torch.distributed as dist, argparse, contextlib, os, accelerate, company, submitit, typer
+from torch.utils.data import DataLoader, TensorDataset
+unknown = company.thing
+args = argparse.ArgumentParser().parse_args()
+model = nn.Linear(2, 2)
+rank = dist.get_rank()
+class Own:
+    pass
+"""
+ARGUMENTS = (
+    "",
+    "unknown",
+    "model, 1, 'text'",
+    "[model, (rank, None)], {'a': args.lr}, key=unknown",
+    "*args.all, **unknown",
+)
+
+KINDS = {
+    "Module": "model",
+    "Wrapper": "nn.parallel.DistributedDataParallel(model)",
+    "StateDict": "model.state_dict()",
+    "Parameters": "model.parameters()",
+    "Optimizer": "torch.optim.SGD(model.parameters(), lr=0.1)",
+    "Scheduler": "torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), lr=0.1), 1)",
+    "Scaler": "torch.cuda.amp.GradScaler()",
+    "Dataset": "TensorDataset(torch.zeros(2))",
+    "RandomGenerator": "torch.Generator()",
+    "Sampler": "torch.utils.data.distributed.DistributedSampler([1])",
+    "Loader": "DataLoader([1])",
+    "LoaderIterator": "iter(DataLoader([1]))",
+    "Tensor": "torch.zeros(2)",
+    "Device": "torch.device('cuda')",
+    "Group": "dist.new_group([0])",
+    "Work": "dist.all_reduce(torch.zeros(2), async_op=True)",
+    "ManagedObject": "accelerate.Accelerator()",
+    "Parser": "argparse.ArgumentParser()",
+    "Commands": "typer.Typer()",
+    "ContextManager": "contextlib.ExitStack()",
+    "Cluster": "submitit.AutoExecutor()",
+    "Environ": "os.environ",
+    "ListOf": "[model]",
+    "DictOf": "{'a': model}",
+    "Enumerated": "enumerate([model])",
+    "TupleOf": "(model,)",
+    "Const": "'text'",
+    "Text": "f'a{rank}'",
+    "Unknown": "unknown",
+    "Rank": "rank",
+    "Instance": "Own()",
+    "Class": "Own",
+}
+
+
+def alive_after(paper, name: str, expression: str) -> None:
+    """Call something in every way, and see that the program goes on after each."""
+    calls = "".join(f"reveal(({expression}({given}), 1)[1])  #: 1\n" for given in ARGUMENTS)
+    root = name.partition(".")[0]
+    imported = f"import {root}\n" if root.isidentifier() and root != "builtins" else ""
+    paper(f"{PREPARED}{imported}{calls}", launch="spawn")
+
+
+def _callable_names() -> list[str]:
+    names = {*MODELS.callables, *(f"{prefix}anything" for prefix in MODELS.prefixes)}
+    return sorted(name for name in names - ENDING if not any(map(keyword.iskeyword, name.split("."))))
+
+
+@pytest.mark.parametrize("name", _callable_names())
+def test_every_callable_answers(paper, name: str):
+    alive_after(paper, name, name.removeprefix("builtins."))
+
+
+METHODS = sorted({(kind.__name__, name) for kind, name in MODELS.methods if name.isidentifier()})
+
+
+@pytest.mark.parametrize(("kind", "name"), [pair for pair in METHODS if pair[0] in KINDS])
+def test_every_method_answers(paper, kind: str, name: str):
+    alive_after(paper, "torch", f"({KINDS[kind]}).{name}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_method_that_nobody_knows_answers(paper, kind: str):
+    alive_after(paper, "torch", f"({KINDS[kind]}).no_such_method")
+    alive_after(paper, "torch", f"({KINDS[kind]}).no_such.method")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_operation_answers(paper, kind: str):
+    value = KINDS[kind]
+    paper(
+        f"""{PREPARED}
+x = {value}
+for each in x:
+    break
+reveal(1)  #: 1
+y = [x + x, x[0], x['a'], x[1:], x == x, x < 1, not x, -x, x @ x, x in x, x is None, f"{{x}}", len(x), str(x)]
+reveal(2)  #: 2
+if x:
+    y = 1
+x.attribute = 1
+x[0] = model
+x += 1
+with x as opened:
+    reveal(3)  #: 3
+print(x, *y)
+del x
+reveal(4)  #: 4
+"""
+    )
+
+
+@pytest.mark.parametrize("name", sorted(ENDING & set(MODELS.callables)))
+def test_what_ends_the_process_ends_the_path(paper, name: str):
+    paper(
+        f"""
+        import os, sys
+        {name.removeprefix("builtins.")}(1)
+        reveal(1)  #: never
+        """
+    )
+
+
+def test_every_kind_with_methods_is_tried():
+    known = {kind.__name__ for kind, _ in MODELS.methods} | {kind.__name__ for kind in MODELS.any_method}
+    assert known - set(KINDS) == set()
+
+
+NAMES_NO_LIBRARY = """
+class Args:
+    pass
+args = Args()
+for key, value in read().items():
+    setattr(args, key, value)
+"""
+
+
+def test_what_a_program_names_says_nothing_about_which_models_there_are(tmp_path: Path):
+    # In a process of its own: in this one all models are there already.
+    (tmp_path / "train.py").write_text(NAMES_NO_LIBRARY)
+    command = [sys.executable, "-m", "gpudoctor", "plan", "train.py"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+
+
+def test_every_file_of_models_is_loaded():
+    folder = Path(library_call.__file__).parent
+    registering = {path.stem for path in folder.glob("*.py") if "\n@MODELS." in path.read_text()}
+    registering |= {path.stem for path in folder.glob("*.py") if "\nMODELS." in path.read_text()}
+    assert registering - set(register.FILES) == set()
