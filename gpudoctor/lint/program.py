@@ -12,7 +12,7 @@ from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
-from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
@@ -336,6 +336,19 @@ class Program:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train
         in more."""
         return bool(self._starts) and all(start.condition.excludes(event.condition) for start in self._starts)
+
+    @property
+    def first_worker(self) -> str:
+        """The test for the first of the processes that it starts itself, where they make no process group that could be
+        asked; empty where they may make one."""
+        wraps = any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
+        if not self.spawned or wraps or self.stops or self.has(InitGroup) or self._begins_group is not None:
+            return ""
+        # `mp.spawn` hands the number over first; where processes are started one by one, any argument may be it.
+        targets = (value for each in self.events(Spawn) for value in each.target if each.nprocs is not None)
+        given = (value.node.args.args[:1] for value in targets if isinstance(value, Function))
+        names = {each.arg for first in given for each in first}
+        return f"{names.pop() if len(names) == 1 else 'rank'} == 0"
 
     @cached_property
     def _starts(self) -> tuple[Event, ...]:

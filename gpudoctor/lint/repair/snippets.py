@@ -17,6 +17,9 @@ class Managed(Protocol):
     @property
     def managed_by(self) -> frozenset[str]: ...
 
+    @property
+    def first_worker(self) -> str: ...
+
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -59,7 +62,8 @@ def waits_for_all(program: Managed) -> str:
 
 def asked_first(program: Managed) -> str:
     """The test for the first rank in the words of the framework in charge, for a remedy."""
-    return next((test for name, test in FIRST.items() if name in program.managed_by), "dist.get_rank() == 0")
+    asked = next((test for name, test in FIRST.items() if name in program.managed_by), "")
+    return asked or program.first_worker or "dist.get_rank() == 0"
 
 
 def local_rank(*, spawned: bool) -> Either:

@@ -65,10 +65,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const
-from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.repair.repair import After, Code, Imported, Repair, Replace, Step, Substitute
@@ -80,6 +79,7 @@ from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gp
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.model import Wrap
     from gpudoctor.lint.program import Program
 
 
@@ -99,7 +99,10 @@ class AllRanksOnOneGpu(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
-        if not program.distributed or managed(program) or one_visible(program) or not _in_one_group(program):
+        if not program.distributed or managed(program) or one_visible(program):
+            return
+        # Actors and learners that share the memory of a model live where it is, and are no ranks.
+        if program.first_worker:
             return
         found = first_choice(program)
         if found is None:
@@ -117,12 +120,6 @@ class AllRanksOnOneGpu(Rule):
             severity=Severity.WARNING if spread else None,
             repair=None if beside else _take_own(program, event, device),
         )
-
-
-def _in_one_group(program: Program) -> bool:
-    """Its processes are the ranks of a group. Actors and learners that share the memory of a model live where it is."""
-    wraps = any(event.kind is not WrapperKind.DATA_PARALLEL for event in program.events(Wrap))
-    return wraps or program.has(InitGroup) or bool(program.stops) or program.may_begin_group
 
 
 def _is_of(program: Program, move: Move, wrap: Wrap) -> bool:

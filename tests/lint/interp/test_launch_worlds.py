@@ -421,3 +421,22 @@ def test_a_function_that_the_project_starts_by_name_is_the_program(paper, tmp_pa
     )
     assert found.program.whole
     assert found.program.world is LaunchWorld.TORCHRUN
+
+
+@pytest.mark.parametrize(
+    ("text", "test"),
+    [
+        ("def work(gpu, n): pass\nmp.spawn(work, args=(2,), nprocs=2)", "gpu == 0"),
+        (
+            "def work(n):\n    torch.cuda.set_device(n)\nif __name__ == '__main__':\n"
+            "    for n in range(2):\n        p = mp.Process(target=work, args=(n,))\n        p.start()",
+            "rank == 0",
+        ),
+        ("def work(gpu): torch.distributed.init_process_group('nccl')\nmp.spawn(work, nprocs=2)", ""),
+        ("import company\ndef work(gpu): company.init_dist(gpu)\nmp.spawn(work, nprocs=2)", ""),
+        ("torch.distributed.init_process_group('nccl')", ""),
+    ],
+)
+def test_processes_without_a_group_are_asked_for_their_number(paper, text: str, test: str):
+    found = paper(f"import torch, torch.multiprocessing as mp\n{text}\n", launch="auto")
+    assert found.program.first_worker == test
