@@ -72,6 +72,8 @@ class Unknown(Value):
     """The number of processes or devices that it was multiplied by: `args.batch_size * world_size`."""
     kind: str = field(default="", compare=False)
     """The type of which it surely is, as `int`; empty where that is not known."""
+    among: tuple[Const, ...] = field(default=(), compare=False)
+    """All that it can be, as of an option with `choices`; empty where that is not known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", interned(self.key))

@@ -26,7 +26,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND_SET, singleton
-from gpudoctor.lint.library.argument_parsers import kind_of
+from gpudoctor.lint.library.argument_parsers import CHOICES, choices_of, kind_of
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.register import MODELS
 from gpudoctor.lint.library.tensors import ABOUT_FORM
@@ -153,7 +153,10 @@ def setting(m: Interpreter, owner: Namespace, name: str, node: ast.AST) -> Value
     if declared is not None:
         return declared
     kind = kind_of(m, owner, name)
-    found = Unknown(("setting", name), "chosen at the start", m.text(node, 40), config=True, kind=kind)
+    label, among = m.text(node, 40), choices_of(m, owner, name)
+    found = Unknown(("setting", name), "chosen at the start", label, config=True, kind=kind, among=among)
+    if among and m.fact(found, CHOICES) is None:
+        m.set_fact(found, CHOICES, singleton(TupleOf(tuple(map(singleton, among)))))
     return singleton(m.setting(found, m.place(node)))
 
 

@@ -295,6 +295,9 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
 
 def _picked(m: Interpreter, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:
     """`MODELS[args.arch]` asks what a chain of `elif` over the keys asks."""
+    among = key.among if isinstance(key, Unknown) else ()
+    # What cannot be asked for is left out, as long as something is left.
+    known = [(each, found) for each, found in known if not among or each.single in (None, *among)] or known
     plain = isinstance(key, Unknown) and not key.divergence and 1 < len(known) <= MAX_VALUES
     names = [each.single for each, _ in known]
     # Another value for each key: the last one is what is left.

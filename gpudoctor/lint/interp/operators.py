@@ -204,6 +204,9 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
             return False
     if left == right and not isinstance(left, Tensor):
         return True
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Unknown) and one.among and isinstance(other, Const) and other not in one.among:
+            return False
     if isinstance(left, Library) and isinstance(right, (Library, Class)) and left.name.startswith("torch."):
         # Names of torch are canonical; a class of the project is none of them.
         return False if isinstance(right, Class) or right.name.startswith("torch.") else None

@@ -98,10 +98,34 @@ def _add_argument(call: Call) -> Values:
     call.do.set_fact(
         call.receiver, f"kind of {name}", singleton(Const(kind if before in (None, singleton(Const(kind))) else ""))
     )
+    _note_choices(call, name, default, left_out)
     # `default=argparse.SUPPRESS`: there only where it is given.
     if call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
         call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
     return singleton(NONE)
+
+
+def _note_choices(call: Call, name: str, default: Values | None, left_out: Value | None) -> None:
+    """Remember what an option can be, given or left out, where all of that is known."""
+    assert call.receiver is not None
+    given = call.keywords.get("choices")
+    items = call.do.known_items(given.single) if given is not None and given.single is not None else None
+    found = [item.single for item in items or ()]
+    if left_out not in (None, *found):
+        found.append(left_out)
+    # Without a default it is given, or what argparse makes of it was seen.
+    sure = bool(items) and (left_out is not None or (default is None and "required" in call.keywords))
+    # With `nargs` it is a list of these, and declared twice it may be of either kind.
+    once = call.do.fact(call.receiver, f"choices of {name}") is None and {"nargs", "action"}.isdisjoint(call.keywords)
+    known = sure and once and len(found) <= MAX_OPTION_CHOICES and all(isinstance(each, Const) for each in found)
+    among = [singleton(each) for each in found if each is not None] if known else []
+    call.do.set_fact(call.receiver, f"choices of {name}", singleton(TupleOf(tuple(among))))
+
+
+CHOICES = "all that it can be"
+"""The fact of a setting with known choices."""
+MAX_OPTION_CHOICES = 40
+"""Of an option with more choices than this, they are not compared."""
 
 
 def _kind(call: Call, default: Values | None) -> str:
@@ -151,6 +175,7 @@ def _set_defaults(call: Call) -> Values:
     assert call.receiver is not None
     for name, values in call.keywords.items():
         call.do.set_fact(call.receiver, f"kind of {name}", singleton(Const("")))
+        call.do.set_fact(call.receiver, f"choices of {name}", singleton(TupleOf(())))
         call.emit(ArgumentDeclared, name=name, flags=(), default=values)
         _add_name(call, name)
         _add_command(call, name, values)
@@ -239,7 +264,7 @@ def _namespace(call: Call) -> Namespace:
         call.do.set_fact(made, OPENED, singleton(TRUE))
     for each in names.single.items if names is not None and isinstance(names.single, TupleOf) else ():
         name = str(each.single.value) if isinstance(each.single, Const) else ""
-        for fact in (f"declared {name}", f"kind of {name}"):
+        for fact in (f"declared {name}", f"kind of {name}", f"choices of {name}"):
             known = call.do.fact(call.receiver, fact)
             if known is not None:
                 call.do.set_fact(made, fact, known)
@@ -251,6 +276,15 @@ def kind_of(do: LibraryContext, owner: Namespace, name: str) -> str:
     known = do.fact(owner, f"kind of {name}")
     only = known.single if known is not None else None
     return str(only.value) if isinstance(only, Const) and do.fact(owner, OPENED) is None else ""
+
+
+def choices_of(do: LibraryContext, owner: Namespace, name: str) -> tuple[Const, ...]:
+    """What an option can be, where nobody out of sight may have put something else in its place."""
+    known = do.fact(owner, f"choices of {name}")
+    only = known.single if known is not None else None
+    if not isinstance(only, TupleOf) or do.fact(owner, OPENED) is not None:
+        return ()
+    return tuple(each.single for each in only.items if isinstance(each.single, Const))
 
 
 @MODELS.callable("argparse.Namespace", "types.SimpleNamespace")

@@ -22,8 +22,9 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library.argument_parsers import CHOICES
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
-from gpudoctor.lint.library_call import MODELS, OPEN_FILE, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, OPEN_FILE, Call, flatten, singleton
 
 BUILTINS = Library("builtins")
 FIELD = r"\{(\w+(?:\.\w+)+)"
@@ -313,6 +314,21 @@ def _text_method(call: Call) -> Values:
     if call.receiver is None or call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
         return unknown(call, "an answer about a text", [call.receiver] if call.receiver is not None else [])
     return singleton(Text((call.receiver,)))
+
+
+@MODELS.method(Unknown, "lower", "upper")
+def _in_one_case(call: Call) -> Values:
+    """Of an option with known choices: what they are then."""
+    known = call.do.fact(call.receiver, CHOICES) if call.receiver is not None else None
+    only = known.single if known is not None else None
+    choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []
+    texts = [each.value for each in choices if isinstance(each, Const) and isinstance(each.value, str)]
+    among = [found for text in texts if isinstance(found := _folded(call, text), Const)]
+    if not choices or len(among) < len(choices):
+        return NOT_ANSWERED
+    why, key = "chosen at the start", (call.name, call.receiver)
+    label = f"{call.label}()"
+    return singleton(Unknown(key, why, label, config=True, kind="str", among=tuple(among)))
 
 
 def _folded(call: Call, text: str) -> Value:

@@ -38,6 +38,25 @@ SETTINGS = {
             company.fill(args)
             reveal(args.lr is None)  #: args.lr is None
         """,
+    "options with choices": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--data", choices=["A", "B", "C"], default="A")
+        parser.add_argument("--net", choices=("x", "y"), required=True)
+        parser.add_argument("--many", choices=["A", "B"], nargs="+", default=["A"])
+        parser.add_argument("--late", choices=["A", "B"])
+        args = parser.parse_args()
+        reveal((args.data == "D", args.net == "z", args.late == "C"))  #: (False, False, False)
+        reveal(args.data == "B")  #: args.data == 'B'
+        reveal(args.many == "C")  #: args.many == 'C'
+        reveal(args.late is None)  #: args.late is None
+        reveal(args.data.lower() == "d")  #: False
+        tables = {"a": 1, "b": 2, "d": 3}
+        reveal(tables[args.data.lower()])  #: 1 if args.data.lower() == 'a' | 2 if not (args.data.lower() == 'a')
+        parser.set_defaults(data="D")
+        other = parser.parse_args()
+        reveal(other.data == "D")  #: other.data == 'D'
+        """,
     "options that may be something else": """
         import argparse
         parser = argparse.ArgumentParser()
