@@ -176,10 +176,12 @@ PARTED = {
         "    learn(loss)",
     ),
     "GPU805": (
-        "def guess(net, each):\n    return net(each).argmax(1)\n",
-        f"loader = torch.utils.data.DataLoader([x], batch_size=2)\nguess(model, x)\n{STEP}\nfor each in loader:\n"
-        "    print(guess(model, each.cuda()).shape)\n",
-        "    print(guess(model, each.cuda()).shape)",
+        "def guess(net, each):\n    return net(each).square().mean()\n",
+        "loader = torch.utils.data.DataLoader([x], batch_size=2)\n"
+        + STEP.replace("model(x).square().mean()", "guess(model, x)")
+        + "\nfor each in loader:\n"
+        "    print(guess(model, each.cuda()).item())\n",
+        "    print(guess(model, each.cuda()).item())",
     ),
 }
 

@@ -342,3 +342,68 @@ def test_what_two_samplers_of_one_loop_lack_is_one_finding_that_names_both(tmp_p
         ("train.py", _line(tmp_path, f"{name} = DistributedSampler({data})"))
         for name, data in (("one", "near"), ("two", "far"))
     } <= set(found.related)
+
+
+MET = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.randn(64, 4), torch.randn(64, 4)), batch_size=4)
+one, two = nn.Linear(4, 4).cuda(), nn.Linear(4, 4).cuda()
+for x, y in loader:
+    a = one(x)
+    b = two(x)
+    nn.functional.mse_loss(a + b, y).backward()
+"""
+
+
+def test_a_batch_is_told_once_for_all_that_it_meets(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(MET)
+    of_x, of_y = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU201",))
+    assert of_x.line == _line(tmp_path, "    a = one(x)")
+    assert ("train.py", _line(tmp_path, "    b = two(x)")) in of_x.related
+    assert of_y.line == of_x.line + 2
+
+
+def test_splits_without_a_seed_are_one_finding(tmp_path: Path) -> None:
+    text = """
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset, random_split
+data = TensorDataset(torch.randn(64, 4))
+near, far = random_split(data, [32, 32])
+left, right = random_split(near, [16, 16])
+model = DistributedDataParallel(nn.Linear(4, 4).cuda(), device_ids=[gpu])
+for (x,) in DataLoader(left, batch_size=4, sampler=DistributedSampler(left)):
+    model(x.cuda()).sum().backward()
+"""
+    (found,) = _of("GPU308", tmp_path, text)
+    assert found.line == _line(tmp_path, "near, far = random_split(data, [32, 32])")
+    assert ("train.py", found.line + 1) in found.related
+
+
+def test_one_tensor_made_on_the_cpu_is_told_once(tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+one, two = nn.Linear(4, 4).cuda(), nn.Linear(4, 4).cuda()
+x = torch.randn(2, 4, device="cuda")
+for step in range(9):
+    mask = torch.ones(2, 4)
+    a = one(x) * mask
+    b = two(x) * mask
+    (a + b).sum().backward()
+"""
+    (tmp_path / "train.py").write_text(text)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU213",))
+    assert ("train.py", found.line + 1) in found.related
+
+
+def test_text_of_the_environment_is_told_once_where_it_is_read(tmp_path: Path) -> None:
+    text = """
+rank = os.environ["RANK"]
+if rank == 0:
+    print("first")
+if rank > 0:
+    print("other")
+"""
+    (found,) = _of("GPU409", tmp_path, text)
+    assert found.line == _line(tmp_path, 'rank = os.environ["RANK"]')

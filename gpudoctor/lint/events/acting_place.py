@@ -44,12 +44,6 @@ def entered_in(event: Event, loop: Loop, right: Iterable[Event]) -> Location:
     return place if place in event.context.calls[max(first, 0) :] else event.location
 
 
-def in_the_loop(event: Event, loop: Loop) -> Location:
-    """Where the function in which the loop stands leads to an event of one of its rounds."""
-    frames = event.context.frames
-    return _place_at(event, frames.index(loop.frame)) if loop.frame in frames else event.location
-
-
 def _shared_end(mine: tuple[Location, ...], other: tuple[Location, ...]) -> int:
     pairs = zip(reversed(mine), reversed(other), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

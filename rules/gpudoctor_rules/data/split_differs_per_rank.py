@@ -114,6 +114,8 @@ class SplitDiffersPerRank(Rule):
                     ("the ranks train one model", together[0].location),
                 ],
                 repair=Repair("Seed the split itself", (SetArgument(split.location, "generator", SEEDED, 2),)),
+                # One seed before them mends all.
+                cause=seeded or together[0].location,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
@@ -91,12 +91,16 @@ class BatchOffDevice(Rule):
             return
         # A move whose result was dropped is the cause, and GPU203 names it.
         in_vain, told = _moved_in_vain(program), set[Location]()
+        first: dict[Hashable, Location] = {}
         for event in program.events(Mixed):
             # A CPU tensor that is no batch may be a scalar, which PyTorch lets meet a GPU tensor.
             left = next((each for each in map(_batch, event.on_cpu) if each is not None), None)
             if left is None or left.batch_of in in_vain or event.location in told or _may_be_scattered(program, event):
                 continue
             told.add(event.location)
+            # To move it once mends all places in its loop that use it.
+            loop = batch_loop(event)
+            mended = (left.batch_of, left.label, loop and loop.location)
             other = next((each for each in event.on_device if isinstance(each, Tensor)), None)
             yield self.found(
                 at=event.location,
@@ -114,6 +118,7 @@ class BatchOffDevice(Rule):
                     ("the GPU is chosen here", _chosen(other)),
                 ],
                 repair=_move(program, event, left, other),
+                cause=first.setdefault(mended, event.location),
             )
 
 

@@ -117,7 +117,6 @@ class CudaInLoaderWorker(Rule):
                 remedy="Return CPU tensors, and move the batch in the training loop: `x = x.to(device, "
                 "non_blocking=True)`, with `pin_memory=True` in the loader.",
                 because=[("the loader is made here", loader.place)],
-                cause=loader.place,
             )
 
 

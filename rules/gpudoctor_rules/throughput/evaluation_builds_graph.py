@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.events.acting_place import in_the_loop
+from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, GradientsSwitched, OptimizerStep, TakeGradient
@@ -105,7 +105,11 @@ class EvaluationBuildsGraph(Rule):
             if building or learning:
                 learner = learning[0][0] if learning else None
                 call, loop = (building or learning)[0]
-                found = self._finding(call, loop, bool(building), learner)
+                # What is called in the training as well is right: it is this loop that evaluates.
+                learnt = frozenset().union(*(event.forwards for event in program.events(Backward)))
+                same = (other for other in program.at(call.location) if isinstance(other, Forward))
+                place = entered_in(call, loop, (other for other in same if other.identity in learnt))
+                found = self._finding(place, call, loop, bool(building), learner)
                 yield replace(found, repair=_repair(program, call, loop, bool(building), learner))
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -131,7 +135,7 @@ class EvaluationBuildsGraph(Rule):
     def could_show(self, recording: Recording) -> bool:
         return any(rank.evaluations for rank in recording.ranks)
 
-    def _finding(self, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Finding:
+    def _finding(self, place: Location, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Finding:
         does, remedy = [], []
         if builds:
             does.append("builds a graph that nothing uses, which takes memory and time")
@@ -143,8 +147,7 @@ class EvaluationBuildsGraph(Rule):
             )
             remedy.append(f"Call `{name}.eval()` before the loop, and `{name}.train()` after it.")
         return self.found(
-            # What is called in the training as well is right: it is this loop that evaluates.
-            in_the_loop(call, loop),
+            place,
             f"This loop trains nothing, but {'. It also '.join(does)}.",
             remedy=" ".join(remedy),
             because=[("the loop begins here", loop.location), ("which leads here", call.location)],
