@@ -74,11 +74,9 @@ if TYPE_CHECKING:
 
 # It is chosen in so many ways, and so often inside a forward, that a mention anywhere must do. But scores have a
 # precision, too, and batches are mixed.
-WORDS = frozenset(
-    """
-    autocast .amp apex _amp use_amp gradscaler mixed_precision mixedprecision matmul_precision float16 .half( torch.half
-    fp16 fp8 bf16 tf32 bfloat 4bit 8bit quanti
-    """.split()
+WORDS = (
+    *("autocast", ".amp.", "import amp", "_amp", "gradscaler", "mixed_precision", "mixedprecision", "matmul_precision"),
+    *("float16", ".half(", "torch.half", "fp16", "fp8", "bf16", "tf32", "bfloat", "4bit", "8bit", "quanti"),
 )
 
 
