@@ -118,7 +118,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Edits that remove a mistake, with a title in the imperative."""
+    """Edits that remove a mistake, with a title in the imperative. They are there where somebody asked for edits; else
+    it is only known that they can be written."""
 
     safety: Safety
     title: str

@@ -265,6 +265,8 @@ LATE = {
     # Few causes show at several places that can be fixed.
     "gpudoctor.lint.fix.edits",
     "gpudoctor.lint.fix.comments",
+    # Most of those that ask for them get none: libcst is loaded where an edit is written.
+    "gpudoctor.lint.fix.rewrite",
     # In the user's process: only in ranks of a launcher that we have started.
     "gpudoctor.ranks.process_tree",
     # In the user's process: not before torch is there, and not where nothing is recorded.

@@ -145,3 +145,26 @@ def test_a_program_without_mistakes_costs_nothing(train: Path) -> None:
     code = "import sys; from gpudoctor import cli; cli.main(['lint', '--no-cache', 'train.py']); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=train.parent)
     assert not [name for name in run.stdout.split() if name.startswith("gpudoctor.lint.fix") or name == "libcst"]
+
+
+@pytest.mark.parametrize("option", ["--output-format=full", "--output-format=concise"])
+def test_that_something_can_be_fixed_is_known_without_libcst(train: Path, option: str) -> None:
+    found, loaded = linted(train, option)
+    assert "[*] 1 fixable" in found
+    assert "libcst" not in loaded
+
+
+@pytest.mark.parametrize("option", ["--output-format=json", "--output-format=sarif", "--diff", "--fix"])
+def test_libcst_writes_the_edits(train: Path, option: str) -> None:
+    assert "libcst" in linted(train, option)[1]
+
+
+def linted(train: Path, option: str) -> tuple[str, list[str]]:
+    """What a lint said, and the modules that it loaded."""
+    code = (
+        "import sys; from gpudoctor import cli; cli.main(['lint', '--no-cache', sys.argv[1], 'train.py']); "
+        "print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", code, option]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=train.parent)
+    return run.stderr, run.stdout.split()

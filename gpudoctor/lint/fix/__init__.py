@@ -1,5 +1,11 @@
-"""From repairs to edits of text, and edits into files.
+"""From repairs to edits of text, in three steps.
 
-Reading runs on the tree that the interpreter has executed: places and nodes are its own. What is not asked for is not
-touched: an edit is a stretch of text and what comes in its place, so every other byte stays as it was.
+1. `steps` makes *changes* of a repair: new text in the place of a node, or beside it. Here a repair is refused, on the
+   tree that was executed (`nodes`). `render` finds the words, `imports` those of libraries. All of this takes only
+   `ast`, so that it costs little to know whether there is a fix.
+2. `rewrite` makes the changes in the concrete syntax tree of libcst: `blocks` of statements, lists with `commas`. It is
+   loaded only where an edit is written.
+3. `edits` are what differs then. What nobody asked to change keeps every byte.
+
+Comments that silence nothing are edited as text (`comments`): a plain lint writes these edits, too.
 """

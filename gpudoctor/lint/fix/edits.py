@@ -1,13 +1,49 @@
-"""Edits of one text: whether they get along, and what comes out."""
+"""Edits of one text: between two states of it, whether they get along, and what comes out."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Edit
+
+Span = tuple[int, int, str]
+"""From offset, to offset, the text instead."""
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_WORD = re.compile(r"\w+|\W")
+
+
+def differences(before: Sequence[str], after: Sequence[str]) -> list[Span]:
+    """What differs between two states of a text, given in pieces: whole lines where some are new, else words."""
+    text = "".join(before)
+    return [_moved_down(span, text) for span in _differing(before, after, (_LINE, _WORD))]
+
+
+def _differing(before: Sequence[str], after: Sequence[str], finer: Sequence[re.Pattern[str]]) -> Iterator[Span]:
+    # Imported late: most runs write no fixes.
+    from difflib import SequenceMatcher
+
+    starts = [0, *itertools.accumulate(map(len, before))]
+    for kind, first, last, new_first, new_last in SequenceMatcher(None, before, after).get_opcodes():
+        old, new = "".join(before[first:last]), "".join(after[new_first:new_last])
+        if kind == "replace" and finer:
+            for start, end, text in _differing(finer[0].findall(old), finer[0].findall(new), finer[1:]):
+                yield starts[first] + start, starts[first] + end, text
+        elif kind != "equal":
+            yield starts[first], starts[last], new
+
+
+def _moved_down(span: Span, text: str) -> Span:
+    """Of lines or words put in before equal ones, the last place where they may be: what is above is not theirs."""
+    start, end, new = span
+    unit = _LINE if new.endswith("\n") else _WORD
+    while start == end and (first := unit.match(new)) and text.startswith(first[0], start):
+        start = end = start + len(first[0])
+        new = new[len(first[0]) :] + first[0]
+    return start, end, new
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:

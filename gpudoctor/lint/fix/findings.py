@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety
-from gpudoctor.lint.fix.make import FileOf, Fixes, asks_names
-from gpudoctor.lint.fix.trying import EnoughTried
-from gpudoctor.lint.fix.writing import Sight
+from gpudoctor.lint.fix.fixes import EnoughWritten, FileOf, Fixes, asks_names
+from gpudoctor.lint.fix.render import Sight
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.record import replace
 
@@ -31,10 +29,11 @@ def with_fixes(
 ) -> list[list[Finding]]:
     """The findings of one entry in each of its worlds, each with its fix where there is one.
 
-    Without `execute`, only those fixes are written that need no names; of the others it is said that they are not.
-    `as_marks` asks which findings have a fix, and not how it looks best: names are noted where that hangs on them.
+    Without `execute`, only those fixes are made that need no names; of the others it is said that they are not.
+    `as_marks` asks which findings have a fix, and not how it looks best: names are noted where that hangs on them, and
+    no edits are written.
     """
-    fixes = Fixes(file_of)
+    fixes = Fixes(file_of, write=not as_marks)
     found = [list(findings) for findings in found]
     if as_marks:
         found = [[_with_plain_fix(each, fixes, safety) for each in findings] for findings in found]
@@ -59,9 +58,7 @@ def _with_plain_fix(finding: Finding, fixes: Fixes, safety: Mapping[str, Safety]
     repair = _unwritten(finding, safety)
     if repair is None:
         return finding
-    with suppress(EnoughTried):
-        return replace(finding, fix=fixes.without_names(repair, safety[finding.code]))
-    return finding
+    return replace(finding, fix=fixes.without_names(repair, safety[finding.code]))
 
 
 def _with_fix(finding: Finding, fixes: Fixes, sight: Sight, safety: Mapping[str, Safety], *, sure: bool) -> Finding:
@@ -70,7 +67,7 @@ def _with_fix(finding: Finding, fixes: Fixes, sight: Sight, safety: Mapping[str,
         return finding
     try:
         fix = fixes.fix(repair, sight, safety[finding.code])
-    except EnoughTried:
+    except EnoughWritten:
         # The next round of `--fix` comes to it.
         fix, sure = None, False
     unwritten = (repair.safety or safety[finding.code]) if fix is None and not sure else None

@@ -1,4 +1,8 @@
-"""How a file calls a name of a library, and the import that it lacks."""
+"""How a file calls a name of a library, and the import that it lacks.
+
+Where an import belongs is decided here and not by `AddImportsVisitor` of `libcst.codemod`: that puts those of Python
+behind those of libraries, and a new name before the others, and takes longer to load than all else of libcst.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.fix.syntax import NoFix
+from gpudoctor.lint.fix.changes import Change, NewLines, NewName, NoFix, Where
+from gpudoctor.lint.fix.nodes import stored_in
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.fix.syntax import Syntax
-
-Change = tuple[int, int, str]
-"""From offset, to offset, the text instead."""
+    from gpudoctor.lint.fix.nodes import FileNodes
 
 _USUAL = {"torch.distributed": "dist", "torch.nn": "nn", "torch.multiprocessing": "mp"}
 """Under which names everybody imports these modules."""
@@ -25,47 +27,47 @@ _BOTH = {
 _FUTURE = "__future__"
 
 
-def called(name: str, at: ast.AST, syntax: Syntax) -> tuple[str, list[Change]]:
+def called(name: str, at: ast.AST, nodes: FileNodes) -> tuple[str, list[Change]]:
     """What to write for a library's name at a node, and the changes that import it."""
     for wanted in (name, *([_BOTH[name]] if name in _BOTH else [])):
-        known = _known(wanted, at, syntax)
+        known = _known(wanted, at, nodes)
         if known:
             return known, []
     module, _, last = name.rpartition(".")
     if not module:
-        return _imported(name, f"import {name}", name, syntax)
+        return name, [_import(f"import {name}", name, nodes)]
     # `import torch` brings its own names and these parts along.
-    whole = any(dotted == name.partition(".")[0] and alias == dotted for alias, dotted in _bound(at, syntax))
+    whole = any(dotted == name.partition(".")[0] and alias == dotted for alias, dotted in _bound(at, nodes))
     if whole and "." not in module:
         return name, []
     if last[:1].isupper():
-        listed = _listed(module, last, syntax)
-        if listed is not None:
-            return listed
+        taking = _taking_from(module, nodes)
+        if taking is not None and taking.names[0].name != "*" and last not in nodes.names:
+            return last, [NewName(nodes.place(taking), last)]
     if whole:
         return name, []
     if last[:1].isupper():
-        return _imported(last, f"from {module} import {last}", last, syntax)
+        return last, [_import(f"from {module} import {last}", last, nodes)]
     usual = _USUAL.get(module)
-    if usual and usual not in syntax.names:
-        return _imported(f"{usual}.{last}", f"import {module} as {usual}", usual, syntax)
-    return _imported(name, f"import {module}", "", syntax)
+    if usual and usual not in nodes.names:
+        return f"{usual}.{last}", [_import(f"import {module} as {usual}", usual, nodes)]
+    return name, [_import(f"import {module}", "", nodes)]
 
 
-def _known(name: str, at: ast.AST, syntax: Syntax) -> str:
+def _known(name: str, at: ast.AST, nodes: FileNodes) -> str:
     """The name by an import that is there; the shortest way. `torch` alone is left for later."""
     found = [
         alias + name[len(dotted) :]
-        for alias, dotted in _bound(at, syntax)
+        for alias, dotted in _bound(at, nodes)
         if name == dotted or (name.startswith(f"{dotted}.") and (alias != dotted or "." in dotted))
     ]
     return min(found, key=len, default="")
 
 
-def _bound(at: ast.AST, syntax: Syntax) -> Iterator[tuple[str, str]]:
+def _bound(at: ast.AST, nodes: FileNodes) -> Iterator[tuple[str, str]]:
     """Names that imports give here, with what they stand for."""
-    around = [syntax.tree, *syntax.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef)]
-    hidden = bound_around(at, syntax)
+    around = [nodes.tree, *nodes.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef)]
+    hidden = bound_around(at, nodes)
     for scope in around:
         for statement in scope.body:  # type: ignore[attr-defined]
             if isinstance(statement, ast.Import):
@@ -78,73 +80,45 @@ def _bound(at: ast.AST, syntax: Syntax) -> Iterator[tuple[str, str]]:
                         yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
 
 
-def bound_around(at: ast.AST, syntax: Syntax) -> set[str]:
+def bound_around(at: ast.AST, nodes: FileNodes) -> set[str]:
     """Names that a function around a node gives a meaning of its own."""
     found: set[str] = set()
-    for function in syntax.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef):
-        for node in ast.walk(function):
-            if isinstance(node, ast.arg):
-                found.add(node.arg)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
+    for function in nodes.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef):
+        found.update(stored_in(function), (node.arg for node in ast.walk(function) if isinstance(node, ast.arg)))
     return found
 
 
-def _listed(module: str, last: str, syntax: Syntax) -> tuple[str, list[Change]] | None:
-    """Add the name to the import that takes others from the same module."""
-    for statement in _head(syntax):
-        if isinstance(statement, ast.ImportFrom) and statement.module == module and not statement.level:
-            if statement.names[0].name == "*" or last in syntax.names:
-                return None
-            return last, [_in_order(statement.names, last, syntax)]
-    return None
+def _taking_from(module: str, nodes: FileNodes) -> ast.ImportFrom | None:
+    """The import at the top that takes names from a module."""
+    taking = (each for each in _head(nodes) if isinstance(each, ast.ImportFrom) and not each.level)
+    return next((each for each in taking if each.module == module), None)
 
 
-def _in_order(listed: list[ast.alias], name: str, syntax: Syntax) -> Change:
-    """Where a name belongs in a list of imports: sorted in where the others are, else at the end."""
-    names = [each.name for each in listed]
-    following = next((each for each in listed if each.name > name), None)
-    if following is not None and sorted(names) == names:
-        start = syntax.span(following)[0]
-        return start, start, f"{name}, "
-    end = syntax.span(listed[-1])[1]
-    return end, end, f", {name}"
-
-
-def _imported(text: str, line: str, binds: str, syntax: Syntax) -> tuple[str, list[Change]]:
-    """An import of its own, where imports of its kind stand."""
-    if binds in syntax.names:
+def _import(line: str, binds: str, nodes: FileNodes) -> NewLines:
+    """An import of its own, where imports of its kind stand: after those of the same library, those of Python first."""
+    if binds in nodes.names:
         raise NoFix(f"`{binds}` means something else in this file")
     root = line.split()[1].partition(".")[0]
-    at = _place_for(root, syntax)
-    # Libraries stand apart from what Python brings along.
-    roots = [_root(each) for each in _head(syntax)]
-    apart = (
-        root in sys.stdlib_module_names and bool(roots) and not any(each in sys.stdlib_module_names for each in roots)
-    )
-    return text, [(at, at, f"{line}\n\n" if apart else f"{line}\n")]
-
-
-def _place_for(root: str, syntax: Syntax) -> int:
-    """Where an import line belongs: after the imports of the same library, those of Python first."""
-    head = [each for each in _head(syntax) if _root(each) != _FUTURE]
-    same = [each for each in head if _root(each) == root]
+    head = [each for each in _head(nodes) if _root(each) != _FUTURE]
+    pythons = [each for each in head if _root(each) in sys.stdlib_module_names]
     if root in sys.stdlib_module_names:
-        same = [each for each in head if _root(each) in sys.stdlib_module_names]
-        plain = [each for each in same if isinstance(each, ast.Import)]
-        before = [each for each in plain if _root(each) < root]
-        following = next(iter(plain or same or head), None)
-        if before or following is None:
-            return _after(before[-1], syntax) if before else _top(syntax)
-        return syntax.line_start(syntax.span(following)[0])
-    last = next(reversed(same or head), None)
-    return _after(last, syntax) if last is not None else _top(syntax)
+        plain: list[ast.Import | ast.ImportFrom] = [each for each in pythons if isinstance(each, ast.Import)]
+        behind = [each for each in plain if _root(each) < root][-1:]
+        before = (plain or pythons or head)[:1]
+    else:
+        behind, before = ([each for each in head if _root(each) == root] or head)[-1:], []
+    if behind:
+        return NewLines(nodes.place(behind[0]), (line,), Where.AFTER)
+    # Libraries stand apart from what Python brings along.
+    apart = root in sys.stdlib_module_names and head and not pythons
+    lines = (line, "") if apart else (line,)
+    return NewLines(nodes.place(before[0] if before else _first_of_all(nodes)), lines, Where.BEFORE)
 
 
-def _head(syntax: Syntax) -> list[ast.stmt]:
+def _head(nodes: FileNodes) -> list[ast.Import | ast.ImportFrom]:
     """The imports at the top of the file."""
-    found: list[ast.stmt] = []
-    for statement in syntax.tree.body:
+    found: list[ast.Import | ast.ImportFrom] = []
+    for statement in nodes.tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             found.append(statement)
         # Settings of the environment and fallbacks stand among them; what follows a definition is no head any more.
@@ -153,23 +127,15 @@ def _head(syntax: Syntax) -> list[ast.stmt]:
     return found
 
 
-def _root(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.ImportFrom):
-        return (statement.module or "").partition(".")[0]
-    return statement.names[0].name.partition(".")[0] if isinstance(statement, ast.Import) else ""
+def _root(statement: ast.Import | ast.ImportFrom) -> str:
+    name = (statement.module or "") if isinstance(statement, ast.ImportFrom) else statement.names[0].name
+    return name.partition(".")[0]
 
 
-def _top(syntax: Syntax) -> int:
-    """Before the first statement that is neither the page of the file nor an import from the future."""
-    for statement in syntax.tree.body:
+def _first_of_all(nodes: FileNodes) -> ast.stmt:
+    """The first statement that is neither the page of the file nor an import from the future."""
+    for statement in nodes.tree.body:
         page = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not page and _root(statement) != _FUTURE:
-            return syntax.line_start(syntax.start(statement))
+        if not page and not (isinstance(statement, ast.ImportFrom) and _root(statement) == _FUTURE):
+            return statement
     raise NoFix("an empty file")
-
-
-def _after(statement: ast.stmt, syntax: Syntax) -> int:
-    end = syntax.end_of_lines(statement)
-    if end == len(syntax.text):
-        raise NoFix("nothing but imports")
-    return end + 1

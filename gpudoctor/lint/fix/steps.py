@@ -1,385 +1,324 @@
-"""What each step of a repair does to the text of a file."""
+"""What each step of a repair changes; refused where the program is not as the step needs it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.value import Const, Value
-from gpudoctor.lint.fix.arguments import find, remove_arguments, set_argument, set_arguments
-from gpudoctor.lint.fix.classes import super_first
-from gpudoctor.lint.fix.syntax import NoFix
-from gpudoctor.lint.fix.writing import part_of
-from gpudoctor.lint.repair.repair import (
-    After,
-    Assign,
-    AtEnd,
-    Before,
-    Code,
-    Decorate,
-    Delete,
-    First,
-    Last,
-    MakeTuple,
-    MoveUp,
-    RemoveArgument,
-    Replace,
-    Rewrite,
-    SetArgument,
-    SetArguments,
-    Step,
-    Substitute,
-    SuperFirst,
-    Unassign,
-    Under,
-)
+from gpudoctor.lint.fix import changes as ch
+from gpudoctor.lint.fix.changes import NoFix, Where
+from gpudoctor.lint.fix.nodes import stored_in
+from gpudoctor.lint.fix.render import argument_of, part_of
+from gpudoctor.lint.repair import repair
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.fix.imports import Change
-    from gpudoctor.lint.fix.syntax import Syntax
-    from gpudoctor.lint.fix.writing import Writer
+    from gpudoctor.lint.fix.nodes import FileNodes
+    from gpudoctor.lint.fix.render import Renderer
 
 
-def place_of(step: Step) -> Location:
+def place_of(step: repair.Step) -> Location:
     """Where a step is made; one is made in one file."""
     match step:
-        case SetArgument() | SetArguments() | RemoveArgument():
+        case repair.SetArgument() | repair.SetArguments() | repair.RemoveArgument():
             return step.call
-        case First() | Last():
+        case repair.First() | repair.Last():
             return step.block
     return step.at
 
 
-def anchor(step: Step, syntax: Syntax) -> ast.stmt:
+def anchor(step: repair.Step, nodes: FileNodes) -> ast.stmt:
     """The statement whose surroundings a step is written in."""
     match step:
-        case Before(at=at, outside=True):
-            return _outside(at, syntax)
-        case AtEnd(at=at):
-            return _last_around(at, syntax)
-        case First(block=at):
-            return syntax.block(at).body[0]
-        case Last(block=at):
-            return syntax.block(at).body[-1]
-    return syntax.statement(place_of(step))
+        case repair.Before(at=at, outside=True):
+            return _outermost_test(at, nodes)
+        case repair.AtEnd(at=at):
+            return _last_around(at, nodes)
+        case repair.First(block=at):
+            return nodes.block(at).body[0]
+        case repair.Last(block=at):
+            return nodes.block(at).body[-1]
+    return nodes.statement(place_of(step))
 
 
-def changes_of(step: Step, writer: Writer) -> list[Change]:
-    """The changes to the text that a step is."""
-    return _MAKERS[type(step)](step, writer)
+def changes_of(step: repair.Step, render: Renderer) -> Sequence[ch.Change]:
+    """The changes that a step is."""
+    nodes, around = render.nodes, anchor(step, render.nodes)
+    match step:
+        case repair.SetArgument():
+            return _set_arguments(step.call, [step], render)
+        case repair.SetArguments():
+            return _set_arguments(step.call, step.arguments, render)
+        case repair.RemoveArgument():
+            return _remove_argument(step, nodes)
+        case repair.Before():
+            return [_lines(step.lines, around, Where.BEFORE, render)]
+        case repair.AtEnd() if isinstance(around, (ast.Return, ast.Raise)):
+            return [_lines(step.lines, around, Where.BEFORE, render)]
+        case repair.After() | repair.AtEnd() | repair.Last():
+            return [_lines(step.lines, around, Where.AFTER, render)]
+        case repair.First():
+            return [_first(step, render)]
+        case repair.Replace():
+            return [_replace(step, render)]
+        case repair.Substitute():
+            return _substitute(nodes.expression(step.at), step, around, render)
+        case repair.Assign():
+            return [_assign(step, around, render)]
+        case repair.Rewrite():
+            if not isinstance(around, ast.Assign) or len(around.targets) > 1:
+                raise NoFix("no plain assignment")
+            return [ch.NewStatement(nodes.place(around), render.text(step.to, around))]
+        case repair.Unassign():
+            return _unassign(nodes.call(step.at), nodes)
+        case repair.MakeTuple():
+            node = part_of(nodes, step.at, step.part)
+            return [ch.NewExpression(nodes.place(node), f"({nodes.written(node)},)")]
+        case repair.SuperFirst():
+            return [_super_first(around, nodes)]
+        case repair.Decorate():
+            return [_decorate(step, around, render)]
+        case repair.MoveUp():
+            return [_move_up(around, nodes.statement(step.before), nodes)]
+        case repair.Delete():
+            if not isinstance(around, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                raise NoFix("more than one line of a block would go with it")
+            return [ch.Removed(nodes.place(around))]
+        case repair.Under():
+            around = _with_its_file(_parted(around, nodes), nodes)
+            return [ch.NewHeader(nodes.place(around), render.text(step.header, around))]
+    raise AssertionError(step)
 
 
-def _set_argument(step: SetArgument, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    text = writer.write(step.to, syntax.statement(step.call))
-    _refuse_settings(syntax.call(step.call), step)
-    return set_argument(syntax, syntax.call(step.call), step.name, step.position, text)
+# --- arguments -------------------------------------------------------------------------------------------------
 
 
-def _set_arguments(step: SetArguments, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = syntax.statement(step.call)
-    given = [(each.name, each.position, writer.write(each.to, statement)) for each in step.arguments]
-    for each in step.arguments:
-        _refuse_settings(syntax.call(step.call), each)
-    return set_arguments(syntax, syntax.call(step.call), given)
+def _set_arguments(at: Location, arguments: Sequence[repair.SetArgument], render: Renderer) -> list[ch.Change]:
+    nodes = render.nodes
+    call, statement = nodes.call(at), nodes.statement(at)
+    values: list[tuple[Location, str]] = []
+    added: list[str] = []
+    for each in arguments:
+        given, text = _given(call, each.name, each.position), render.text(each.to, statement)
+        if given is None:
+            added.append(f"{each.name}={text}")
+        elif each.over_plain and not isinstance(given, ast.Constant):
+            raise NoFix("it is chosen elsewhere")
+        else:
+            values.append((nodes.place(given), text))
+    if added and any(each.arg is None for each in call.keywords):
+        raise NoFix("it may be among the arguments that are passed on")
+    # `f(x for x in y)` is no place for a second argument.
+    if added and isinstance(call.args[0] if call.args else None, ast.GeneratorExp):
+        raise NoFix("a generator without brackets of its own")
+    return [ch.NewArguments(nodes.place(call), tuple(values), tuple(added))]
 
 
-def _refuse_settings(call: ast.Call, step: SetArgument) -> None:
-    given = find(call, step.name, step.position) if step.over_plain else None
-    value = given.value if isinstance(given, ast.keyword) else given
-    if value is not None and not isinstance(value, ast.Constant):
-        raise NoFix("it is chosen elsewhere")
-
-
-def _remove_argument(step: RemoveArgument, writer: Writer) -> list[Change]:
-    if step.if_given and find(writer.syntax.call(step.call), step.name, step.position) is None:
-        return []
+def _remove_argument(step: repair.RemoveArgument, nodes: FileNodes) -> list[ch.Change]:
+    call = nodes.call(step.call)
     names = ((step.name, step.position), *step.also)
-    return remove_arguments(writer.syntax, writer.syntax.call(step.call), names)
+    given = [value for name, position in names if (value := _given(call, name, position)) is not None]
+    if step.if_given and _given(call, step.name, step.position) is None:
+        return []
+    stays = [each not in given for each in call.args]
+    if not given or sorted(stays, reverse=True) != stays:
+        raise NoFix("it is not there, or others would move to its position")
+    return [ch.NewArguments(nodes.place(call), removed=tuple(nodes.place(each) for each in given))]
 
 
-def _before(step: Before, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = _outside(step.at, syntax) if step.outside else syntax.statement(step.at)
-    indent = syntax.indent(statement)
-    at = syntax.line_start(syntax.start(statement))
-    if syntax.text[syntax.start(statement) :].startswith("elif"):
+def _given(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    """The value of an argument, by its name or its position."""
+    found = argument_of(call, name)
+    if found is not None or position < 0 or len(call.args) <= position:
+        return found
+    if any(isinstance(each, ast.Starred) for each in call.args[: position + 1]):
+        raise NoFix("arguments are passed on")
+    return call.args[position]
+
+
+# --- statements ------------------------------------------------------------------------------------------------
+
+
+def _lines(
+    lines: tuple[repair.Code, ...], at: ast.stmt, where: Where, render: Renderer, seen_from: ast.stmt | None = None
+) -> ch.NewLines:
+    """New lines beside a statement, written with the names that are known there, or at another one."""
+    if where is Where.BEFORE:
+        _parted(at, render.nodes)
+    after = where is Where.AFTER and seen_from is None
+    texts = tuple(render.text(line, seen_from or at, after=after) for line in lines)
+    return ch.NewLines(render.nodes.place(at), texts, where)
+
+
+def _first(step: repair.First, render: Renderer) -> ch.NewLines:
+    block = render.nodes.block(step.block)
+    first = block.body[0]
+    if isinstance(block, (ast.FunctionDef, ast.ClassDef)) and _is_docstring(first):
+        return _lines(step.lines, first, Where.AFTER, render, seen_from=next(iter(block.body[1:]), None))
+    return _lines(step.lines, first, Where.FIRST, render)
+
+
+def _parted(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:
+    if nodes.is_elif(statement):
         raise NoFix("before an `elif`")
-    # A comment above belongs to the statement.
-    while at and _is_comment(syntax.text[syntax.line_start(at - 1) : at], indent):
-        at = syntax.line_start(at - 1)
-    return [(at, at, _lines(step.lines, statement, indent, writer))]
+    return statement
 
 
-def _outside(at: Location, syntax: Syntax) -> ast.stmt:
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _outermost_test(at: Location, nodes: FileNodes) -> ast.stmt:
     """The outermost test around a place in its function."""
-    statement = syntax.statement(at)
-    function = syntax.function_of(statement)
-    around = [each for each in syntax.enclosing(statement, ast.If) if syntax.function_of(each) is function]
-    tests = [each for each in around if isinstance(each, ast.If) and not syntax.is_main_guard(each)]
+    statement = nodes.statement(at)
+    function = nodes.function_of(statement)
+    around = [each for each in nodes.enclosing(statement, ast.If) if nodes.function_of(each) is function]
+    tests = [each for each in around if isinstance(each, ast.If) and not nodes.is_main_guard(each)]
     if not tests:
         raise NoFix("no test around it here")
     return tests[-1]
 
 
-def _after(step: After, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = syntax.statement(step.at)
-    return _at_end(statement, step.lines, statement, writer)
-
-
-def _first(step: First, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    block = syntax.block(step.block)
-    body = block.body
-    statement = body[0]
-    indent = syntax.indent(statement)
-    page = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    if page and isinstance(block, (ast.FunctionDef, ast.ClassDef)):
-        return _at_end(statement, step.lines, body[min(1, len(body) - 1)], writer)
-    at = syntax.line_start(syntax.start(statement))
-    # Right below the header: comments there speak of what follows.
-    while _is_comment(syntax.text[syntax.line_start(at - 1) : at], None):
-        at = syntax.line_start(at - 1)
-    return [(at, at, _lines(step.lines, statement, indent, writer))]
-
-
-def _last(step: Last, writer: Writer) -> list[Change]:
-    statement = writer.syntax.block(step.block).body[-1]
-    return _at_end(statement, step.lines, statement, writer)
-
-
-def _at_end(statement: ast.stmt, lines: tuple[Code, ...], seen_from: ast.stmt, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    indent, at = syntax.indent(statement), syntax.end_of_lines(statement)
-    text = _lines(lines, seen_from, indent, writer, after=seen_from is statement)
-    return [(at, at, "\n" + text.removesuffix("\n"))]
-
-
-def _lines(lines: tuple[Code, ...], at: ast.stmt, indent: str, writer: Writer, *, after: bool = False) -> str:
-    found = []
-    for line in lines:
-        text = writer.write(line, at, after=after).replace("\t", writer.syntax.unit).replace("\n", f"\n{indent}")
-        found.append(f"{indent}{text}\n" if text else "\n")
-    return "".join(found)
-
-
-def _is_comment(line: str, indent: str | None) -> bool:
-    """The line is a comment with this indentation; with any, or blank, where none is given."""
-    if indent is None:
-        return not line.strip() or line.lstrip().startswith("#")
-    return line.startswith(f"{indent}#")
-
-
-def _replace(step: Replace, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    node = part_of(syntax, step.at, step.part) if step.part else syntax.expression(step.at)
-    if step.constant and not isinstance(node, ast.Constant):
-        raise NoFix("it is not written out there")
-    return [(*syntax.span(node), writer.write(step.to, syntax.statement_of(node)))]
-
-
-def _substitute(step: Substitute, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    whole = syntax.expression(step.at)
-    statement = syntax.statement_of(whole)
-    changes: list[Change] = []
-    todo: list[ast.AST] = [whole]
-    while todo:
-        node = todo.pop()
-        if _means(node, step.value, writer, statement):
-            changes.append((*syntax.span(node), writer.write(step.to, statement)))
-        else:
-            todo += ast.iter_child_nodes(node)
-    return changes
-
-
-def _means(node: ast.AST, value: Value, writer: Writer, at: ast.stmt) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(value, Const) and type(node.value) is type(value.value) and node.value == value.value
-    if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(value, Const):
-        return False
-    return writer.holds(writer.syntax.written(node), value, at)
-
-
-def _assign(step: Assign, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = syntax.statement(step.at)
-    if not isinstance(statement, ast.Expr):
-        raise NoFix("its value is used already")
-    start, target = syntax.span(statement)[0], writer.write(step.to, statement)
-    if not _is_used_later(target, statement, syntax):
-        raise NoFix("nobody would see the new value")
-    return [(start, start, f"{target} = ")]
-
-
-def _is_used_later(target: str, statement: ast.stmt, syntax: Syntax) -> bool:
-    """The target can be assigned to, and a plain name is read afterwards: that of a `for` is given anew each time."""
-    if not target.isidentifier():
-        return isinstance(ast.parse(target, mode="eval").body, (ast.Attribute, ast.Subscript))
-    loops = (each for each in syntax.enclosing(statement, ast.For, ast.AsyncFor))
-    around = next((each for each in loops if target in _bound_by(each)), syntax.function_of(statement))
-    reads = (each for each in ast.walk(around) if isinstance(each, ast.Name) and each.id == target)
-    return any(each.lineno > statement.lineno and isinstance(each.ctx, ast.Load) for each in reads)
-
-
-def _bound_by(loop: ast.AST) -> set[str]:
-    target = loop.target if isinstance(loop, (ast.For, ast.AsyncFor)) else loop
-    return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
-
-
-def _rewrite(step: Rewrite, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = syntax.statement(step.at)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
-        raise NoFix("no plain assignment")
-    return [(*syntax.span(statement), writer.write(step.to, statement))]
-
-
-def _unassign(step: Unassign, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    call = syntax.call(step.at)
-    statement = syntax.statement_of(call)
-    if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) > 1:
-        raise NoFix("its value is used in another way")
-    dropped: Change = (syntax.span(statement)[0], syntax.span(call)[0], "")
-    target, given = syntax.written(statement.targets[0]), find(call, "tensor", 0)
-    given = given.value if isinstance(given, ast.keyword) else given
-    if given is None or syntax.written(given) == target:
-        return [dropped]
-    end = syntax.end_of_lines(statement)
-    return [dropped, (end, end, f"\n{syntax.indent(statement)}{target} = {syntax.written(given)}")]
-
-
-def _make_tuple(step: MakeTuple, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    node = part_of(syntax, step.at, step.part)
-    start, end = syntax.span(node)
-    own = syntax.text[:start].rstrip().endswith("(") and syntax.text[end:].lstrip().startswith(")")
-    # `f((x))`: brackets of its own, and not those of the call.
-    if own and syntax.text[:start].rstrip()[:-1].rstrip().endswith(("=", ",")):
-        return [(end, end, ",")]
-    return [(start, end, f"({syntax.text[start:end]},)")]
-
-
-def _super_first(step: SuperFirst, writer: Writer) -> list[Change]:
-    return super_first(writer.syntax, step.at)
-
-
-def _decorate(step: Decorate, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    function = next(syntax.enclosing(syntax.statement(step.at), ast.FunctionDef), None)
-    if not isinstance(function, ast.FunctionDef) or any(_is_within(function, each, syntax) for each in step.without):
-        raise NoFix("no function around that does nothing else")
-    start = syntax.span(function)[0]
-    at = syntax.line_start(start)
-    return [(at, at, f"{syntax.text[at:start]}@{writer.write(step.decorator, function)}\n")]
-
-
-def _is_within(function: ast.FunctionDef, at: Location, syntax: Syntax) -> bool:
-    place = syntax.place(function)
-    return place.path == at.path and place.line <= at.line <= place.end_line
-
-
-def _at_end_of(step: AtEnd, writer: Writer) -> list[Change]:
-    statement = _last_around(step.at, writer.syntax)
-    if isinstance(statement, (ast.Return, ast.Raise)):
-        return _before(Before(writer.syntax.place(statement), step.lines), writer)
-    return _at_end(statement, step.lines, statement, writer)
-
-
-def _last_around(at: Location, syntax: Syntax) -> ast.stmt:
+def _last_around(at: Location, nodes: FileNodes) -> ast.stmt:
     """The last statement of the function around a place, or of what is done as the main program."""
-    statement = syntax.statement(at)
-    function = syntax.function_of(statement)
+    statement = nodes.statement(at)
+    function = nodes.function_of(statement)
     if isinstance(function, ast.FunctionDef):
         return function.body[-1]
-    guard = next((each for each in syntax.enclosing(statement, ast.If) if syntax.is_main_guard(each)), None)
-    return guard.body[-1] if isinstance(guard, ast.If) else syntax.tree.body[-1]
+    guard = next((each for each in nodes.enclosing(statement, ast.If) if nodes.is_main_guard(each)), None)
+    return guard.body[-1] if isinstance(guard, ast.If) else nodes.tree.body[-1]
 
 
-def _delete(step: Delete, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = syntax.statement(step.at)
-    if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        raise NoFix("more than one line of a block would go with it")
-    indent, end = syntax.indent(statement), syntax.end_of_lines(statement)
-    start = syntax.line_start(syntax.start(statement))
-    if len(syntax.siblings(statement)) == 1:
-        return [(start + len(indent), syntax.span(statement)[1], "pass")]
-    end = min(end + 1, len(syntax.text))
-    # Of two blank lines around it one is enough.
-    blank = syntax.text[:start].endswith("\n\n") and syntax.text[end : end + 1] == "\n"
-    return [(start, end + blank, "")]
+def _with_its_file(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:
+    """`with open(path, "wb") as file:` belongs to what is written into the file."""
+    around = nodes.parents.get(statement)
+    if isinstance(around, ast.With) and isinstance(statement, ast.Expr):
+        opened = [each.context_expr for each in around.items]
+        if any(isinstance(each, ast.Call) and nodes.written(each.func).endswith("open") for each in opened):
+            return around
+    return statement
 
 
-def _move_up(step: MoveUp, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement, target = syntax.statement(step.at), syntax.statement(step.before)
-    block = syntax.siblings(statement)
+def _move_up(statement: ast.stmt, target: ast.stmt, nodes: FileNodes) -> ch.Moved:
+    block = nodes.siblings(statement)
     if target not in block or not isinstance(statement, (ast.Assign, ast.Expr)):
         raise NoFix("they stand in different blocks")
     between = block[block.index(target) : block.index(statement)]
     if not between or not all(_may_follow(each, statement) for each in between):
         raise NoFix("it needs what is made between")
-    start, end = syntax.line_start(syntax.start(statement)), syntax.end_of_lines(statement) + 1
-    at = syntax.line_start(syntax.start(target))
-    return [(at, at, syntax.text[start:end]), (start, end, "")]
+    return ch.Moved(nodes.place(statement), nodes.place(target))
 
 
 def _may_follow(passed: ast.stmt, moved: ast.stmt) -> bool:
     """The moved statement finds the names before this one as well as behind it: those it gives are only given anew."""
-    names = {each.id for each in ast.walk(moved) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
-    own = [each for each in ast.walk(passed) if isinstance(each, ast.Name)]
-    read = {each.id for each in own if isinstance(each.ctx, ast.Load)}
-    return all(each.id in read for each in own if isinstance(each.ctx, ast.Store) and each.id in names)
+    return not (_read_in(moved) & set(stored_in(passed)) - _read_in(passed))
 
 
-def _under(step: Under, writer: Writer) -> list[Change]:
-    syntax = writer.syntax
-    statement = _with_its_file(syntax.statement(step.at), syntax)
-    indent, end = syntax.indent(statement), syntax.end_of_lines(statement)
-    at = syntax.line_start(syntax.start(statement))
-    header = writer.write(step.header, statement).replace("\n", f"\n{indent}")
-    changes: list[Change] = [(at, at, f"{indent}{header}\n{syntax.unit}")]
-    while (at := syntax.line_end(at) + 1) <= end:
-        # The lines of a long string are its content.
-        if syntax.location(at, at).line not in syntax.strings and syntax.text[at : syntax.line_end(at)].strip():
-            changes.append((at, at, syntax.unit))
+def _read_in(around: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(around) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
+def _super_first(statement: ast.stmt, nodes: FileNodes) -> ch.Change:
+    """The call of the constructor above comes first in the constructor around a statement, or in that of a class."""
+    if isinstance(statement, ast.ClassDef):
+        around: Iterable[ast.AST] = [each for each in statement.body if _is_constructor(each)]
+    else:
+        around = nodes.enclosing(statement, ast.FunctionDef)
+    function = next(iter(around), None)
+    if not isinstance(function, ast.FunctionDef) or not _is_constructor(function):
+        raise NoFix("no constructor around")
+    first = function.body[0]
+    if _is_docstring(first) and len(function.body) > 1:
+        first = function.body[1]
+    calls = [each for each in function.body if _calls_above(each, nodes)]
+    if len(calls) > 1 or any(isinstance(each, ast.Return) for each in ast.walk(function)):
+        raise NoFix("a constructor with ways of its own")
+    if not calls:
+        return ch.NewLines(nodes.place(first), ("super().__init__()",), Where.BEFORE)
+    if {each.id for each in ast.walk(calls[0]) if isinstance(each, ast.Name)} & set(stored_in(function)):
+        raise NoFix("what it is given is made before")
+    return ch.Moved(nodes.place(calls[0]), nodes.place(first))
+
+
+def _is_constructor(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == "__init__"
+
+
+def _calls_above(statement: ast.stmt, nodes: FileNodes) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and nodes.written(call.func).endswith(".__init__")
+
+
+def _decorate(step: repair.Decorate, statement: ast.stmt, render: Renderer) -> ch.NewDecorator:
+    nodes = render.nodes
+    function = next(nodes.enclosing(statement, ast.FunctionDef), None)
+    if not isinstance(function, ast.FunctionDef):
+        raise NoFix("no function around")
+    if any(ch.is_within(at, nodes.place(function)) for at in step.without):
+        raise NoFix("the function does something else, too")
+    return ch.NewDecorator(nodes.place(function), render.text(step.decorator, function))
+
+
+# --- expressions and assignments -------------------------------------------------------------------------------
+
+
+def _replace(step: repair.Replace, render: Renderer) -> ch.NewExpression:
+    nodes = render.nodes
+    node = part_of(nodes, step.at, step.part) if step.part else nodes.expression(step.at)
+    if step.constant and not isinstance(node, ast.Constant):
+        raise NoFix("it is not written out there")
+    return ch.NewExpression(nodes.place(node), render.text(step.to, nodes.statement_of(node)))
+
+
+def _substitute(whole: ast.expr, step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.Change]:
+    changes: list[ch.Change] = []
+    todo: list[ast.AST] = [whole]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.expr) and _means(node, step.value, render, statement):
+            changes.append(ch.NewExpression(render.nodes.place(node), render.text(step.to, statement)))
+        else:
+            todo += ast.iter_child_nodes(node)
     return changes
 
 
-def _with_its_file(statement: ast.stmt, syntax: Syntax) -> ast.stmt:
-    """`with open(path, "wb") as file:` belongs to what is written into the file."""
-    around = syntax.parents.get(statement)
-    if isinstance(around, ast.With) and isinstance(statement, ast.Expr):
-        opened = [each.context_expr for each in around.items]
-        if any(isinstance(each, ast.Call) and syntax.written(each.func).endswith("open") for each in opened):
-            return around
-    return statement
+def _means(node: ast.expr, value: Value, render: Renderer, at: ast.stmt) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(value, Const) and type(node.value) is type(value.value) and node.value == value.value
+    if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(value, Const):
+        return False
+    return render.holds(render.nodes.written(node), value, at)
 
 
-_MAKERS: dict[type[Any], Callable[[Any, Writer], list[Change]]] = {
-    SetArgument: _set_argument,
-    SetArguments: _set_arguments,
-    MoveUp: _move_up,
-    RemoveArgument: _remove_argument,
-    Before: _before,
-    After: _after,
-    AtEnd: _at_end_of,
-    First: _first,
-    Last: _last,
-    Replace: _replace,
-    Assign: _assign,
-    Substitute: _substitute,
-    Rewrite: _rewrite,
-    Unassign: _unassign,
-    MakeTuple: _make_tuple,
-    SuperFirst: _super_first,
-    Decorate: _decorate,
-    Delete: _delete,
-    Under: _under,
-}
+def _assign(step: repair.Assign, statement: ast.stmt, render: Renderer) -> ch.NewStatement:
+    nodes = render.nodes
+    if not isinstance(statement, ast.Expr):
+        raise NoFix("its value is used already")
+    target = render.text(step.to, statement)
+    if not _is_used_later(target, statement, nodes):
+        raise NoFix("nobody would see the new value")
+    return ch.NewStatement(nodes.place(statement), f"{target} = {nodes.written(statement)}")
+
+
+def _is_used_later(target: str, statement: ast.stmt, nodes: FileNodes) -> bool:
+    """The target can be assigned to, and a plain name is read afterwards: that of a `for` is given anew each time."""
+    if not target.isidentifier():
+        return isinstance(ast.parse(target, mode="eval").body, (ast.Attribute, ast.Subscript))
+    loops = (each for each in nodes.enclosing(statement, ast.For, ast.AsyncFor))
+    bound = (each for each in loops if isinstance(each, (ast.For, ast.AsyncFor)) and target in stored_in(each.target))
+    around = next(bound, nodes.function_of(statement))
+    reads = (each for each in ast.walk(around) if isinstance(each, ast.Name) and each.id == target)
+    return any(each.lineno > statement.lineno and isinstance(each.ctx, ast.Load) for each in reads)
+
+
+def _unassign(call: ast.Call, nodes: FileNodes) -> list[ch.Change]:
+    statement = nodes.statement_of(call)
+    if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) > 1:
+        raise NoFix("its value is used in another way")
+    at, target = nodes.place(statement), nodes.written(statement.targets[0])
+    bare, given = ch.NewStatement(at, nodes.written(call)), _given(call, "tensor", 0)
+    if given is None or nodes.written(given) == target:
+        return [bare]
+    return [bare, ch.NewLines(at, (f"{target} = {nodes.written(given)}",), Where.AFTER)]

@@ -95,6 +95,13 @@ class SourceFile:
             self._column(end_line, end_offset),
         )
 
+    def stretch(self, start: int, end: int) -> Location:
+        """The place of a stretch of the text, from its offsets."""
+        (line, column), (end_line, end_column) = (
+            (self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)) for offset in (start, end)
+        )
+        return Location(self.shown, line, column, end_line, end_column)
+
     def placed(self, at: Location) -> Location:
         """A place in the text, as users find it: in a notebook, in its cell."""
         return at if self.cells is None else self.cells.place(at)

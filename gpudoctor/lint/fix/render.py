@@ -1,4 +1,4 @@
-"""From what a repair wants to say to the words of the program: names that hold values, imports, the user's own text."""
+"""The code of a repair as text: the program's names for values, imports, and what the user wrote elsewhere."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
-from gpudoctor.lint.fix.imports import Change, bound_around, called
-from gpudoctor.lint.fix.syntax import NoFix
+from gpudoctor.lint.fix.changes import Change, NewExpression, NoFix
+from gpudoctor.lint.fix.imports import bound_around, called
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.fix.syntax import Syntax
+    from gpudoctor.lint.fix.nodes import FileNodes
 
 Visits = Sequence[dict[str, Values]]
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Tuple)
@@ -31,17 +31,17 @@ class Sight:
     after: Mapping[Location, Visits] = field(default_factory=dict)
 
 
-class Writer:
-    """Writes code for one place: the words of the file, as they are in sight of a statement."""
+class Renderer:
+    """Renders code in the words of one file, as they are in sight of a statement."""
 
-    def __init__(self, syntax: Syntax, sight: Sight, file_of: Callable[[str], Syntax]) -> None:
-        self.syntax = syntax
+    def __init__(self, nodes: FileNodes, sight: Sight, file_of: Callable[[str], FileNodes]) -> None:
+        self.nodes = nodes
         self.sight = sight
         self._file_of = file_of
         self.changes: list[Change] = []
-        """What the written code needs elsewhere in the file: imports, and a counter that has no name yet."""
+        """What the code needs elsewhere in the file: imports, and a name for a counter that has none."""
 
-    def write(self, code: Code, at: ast.stmt, *, after: bool = False) -> str:
+    def text(self, code: Code, at: ast.stmt, *, after: bool = False) -> str:
         """The code in the words of the file, as they stand before or after a statement."""
         texts = [self._part(part, at, after) for part in code]
         for index, part in enumerate(code[:-1]):
@@ -54,29 +54,29 @@ class Writer:
 
     def holds(self, name: str, value: Value, at: ast.stmt) -> bool:
         """The name surely holds the value before a statement, at some time."""
-        visits = self.sight.before.get(self.syntax.place(at), ())
+        visits = self.sight.before.get(self.nodes.place(at), ())
         return any(name in visit and visit[name].single == value for visit in visits)
 
     def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
         if isinstance(part, str):
-            return part.replace('"', self.syntax.quote_near(at))
+            return part.replace('"', self.nodes.quote_near(at))
         if isinstance(part, Always):
             return self._always(part)
         if isinstance(part, Fresh):
             return self._fresh(part, at)
         if isinstance(part, Holds):
             book = self.sight.after if after else self.sight.before
-            names = _names_of(part.value, book.get(self.syntax.place(at), ()))
+            names = _names_of(part.value, book.get(self.nodes.place(at), ()))
             names = [name for name in names if not self._only_in_main(name, at) and name in (part.within or name)]
             return self._given_by(at, names) or _nearest(names, part.value) if after else _nearest(names, part.value)
         if isinstance(part, Imported):
-            text, changes = called(part.name, at, self.syntax)
+            text, changes = called(part.name, at, self.nodes)
             self.changes += changes
             return text
         if isinstance(part, Counter):
             return self._counter(part.loop)
         if isinstance(part, Source):
-            return self.syntax.written(self.node(part))
+            return self.nodes.written(self.node(part))
         assert isinstance(part, Either)
         return self._first(part, at, after)
 
@@ -84,34 +84,34 @@ class Writer:
         """The name is bound under the main guard: a function has it only as long as nobody imports the file."""
         root = name.partition(".")[0].partition("[")[0]
         return (
-            root in self.syntax.guarded
-            and root not in bound_around(at, self.syntax)
-            and (self.syntax.function_of(at) is not self.syntax.tree)
+            root in self.nodes.guarded
+            and root not in bound_around(at, self.nodes)
+            and (self.nodes.function_of(at) is not self.nodes.tree)
         )
 
     def _given_by(self, statement: ast.stmt, names: list[str]) -> str:
         """The name that a statement gives to the value, of those that it has afterwards: the one that is used later."""
         targets = statement.targets if isinstance(statement, ast.Assign) else []
-        return next((text for each in targets if (text := self.syntax.written(each)) in names), "")
+        return next((text for each in targets if (text := self.nodes.written(each)) in names), "")
 
     def _always(self, part: Always) -> str:
-        syntax = self._file_of(part.at.path)
-        found = syntax.node(part.at)
-        function = syntax.function_of(found)
+        nodes = self._file_of(part.at.path)
+        found = nodes.node(part.at)
+        function = nodes.function_of(found)
         # Who returns before never comes there.
-        if syntax.first_returns.get(function, part.at.line) < part.at.line:
+        if nodes.first_returns.get(function, part.at.line) < part.at.line:
             raise NoFix("only on some ways")
-        for each in syntax.enclosing(found, ast.AST):
+        for each in nodes.enclosing(found, ast.AST):
             if each is function:
                 break
-            if isinstance(each, _TESTS) and not syntax.is_main_guard(each):
+            if isinstance(each, _TESTS) and not nodes.is_main_guard(each):
                 raise NoFix("only on some ways")
         return ""
 
     def _fresh(self, part: Fresh, at: ast.stmt) -> str:
-        here, there = self.syntax.function_of(at), self.syntax.function_of(self.syntax.statement(part.bound))
-        known = here is there or there is self.syntax.tree
-        if part.name in self.syntax.names or not known or part.bound.path != self.syntax.source.shown:
+        here, there = self.nodes.function_of(at), self.nodes.function_of(self.nodes.statement(part.bound))
+        known = here is there or there is self.nodes.tree
+        if part.name in self.nodes.names or not known or part.bound.path != self.nodes.source.shown:
             raise NoFix(f"`{part.name}` means something else, or is not known here")
         return part.name
 
@@ -119,7 +119,7 @@ class Writer:
         for choice in part.choices:
             before = len(self.changes)
             try:
-                return self.write(choice, at, after=after)
+                return self.text(choice, at, after=after)
             except NoFix:
                 del self.changes[before:]
         raise NoFix("none of the ways to say it is open here")
@@ -127,15 +127,15 @@ class Writer:
     def node(self, source: Source) -> ast.expr:
         """The expression that a `Source` means."""
         if not source.part:
-            return self.syntax.expression(source.at)
-        return part_of(self.syntax, source.at, source.part)
+            return self.nodes.expression(source.at)
+        return part_of(self.nodes, source.at, source.part)
 
     def _is_loose(self, part: Source) -> bool:
         return not isinstance(self.node(part), _ATOMS)
 
     def _counter(self, loop: Location) -> str:
-        block = self.syntax.block(loop)
-        visits = self.sight.before.get(self.syntax.place(block.body[0]), ())
+        block = self.nodes.block(loop)
+        visits = self.sight.before.get(self.nodes.place(block.body[0]), ())
         names = _targets(block)
         found = [name for name in names if visits and all(_counts(visit.get(name)) for visit in visits)]
         if not found:
@@ -148,30 +148,31 @@ class Writer:
         """`for _ in range(epochs)`: the number that nobody has used so far gets a name."""
         target = getattr(block, "target", None)
         used = {node.id for node in ast.walk(block) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        if not isinstance(target, ast.Name) or target.id in used or _USUAL_COUNTER in self.syntax.names:
+        if not isinstance(target, ast.Name) or target.id in used or _USUAL_COUNTER in self.nodes.names:
             raise NoFix("the counter has no name")
-        self.changes.append((*self.syntax.span(target), _USUAL_COUNTER))
+        self.changes.append(NewExpression(self.nodes.place(target), _USUAL_COUNTER))
         return _USUAL_COUNTER
 
 
-def part_of(syntax: Syntax, at: Location, part: str) -> ast.expr:
+def part_of(nodes: FileNodes, at: Location, part: str) -> ast.expr:
     """A part of what stands at a place, as `Source` names them."""
     if part in ("target", "owner", "value", "added"):
-        return _part_of_statement(syntax, at, part)
+        return _part_of_statement(nodes, at, part)
     if part == "receiver":
-        node = syntax.expression(at)
+        node = nodes.expression(at)
         node = node.func if isinstance(node, ast.Call) else node
         if not isinstance(node, ast.Attribute):
             raise NoFix("a function, not a method")
         return node.value
-    call = syntax.call(at)
-    found = call.func if part == "function" else _argument(call, part)
+    call = nodes.call(at)
+    found = call.func if part == "function" else argument_of(call, part)
     if found is None:
         raise NoFix(f"no argument {part}")
     return found
 
 
-def _argument(call: ast.Call, part: str) -> ast.expr | None:
+def argument_of(call: ast.Call, part: str) -> ast.expr | None:
+    """The value of the argument with this name, or at this position: none where others are passed on before it."""
     if not part.isdigit():
         return next((each.value for each in call.keywords if each.arg == part), None)
     plain = call.args[: int(part) + 1]
@@ -179,8 +180,8 @@ def _argument(call: ast.Call, part: str) -> ast.expr | None:
     return plain[-1] if known else None
 
 
-def _part_of_statement(syntax: Syntax, at: Location, part: str) -> ast.expr:
-    statement = syntax.statement(at)
+def _part_of_statement(nodes: FileNodes, at: Location, part: str) -> ast.expr:
+    statement = nodes.statement(at)
     if isinstance(statement, ast.Expr) and part == "added" and isinstance(statement.value, ast.Call):
         found = statement.value.args[-1] if statement.value.args else None
     elif isinstance(statement, ast.AugAssign):
@@ -188,7 +189,7 @@ def _part_of_statement(syntax: Syntax, at: Location, part: str) -> ast.expr:
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         found = statement.targets[0] if part == "target" else statement.value
         if part == "added":
-            found = _added(syntax, statement)
+            found = _added(nodes, statement)
         elif part == "owner":
             target = statement.targets[0]
             found = target.value if isinstance(target, ast.Attribute) else None
@@ -199,11 +200,11 @@ def _part_of_statement(syntax: Syntax, at: Location, part: str) -> ast.expr:
     return found
 
 
-def _added(syntax: Syntax, statement: ast.Assign) -> ast.expr | None:
+def _added(nodes: FileNodes, statement: ast.Assign) -> ast.expr | None:
     """`total = total + loss`: the operand that is not the target."""
-    value, target = statement.value, syntax.written(statement.targets[0])
+    value, target = statement.value, nodes.written(statement.targets[0])
     sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
-    others = [each for each in sides if syntax.written(each) != target]
+    others = [each for each in sides if nodes.written(each) != target]
     return others[0] if len(others) == 1 else None
 
 
@@ -211,12 +212,11 @@ def _names_of(value: Value, visits: Visits) -> list[str]:
     """The names that surely hold a value, whenever the program comes by with it."""
     with_it = [found for visit in visits if (found := [name for name, held in visit.items() if held.single == value])]
     # A function may be called for other things, too; what is written must fit those as well.
-    names = [
+    return [
         name
         for name in (with_it[0] if with_it else ())
         if all(name in found for found in with_it) and all(_is_of_kind(visit.get(name), value) for visit in visits)
     ]
-    return names
 
 
 def _nearest(names: list[str], value: Value) -> str:

@@ -1,0 +1,144 @@
+"""From the repair that a rule hands on to a fix: edits of text, or none where it cannot be written well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from gpudoctor.diagnostic import Edit, Fix, Location, Safety
+from gpudoctor.lint.fix.changes import Change, NewDecorator, NewLines, NoFix
+from gpudoctor.lint.fix.nodes import FileNodes
+from gpudoctor.lint.fix.render import Renderer, Sight
+from gpudoctor.lint.fix.steps import anchor, changes_of, place_of
+from gpudoctor.lint.repair.repair import Assign, Counter, Either, Holds, Part, Repair, Substitute
+from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.record import replace
+
+MAX_REWRITTEN = 1_000_000
+"""Characters of statements that are written anew for the fixes of one entry: about a second."""
+
+FileOf = Callable[[str], SourceFile | None]
+
+
+class EnoughWritten(Exception):
+    """So much was written for fixes already that no more of them are."""
+
+
+class Fixes:
+    """Makes fixes for the programs that share some files. Without `write` it is only said that there is one."""
+
+    def __init__(self, file_of: FileOf, *, write: bool) -> None:
+        self._file_of = file_of
+        self._write = write
+        self._nodes: dict[str, FileNodes] = {}
+        self._written: dict[tuple[Change, ...], tuple[Edit, ...]] = {}
+        """Edits by changes: mostly all worlds of a program have the same."""
+        self._rewritten = 0
+
+    def places(self, repair: Repair) -> Iterable[Location]:
+        """The statements around which the names must be known before the repair can be written."""
+        yield from self.places(repair.otherwise) if repair.otherwise else ()
+        for step in repair.steps:
+            # What cannot be found will not be written.
+            with suppress(NoFix):
+                nodes = self.nodes(place_of(step).path)
+                yield nodes.place(anchor(step, nodes))
+                for part in _parts(step):
+                    if isinstance(part, Counter):
+                        yield nodes.place(nodes.block(part.loop).body[0])
+
+    def without_names(self, repair: Repair, safety: Safety) -> Fix | None:
+        """A fix where the repair can be made whatever the names in sight hold; it may look better with them."""
+        if _hangs_on_names(repair):
+            return None
+        return self.fix(replace(repair, otherwise=None), Sight(), safety)
+
+    def fix(self, repair: Repair, sight: Sight, safety: Safety) -> Fix | None:
+        """The edits of a repair, or of the one to try instead; None where it cannot be written well here."""
+        try:
+            changes = tuple(dict.fromkeys(self._changes(repair, sight)))
+            edits = self._edits_of(changes) if self._write else ()
+        except NoFix:
+            return self.fix(repair.otherwise, sight, safety) if repair.otherwise else None
+        return Fix(repair.safety or safety, repair.title, edits)
+
+    def _changes(self, repair: Repair, sight: Sight) -> Iterable[Change]:
+        for step in repair.steps:
+            nodes = self.nodes(place_of(step).path)
+            renderer = Renderer(nodes, sight, self.nodes)
+            changes = changes_of(step, renderer)
+            for change in (*renderer.changes, *changes):
+                # What is only put in somewhere takes nothing away.
+                if not isinstance(change, (NewLines, NewDecorator)):
+                    _refuse_what_is_not_kept(nodes.source, change.at)
+                yield change
+
+    def nodes(self, path: str) -> FileNodes:
+        """A file of the program by its shown path."""
+        if path not in self._nodes:
+            source = self._file_of(path)
+            if source is None:
+                raise NoFix(f"{path} was not read")
+            self._nodes[path] = FileNodes(source)
+        return self._nodes[path]
+
+    def _edits_of(self, changes: tuple[Change, ...]) -> tuple[Edit, ...]:
+        if changes not in self._written:
+            self._written[changes] = tuple(self._edits(changes))
+        return self._written[changes]
+
+    def _edits(self, changes: Iterable[Change]) -> Iterable[Edit]:
+        # Imported late: only where an edit is written.
+        from gpudoctor.lint.fix.rewrite import rewrite_of
+
+        by_path: dict[str, list[Change]] = {}
+        for change in changes:
+            by_path.setdefault(change.at.path, []).append(change)
+        for path, own in by_path.items():
+            source = self.nodes(path).source
+            rewrite = rewrite_of(source.text)
+            if rewrite is None:
+                raise NoFix("libcst does not read the file")
+            self._rewritten += rewrite.size(own)
+            if self._rewritten > MAX_REWRITTEN:
+                raise EnoughWritten
+            for start, end, text in rewrite.spans(own):
+                at = source.stretch(start, end)
+                _refuse_what_is_not_kept(source, at)
+                yield Edit(at, text)
+
+
+def _refuse_what_is_not_kept(source: SourceFile, at: Location) -> None:
+    if source.cells is not None and not source.cells.keeps(at):
+        raise NoFix("a line of a notebook's cell that is no Python, or more than one cell")
+
+
+def asks_names(repair: Repair) -> bool:
+    """Some way to write it is open only where it is known what the names in sight hold."""
+    asks = any(isinstance(step, Substitute) or _names_in(step) for step in repair.steps)
+    return asks or (repair.otherwise is not None and asks_names(repair.otherwise))
+
+
+def _hangs_on_names(repair: Repair) -> bool:
+    """A name that is chosen decides whether the step can be done at all."""
+    return any(isinstance(step, Substitute) or (isinstance(step, Assign) and _names_in(step)) for step in repair.steps)
+
+
+def _names_in(step: object) -> bool:
+    return any(isinstance(part, (Holds, Counter)) for part in _parts(step))
+
+
+def _parts(step: object) -> Iterator[Part]:
+    """The parts of all code that a step writes."""
+    for inner in getattr(step, "arguments", ()):
+        yield from _parts(inner)
+    codes = [value for name in ("to", "header", "decorator") if (value := getattr(step, name, None)) is not None]
+    for code in (*codes, *getattr(step, "lines", ())):
+        yield from _parts_of(code)
+
+
+def _parts_of(code: Iterable[Part]) -> Iterator[Part]:
+    for part in code:
+        yield part
+        for choice in part.choices if isinstance(part, Either) else ():
+            yield from _parts_of(choice)

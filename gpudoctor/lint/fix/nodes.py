@@ -1,0 +1,184 @@
+"""The tree of a file as it was executed: which node stands at a place, and what is around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.fix.changes import NoFix
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.source.file import SourceFile
+
+Block = ast.For | ast.AsyncFor | ast.While | ast.If | ast.With | ast.AsyncWith | ast.FunctionDef | ast.ClassDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class FileNodes:
+    """The nodes of one file."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+        self.tree = source.tree
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self._nodes: dict[tuple[int, int], list[ast.stmt | ast.expr]] = {}
+        self._all: list[ast.AST] = [self.tree]
+        """All nodes, those around others before these: to walk the tree takes longer than all else."""
+        for node in self._all:
+            children = [*ast.iter_child_nodes(node)]
+            self._all += children
+            self.parents.update(dict.fromkeys(children, node))
+            if isinstance(node, (ast.stmt, ast.expr)):
+                at = source.location(node)
+                self._nodes.setdefault((at.line, at.column), []).append(node)
+
+    # --- by place ----------------------------------------------------------------------------------------------
+
+    def expression(self, at: Location) -> ast.expr:
+        """The expression that stands exactly here."""
+        for node in self._beginning(at):
+            if isinstance(node, ast.expr) and self.place(node) == at:
+                return node
+        raise NoFix(f"no expression at {at}")
+
+    def call(self, at: Location) -> ast.Call:
+        """The call that stands here; of a statement that is one, or keeps its result, that one."""
+        for node in self._beginning(at):
+            value = node.value if isinstance(node, (ast.Expr, ast.Assign, ast.Await)) else node
+            if isinstance(value, ast.Call) and self.place(node) == at:
+                return value
+        raise NoFix(f"no call at {at}")
+
+    def statement(self, at: Location) -> ast.stmt:
+        """The innermost statement around a place, or the one whose header is there."""
+        nodes = self._beginning(at)
+        return next((each for each in nodes if isinstance(each, ast.stmt)), None) or self.statement_of(nodes[0])
+
+    def node(self, at: Location) -> ast.AST:
+        """What stands exactly here, or begins here."""
+        nodes = self._beginning(at)
+        return next((node for node in nodes if self.place(node) == at), nodes[0])
+
+    def block(self, at: Location) -> Block:
+        """The compound statement whose header begins here."""
+        found = self.statement(at)
+        if not isinstance(found, Block):
+            raise NoFix(f"no block begins at {at}")
+        return found
+
+    def _beginning(self, at: Location) -> Sequence[ast.stmt | ast.expr]:
+        found = self._nodes.get((at.line, at.column), ())
+        if not found:
+            raise NoFix(f"nothing stands at {at}")
+        return found
+
+    # --- around a node -----------------------------------------------------------------------------------------
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The statement that a node is part of."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """The nodes of these kinds around a node, innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, kinds):
+                yield node
+
+    def function_of(self, node: ast.AST) -> ast.AST:
+        """The function around a node, or the module."""
+        return next(self.enclosing(node, *_FUNCTIONS), self.tree)
+
+    @cached_property
+    def first_returns(self) -> dict[ast.AST, int]:
+        """The line of the first `return` of each function that has one."""
+        lines: dict[ast.AST, int] = {}
+        for node in self._all:
+            if isinstance(node, ast.Return):
+                function = self.function_of(node)
+                lines[function] = min(node.lineno, lines.get(function, node.lineno))
+        return lines
+
+    def siblings(self, statement: ast.stmt) -> Sequence[ast.stmt]:
+        """The block in which a statement stands, in order."""
+        parent = self.parents[statement]
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, ())
+            if isinstance(block, list) and statement in block:
+                return block
+        raise NoFix("a statement in a block of its own kind")
+
+    def is_elif(self, node: ast.AST) -> bool:
+        """The statement is an `elif`: it cannot be parted from the `if` above."""
+        if not isinstance(node, ast.If):
+            return False
+        at = self.place(node)
+        return self.source.lines[at.line - 1].startswith("elif", at.column - 1)
+
+    def is_main_guard(self, node: ast.AST) -> bool:
+        """`if __name__ == "__main__":`."""
+        return isinstance(node, ast.If) and any(
+            isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test)
+        )
+
+    # --- names and text ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def guarded(self) -> frozenset[str]:
+        """The names that are bound under the main guard, and so only in the main program."""
+        bodies = (each.body for each in self.tree.body if isinstance(each, ast.If) and self.is_main_guard(each))
+        return frozenset(name for body in bodies for statement in body for name in stored_in(statement))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All names that stand anywhere in the file."""
+        found: set[str] = set()
+        for node in self._all:
+            if isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.alias):
+                found.add((node.asname or node.name).partition(".")[0])
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(node.name)
+        return frozenset(found)
+
+    def quote_near(self, statement: ast.stmt) -> str:
+        """The quotes that texts stand in: those of the statement itself, else those of most of the file."""
+        return self._quotes_in(ast.walk(statement)) or self._quote
+
+    @cached_property
+    def _quote(self) -> str:
+        return self._quotes_in(self._all) or '"'
+
+    def _quotes_in(self, nodes: Iterable[ast.AST]) -> str:
+        """The more frequent quotes, or none where there are no texts."""
+        texts = (each for each in nodes if isinstance(each, ast.Constant) and isinstance(each.value, str))
+        found = [self.written(each)[:1] for each in texts]
+        single, double = found.count("'"), found.count('"')
+        return "" if single == double else "'" if single > double else '"'
+
+    def place(self, node: ast.stmt | ast.expr) -> Location:
+        """Where a node stands, decorators left out, its own brackets too where it is no tuple."""
+        return self.source.location(node)
+
+    def written(self, node: ast.stmt | ast.expr) -> str:
+        """The text of a node as it stands there."""
+        at = self.place(node)
+        lines = self.source.lines[at.line - 1 : at.end_line]
+        lines[-1] = lines[-1][: at.end_column - 1]
+        lines[0] = lines[0][at.column - 1 :]
+        return "\n".join(lines)
+
+
+def stored_in(around: ast.AST) -> Iterator[str]:
+    """The names that are assigned to anywhere in a node."""
+    for node in ast.walk(around):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
