@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import platform
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from probe.conftest import named
 
-from gpudoctor.probe import inventory
-from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Verdict
-from gpudoctor.probe.run_probe import examine
-from tests.support import fake_gpus
 from tests.support.fake_gpus import Sick
-from tests.support.recordings import machine
+from tests.support.probing import with_gpus
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpudoctor.probe.results import Report
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
-Examine = Callable[..., "Report"]
 CORRECT = (
     "ranks-start",
     "device-arithmetic",
@@ -44,25 +35,10 @@ CORRECT = (
 )
 
 
-def examined(monkeypatch: pytest.MonkeyPatch, repository: Path, count: int, *sick: Any, **wishes: Any) -> Report:
-    """A machine of so many GPUs that nobody has."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository), str(repository / "rules")]))
-    monkeypatch.setattr(inventory, "take_stock", lambda: machine(count, "NVIDIA H100 80GB HBM3", "NV18"))
-    for name, value in fake_gpus.variables(count, *sick).items():
-        monkeypatch.setenv(name, value)
-    return examine(Wishes(worker=fake_gpus.WORKER, **wishes))
-
-
-@pytest.fixture
-def on(monkeypatch: pytest.MonkeyPatch, repository: Path) -> Examine:
-    return lambda *how, **wishes: examined(monkeypatch, repository, *how, **wishes)
-
-
 @pytest.fixture(scope="module")
-def two(repository: Path) -> Any:
+def two(real_ranks: None) -> Report:
     """Everything, on two sound GPUs."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        yield examined(monkeypatch, repository, 2, workloads=("linear", "transformer"))
+    return with_gpus(2, workloads=("linear", "transformer"))
 
 
 class TestTwoSoundGpus:
@@ -92,8 +68,8 @@ class TestTwoSoundGpus:
         assert named(two, "bus-bandwidth").verdict is Verdict.SKIPPED
 
 
-def test_one_gpu_is_shared(on: Examine) -> None:
-    report = on(1, workloads=("transformer",))
+def test_one_gpu_is_shared() -> None:
+    report = with_gpus(1, workloads=("transformer",))
     assert (report.backend, report.device, report.world_size) == ("gloo", "cuda", 2)
     alone = ("peer-copies", "data-parallel-gradients", "data-parallel-primitives", "bandwidth-sweep")
     for name in CORRECT:
@@ -109,9 +85,9 @@ SICK = {
 
 
 @pytest.mark.parametrize("sick", SICK)
-def test_a_check_of_gpus_notices(sick: Sick, on: Examine) -> None:
+def test_a_check_of_gpus_notices(sick: Sick) -> None:
     name, words = SICK[sick]
-    report = on(2, sick, only=(name,))
+    report = with_gpus(2, sick, only=(name,))
     assert named(report, name).verdict is Verdict.FAIL
     assert words in named(report, name).reason
 
@@ -124,10 +100,10 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("sick", LEFT_OUT)
-def test_the_others_go_on_without_a_gpu_that_breaks_a_stage(sick: Sick, on: Examine) -> None:
+def test_the_others_go_on_without_a_gpu_that_breaks_a_stage(sick: Sick) -> None:
     only = ("device-arithmetic", "collectives", "shards", "step-linear-ddp-3", "step-linear-ddp-2")
     timeout = 10.0 if sick is Sick.HANGS else 60.0
-    report = on(3, sick, 1, "collectives", only=only, timeout=timeout)
+    report = with_gpus(3, sick, 1, "collectives", only=only, timeout=timeout)
     check = named(report, "gpu-left-out")
     assert check.verdict is Verdict.FAIL
     assert check.reason.startswith(f"GPU 1, GPU-1, {LEFT_OUT[sick].format(host=platform.node())}")
@@ -139,15 +115,15 @@ def test_the_others_go_on_without_a_gpu_that_breaks_a_stage(sick: Sick, on: Exam
     assert [(row.strategy, row.world_size) for row in report.steps] == [("ddp", 2)]
 
 
-def test_where_all_gpus_fail_none_is_to_blame(on: Examine) -> None:
-    report = on(2, Sick.ALL_RAISE, 1, "collectives", only=("collectives", "shards"))
+def test_where_all_gpus_fail_none_is_to_blame() -> None:
+    report = with_gpus(2, Sick.ALL_RAISE, 1, "collectives", only=("collectives", "shards"))
     assert named(report, "collectives").verdict is Verdict.FAIL
     assert named(report, "shards").verdict is Verdict.PASS
     assert not [check for check in report.checks if check.name == "gpu-left-out"]
 
 
-def test_memory_that_runs_out_is_no_reason_to_leave_a_gpu_out(on: Examine) -> None:
-    report = on(2, Sick.OUT_OF_MEMORY, 1, "collectives", only=("collectives", "shards"))
+def test_memory_that_runs_out_is_no_reason_to_leave_a_gpu_out() -> None:
+    report = with_gpus(2, Sick.OUT_OF_MEMORY, 1, "collectives", only=("collectives", "shards"))
     assert named(report, "collectives").verdict is Verdict.INCONCLUSIVE
     assert named(report, "shards").verdict is Verdict.PASS
     assert report.world_size == 2

@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpudoctor.probe.launcher_env import advice
 from gpudoctor.ranks.launcher_environment import free_port
+from tests.support import warm
 from tests.support.probe_faults import Fault, variables
 
 if TYPE_CHECKING:
@@ -62,11 +63,23 @@ def test_what_was_found_until_the_job_is_ended(repository: Path, real_ranks: Non
 
 
 def _with_a_fault(repository: Path, fault: Fault) -> dict[str, Any]:
-    """What two pods report of which one has this fault in the middle."""
+    """What two pods report of which one has this fault in the middle; it looks for processes by their environment."""
     given = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
     faulty = variables(fault, stage="collectives")
     command = [sys.executable, "-m", "tests.support.given_rank", "device-arithmetic", *STAGES]
-    return _report(repository, [command] * 2, [{**given, **faulty, "RANK": rank} for rank in "01"])
+    kept = {**os.environ, "PYTHONPATH": _path(repository), "CUDA_VISIBLE_DEVICES": "", **given, **faulty}
+    started = [
+        subprocess.Popen(
+            command,
+            cwd=repository,
+            env={**kept, "RANK": rank},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in "01"
+    ]
+    return _told([process.communicate(timeout=240) for process in started])
 
 
 @pytest.mark.parametrize(
@@ -146,11 +159,11 @@ def _over_a_cable(repository: Path, networks: tuple[str, str], *, given_interfac
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
     launcher += [f"--master-addr={FIRST}", "--master-port=29876", "-m", "tests.support.given_rank", *STAGES]
     commands, environments = [], []
-    for node, network in enumerate(networks):
-        commands.append(["ip", "netns", "exec", network, *launcher[:3], f"--node-rank={node}", *launcher[3:]])
+    for node in range(len(networks)):
+        commands.append([*launcher[:3], f"--node-rank={node}", *launcher[3:]])
         cable = f"gd{os.getpid() % 100000}{'ab'[node]}"
         environments.append({"GLOO_SOCKET_IFNAME": cable} if given_interface else {})
-    return _report(repository, commands, environments)
+    return _report(repository, commands, environments, networks)
 
 
 def _together(repository: Path, *environments: Mapping[str, str]) -> dict[str, Any]:
@@ -159,15 +172,19 @@ def _together(repository: Path, *environments: Mapping[str, str]) -> dict[str, A
     return _report(repository, [command] * len(environments), environments)
 
 
-def _report(repository: Path, commands: list[list[str]], environments: Any) -> dict[str, Any]:
+def _report(
+    repository: Path, commands: list[list[str]], environments: Any, networks: Sequence[str] = ("", "")
+) -> dict[str, Any]:
+    """What the one of them reports that does."""
     kept = {**os.environ, "PYTHONPATH": _path(repository), "CUDA_VISIBLE_DEVICES": ""}
     started = [
-        subprocess.Popen(
-            command, cwd=repository, env={**kept, **own}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for command, own in zip(commands, environments, strict=True)
+        warm.Process(command, cwd=repository, env={**kept, **own}, network=network)
+        for command, own, network in zip(commands, environments, networks, strict=True)
     ]
-    outputs = [process.communicate(timeout=240) for process in started]
+    return _told([process.communicate(timeout=240) for process in started])
+
+
+def _told(outputs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     (text,) = [out for out, _ in outputs if out] or [""]
     assert text, outputs
     found: dict[str, Any] = json.loads(text)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from probe.conftest import examined, named
+from probe.conftest import named
 
-from gpudoctor.probe import rounds
 from gpudoctor.probe.results import Verdict
-from gpudoctor.ranks.process_tree import children, descendants
 from tests.support.probe_faults import Fault
+from tests.support.probing import with_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from gpudoctor.probe.results import Report
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
@@ -83,11 +78,9 @@ class TestHealthy:
 
 
 @pytest.fixture(scope="module")
-def sick(repository: Path) -> Iterator[Report]:
+def sick(real_ranks: None) -> Report:
     """One run whose rank 1 does everything wrong that can go wrong without ending it."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        only = tuple(name for name, _ in NOTICES.values())
-        yield examined(monkeypatch, repository, tuple(NOTICES), "", 60.0, only)
+    return with_faults(*NOTICES, only=tuple(name for name, _ in NOTICES.values()))
 
 
 @pytest.mark.parametrize("fault", NOTICES)
@@ -100,65 +93,61 @@ def test_a_check_notices(fault: Fault, sick: Report) -> None:
 
 
 @pytest.mark.parametrize("fault", ALONE)
-def test_a_check_notices_alone(fault: Fault, run_with: Callable[..., Report]) -> None:
+def test_a_check_notices_alone(fault: Fault) -> None:
     name, words = ALONE[fault]
-    report = run_with(fault, only=("step-linear-ddp-2" if name == "training-works" else name,))
+    report = with_faults(fault, only=("step-linear-ddp-2" if name == "training-works" else name,))
     assert named(report, name).verdict is Verdict.FAIL
     assert words in named(report, name).reason
 
 
 STAGE = "collectives"
+# Seconds for a stage in which somebody hangs: with others at work on the cores, ranks must come that far.
+LIMIT = 8.0
+WAITS = {Fault.STOPPED, Fault.HANGS}
 ENDS = {
     Fault.RAISES: "rank 1 on {host} raised ValueError: an injected fault",
     Fault.KILLED: "rank 1 on {host} was killed (SIGKILL), about to do: ",
     Fault.EXITS: "rank 1 on {host} ended with exit code 7",
-    Fault.STOPPED: "was stopped by a signal, and the others waited 4 s for it",
-    Fault.HANGS: "rank 1 on {host} hangs at: all_reduce of 1 float32 (faults.py:",
+    Fault.STOPPED: "was stopped by a signal, and the others waited {limit:.0f} s for it",
+    Fault.HANGS: "rank 1 on {host} hangs at: all_reduce of 1 float32 (probe_faults.py:",
 }
 
 
 @pytest.mark.parametrize("fault", ENDS)
-def test_a_rank_that_ends_a_stage_is_named(fault: Fault, run_with: Callable[..., Report]) -> None:
-    before = set(children(os.getpid()))
-    folders = set(Path("/tmp").glob("gpudoctor-probe-*"))
-    report = run_with(fault, stage=STAGE, timeout=4.0)
+def test_a_rank_that_ends_a_stage_is_named(fault: Fault) -> None:
+    report = with_faults(fault, stage=STAGE, timeout=LIMIT if fault in WAITS else 120.0)
     check = named(report, STAGE)
     assert check.verdict is Verdict.FAIL
-    assert ENDS[fault].format(host=platform.node()) in check.reason
+    assert ENDS[fault].format(host=platform.node(), limit=LIMIT) in check.reason
     assert check.remedy
-    assert not set(children(os.getpid())) - before
-    assert not [pid for pid in descendants(os.getpid()) if pid not in before]
-    assert set(Path("/tmp").glob("gpudoctor-probe-*")) <= folders
 
 
-def test_the_rest_is_examined_after_a_stage_broke(run_with: Callable[..., Report]) -> None:
-    report = run_with(Fault.MISMATCHED_SHAPES, stage=STAGE, timeout=6.0, only=(STAGE, "shards"))
+def test_the_rest_is_examined_after_a_stage_broke() -> None:
+    report = with_faults(Fault.MISMATCHED_SHAPES, stage=STAGE, timeout=LIMIT, only=(STAGE, "shards"))
     assert named(report, STAGE).verdict is Verdict.FAIL
     assert named(report, "shards").verdict is Verdict.PASS
 
 
-def test_out_of_memory_is_no_verdict_on_the_machine(run_with: Callable[..., Report]) -> None:
-    report = run_with(Fault.OUT_OF_MEMORY, stage=STAGE)
+def test_out_of_memory_is_no_verdict_on_the_machine() -> None:
+    report = with_faults(Fault.OUT_OF_MEMORY, stage=STAGE)
     assert named(report, STAGE).verdict is Verdict.INCONCLUSIVE
     assert "ran out of memory" in named(report, STAGE).reason
 
 
-def test_a_slow_rank_is_waited_for(run_with: Callable[..., Report]) -> None:
-    report = run_with(Fault.SLOW, stage="identical-parameters")
+def test_a_slow_rank_is_waited_for() -> None:
+    report = with_faults(Fault.SLOW, stage="identical-parameters")
     assert named(report, "identical-parameters").verdict is Verdict.PASS
 
 
-def test_fully_sharded_training_works(run_with: Callable[..., Report]) -> None:
-    report = run_with(Fault.SLOW, stage="none", only=("step-transformer-fsdp2-2",), strategies=("fsdp2",))
+def test_fully_sharded_training_works() -> None:
+    report = with_faults(Fault.SLOW, stage="none", only=("step-transformer-fsdp2-2",), strategies=("fsdp2",))
     assert named(report, "training-works").verdict is Verdict.PASS
     assert [(step.strategy, step.world_size) for step in report.steps] == [("fsdp2", 2)]
 
 
-def test_a_transport_that_hangs_is_found_by_leaving_it_out(
-    run_with: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rounds, "EXPERIMENTS", {"gloo": {"GPUDOCTOR_TEST_WITHOUT": "it is broken"}})
-    check = named(run_with(Fault.STUCK, stage=STAGE, timeout=4.0), STAGE)
+def test_a_transport_that_hangs_is_found_by_leaving_it_out() -> None:
+    experiments = {"gloo": {"GPUDOCTOR_TEST_WITHOUT": "it is broken"}}
+    check = named(with_faults(Fault.STUCK, stage=STAGE, timeout=LIMIT, experiments=experiments), STAGE)
     assert check.verdict is Verdict.FAIL
     assert "all ranks hang at: all_reduce of 1 float32" in check.reason
     assert check.reason.endswith("it works with GPUDOCTOR_TEST_WITHOUT=1")

@@ -24,6 +24,7 @@ from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Fact, Machine
 from gpudoctor.probe.run_probe import INSTALL, examine
 from gpudoctor.ranks.scratch import remove_orphans, scratch
+from tests.support.probing import NO_GPU, with_faults
 
 MARK = "GPUDOCTOR_TEST_MARK"
 # Where the parent is when the signal comes: a line that the first rank has written, or nothing.
@@ -164,8 +165,7 @@ def test_what_lies_beside_the_user_is_no_part_of_a_probe(
 def test_nor_of_ranks_that_are_not_forked(
     monkeypatch: pytest.MonkeyPatch, repository: Path, among_strangers: Path, tmp_path: Path
 ) -> None:
-    machine = Machine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
-    monkeypatch.setattr(inventory, "take_stock", lambda: machine)
+    monkeypatch.setattr(inventory, "take_stock", lambda: NO_GPU)
     monkeypatch.setattr(launch, "ON_LINUX", False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository), str(repository / "rules")]))
@@ -176,6 +176,8 @@ def test_nor_of_ranks_that_are_not_forked(
 
 
 def test_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory, "take_stock", lambda: NO_GPU)
+
     def nowhere() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/var/tmp']")
 
@@ -200,10 +202,8 @@ def test_without_torch_the_inventory_and_what_to_install(monkeypatch: pytest.Mon
     assert not report.failed
 
 
-def test_ranks_that_never_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
-    monkeypatch.setattr(inventory, "take_stock", lambda: machine)
-    report = examine(Wishes(worker="gpudoctor.no_such_module"))
+def test_ranks_that_never_start() -> None:
+    report = with_faults(worker="gpudoctor.no_such_module", only=())
     start = named(report, "ranks-start")
     assert start.verdict.value == "fail"
     assert "No module named" in start.details

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpudoctor.ranks.launcher_environment import free_port
+from tests.support import warm
 from tests.support.probe_faults import Fault, variables
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
     check = _checks(first.stdout or second.stdout)["collectives"]
     assert check["verdict"] == "fail"
     assert "rank 1 on " in check["reason"]
-    assert "hangs at: all_reduce of 1 float32 (faults.py:" in check["reason"]
+    assert "hangs at: all_reduce of 1 float32 (probe_faults.py:" in check["reason"]
 
 
 def test_a_worker_that_cannot_start_is_named(repository: Path) -> None:
@@ -64,13 +65,9 @@ def test_an_address_where_nobody_answers(repository: Path) -> None:
     given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
     path = os.pathsep.join([str(repository), str(repository / "rules")])
     code = "import gpudoctor.probe.shared_store as board; board.START_SECONDS = 1.0; from gpudoctor.cli import main; "
-    ended = subprocess.run(
-        [sys.executable, "-c", f"{code} raise SystemExit(main(['probe']))"],
+    ended = warm.run(
+        ["-c", f"{code} raise SystemExit(main(['probe']))"],
         env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     assert ended.returncode == 2
     assert "no store of torch answers there" in ended.stderr
@@ -88,18 +85,11 @@ def _nodes(repository: Path, *command: str, **environment: str) -> tuple[subproc
     path = os.pathsep.join([str(repository), str(repository / "rules")])
     full = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": "", **environment}
     started = [
-        subprocess.Popen(
-            [sys.executable, "-m", *launcher, f"--node-rank={node}", "-m", *command],
-            cwd=repository,
-            env=full,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        warm.Process([sys.executable, "-m", *launcher, f"--node-rank={node}", "-m", *command], cwd=repository, env=full)
         for node in range(2)
     ]
     outputs = [process.communicate(timeout=240) for process in started]
     return tuple(
-        subprocess.CompletedProcess(process.args, process.returncode, *output)
+        subprocess.CompletedProcess(process.args, process.wait(0), *output)
         for process, output in zip(started, outputs, strict=True)
     )

@@ -158,8 +158,8 @@ def own_lines(out: str) -> list[str]:
 def healthy(folder: Path, program: str, command: tuple[str, ...], steps: int, samples: int) -> Watched:
     """Run it alone and watched: the same output, nothing found, and figures that are right."""
     (folder / "train.py").write_text(program)
-    alone = plain(folder, *command, "train.py", timeout=300)
-    watched = watch(folder, "--", *command, "train.py", timeout=300)
+    alone = plain(folder, *command, "train.py", timeout=600, cold=True)
+    watched = watch(folder, "--", *command, "train.py", timeout=600, cold=True)
     assert watched.status == alone.returncode == 0, watched.err
     assert own_lines(watched.out) == own_lines(alone.stdout) != []
     assert [each for each in watched.report["findings"] if each["severity"] in ("error", "warning")] == []
@@ -183,7 +183,7 @@ def test_lightning(tmp_path: Path) -> None:
 def test_a_trainer_that_is_told_not_to_share_the_data_out(tmp_path: Path) -> None:
     pytest.importorskip("lightning", reason="Lightning is not installed")
     (tmp_path / "train.py").write_text(LIGHTNING.replace("devices=2,", "devices=2, use_distributed_sampler=False,"))
-    watched = watch(tmp_path, "train.py", timeout=300)
+    watched = watch(tmp_path, "train.py", timeout=600, cold=True)
     line = next(number for number, text in enumerate(LIGHTNING.splitlines(), 1) if "DataLoader(train" in text)
     named = [(each["code"], each["path"], each["line"]) for each in watched.report["findings"]]
     assert ("GPU301", "train.py", line) in named

@@ -29,7 +29,7 @@ print(told, len([each for each in sys.meta_path if "gpudoctor" in type(each).__m
 
 
 def test_a_module_that_is_only_looked_for_is_waited_for(tmp_path: Path) -> None:
-    said = plain(tmp_path, sys.executable, "-c", LOOKED_FOR).stdout.splitlines()
+    said = plain(tmp_path, sys.executable, "-c", LOOKED_FOR, cold=True).stdout.splitlines()
     assert said == ["[] False", "['colorsys']", "['colorsys', 'again'] 0"]
 
 

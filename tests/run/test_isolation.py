@@ -76,7 +76,9 @@ def test_the_launcher_is_no_part_of_the_users_folder(tmp_path: Path) -> None:
     _strangers(work, mark, *sys.stdlib_module_names - {"__future__"}, "torch", "numpy")
     (tmp_path / "train.py").write_text(TRAINING)
     code = f"import sys; sys.path[:] = {sys.path!r}; from gpudoctor.cli import main; sys.exit(main())"
-    ended = plain(work, sys.executable, "-c", code, "run", "--no-lint", "--nproc-per-node", "2", "../train.py")
+    ended = plain(
+        work, sys.executable, "-c", code, "run", "--no-lint", "--nproc-per-node", "2", "../train.py", cold=True
+    )
     assert not mark.exists(), mark.read_text()
     assert ended.returncode == 0, ended.stderr
 
@@ -89,13 +91,13 @@ def test_instruments_take_no_file_of_the_user_for_a_module_of_python(tmp_path: P
     _strangers(tmp_path, mark, *(name for name in sys.stdlib_module_names - {*known} if not name.startswith("_")))
     (tmp_path / "train.py").write_text("import sys\nsys.path.insert(0, 'src')\nimport torch\nprint(sys.path[:2])\n")
     # What torch itself looks for in vain is no doing of ours.
-    plain(tmp_path, sys.executable, "train.py")
+    plain(tmp_path, sys.executable, "train.py", cold=True)
     for name in mark.read_text().split() if mark.exists() else ():
         (tmp_path / f"{name}.py").unlink(missing_ok=True)
     mark.unlink(missing_ok=True)
-    alone = plain(tmp_path, sys.executable, "train.py")
+    alone = plain(tmp_path, sys.executable, "train.py", cold=True)
     assert (alone.returncode, mark.exists()) == (0, False)
-    watched = watch(tmp_path, "train.py")
+    watched = watch(tmp_path, "train.py", cold=True)
     assert not mark.exists(), mark.read_text()
     assert (watched.status, watched.out) == (0, alone.stdout)
 
@@ -114,6 +116,6 @@ def test_instruments_take_no_file_of_the_user_for_a_module_of_python(tmp_path: P
 def test_a_program_that_changes_python_ends_as_without_us(tmp_path: Path, harm: str) -> None:
     program = "x = torch.nn.Linear(1, 1)\nx(torch.ones(1, 1)).backward()\ntorch.optim.SGD(x.parameters()).step()\n"
     (tmp_path / "train.py").write_text(f"import torch\n{harm}\n{program}print('done')\n")
-    alone = plain(tmp_path, sys.executable, "train.py")
-    watched = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--no-lint", "train.py")
+    alone = plain(tmp_path, sys.executable, "train.py", cold=True)
+    watched = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--no-lint", "train.py", cold=True)
     assert (watched.returncode, watched.stdout) == (alone.returncode, alone.stdout) == (0, "done\n")

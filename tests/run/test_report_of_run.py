@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 
 def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)
     assert watched.status == 0
     assert watched.codes == set()
     assert [rank["rank"] for rank in watched.report["ranks"]] == [0, 1]

@@ -22,8 +22,8 @@ print("problem", file=sys.stderr)
 
 def test_a_script_gets_what_python_would_give_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SHOWS_ITSELF)
-    alone = plain(tmp_path, sys.executable, "train.py", "--epochs", "3", "-x")
-    watched = watch(tmp_path, "train.py", "--epochs", "3", "-x")
+    alone = plain(tmp_path, sys.executable, "train.py", "--epochs", "3", "-x", cold=True)
+    watched = watch(tmp_path, "train.py", "--epochs", "3", "-x", cold=True)
     assert watched.out == alone.stdout
     assert watched.err == alone.stderr
 
@@ -32,8 +32,8 @@ def test_a_module_gets_what_python_would_give_it(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg/__init__.py").touch()
     (tmp_path / "pkg/train.py").write_text(SHOWS_ITSELF)
-    alone = plain(tmp_path, sys.executable, "-m", "pkg.train", "--epochs", "3")
-    assert watch(tmp_path, "-m", "pkg.train", "--epochs", "3").out == alone.stdout
+    alone = plain(tmp_path, sys.executable, "-m", "pkg.train", "--epochs", "3", cold=True)
+    assert watch(tmp_path, "-m", "pkg.train", "--epochs", "3", cold=True).out == alone.stdout
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_a_module_gets_what_python_would_give_it(tmp_path: Path) -> None:
 )
 def test_how_a_script_ends_is_its_own(tmp_path: Path, ending: str) -> None:
     (tmp_path / "train.py").write_text(f"print('begun', flush=True)\n{ending}\n")
-    alone = plain(tmp_path, sys.executable, "train.py")
-    watched = watch(tmp_path, "train.py")
+    alone = plain(tmp_path, sys.executable, "train.py", cold=True)
+    watched = watch(tmp_path, "train.py", cold=True)
     shown = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode
     assert (watched.status, watched.out) == (shown, alone.stdout)
     assert watched.err.startswith(alone.stderr)
@@ -55,8 +55,8 @@ def test_a_sitecustomize_of_the_user_is_imported(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import sitecustomize; print(marked, sitecustomize.__file__)\n")
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
     command = ["env", f"PYTHONPATH={path}", sys.executable]
-    alone = plain(tmp_path, *command, "train.py")
-    watched = plain(tmp_path, *command, "-m", "gpudoctor", "run", "train.py")
+    alone = plain(tmp_path, *command, "train.py", cold=True)
+    watched = plain(tmp_path, *command, "-m", "gpudoctor", "run", "train.py", cold=True)
     assert alone.stdout.startswith("by the user")
     assert watched.stdout == alone.stdout
 
@@ -93,8 +93,8 @@ def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
     tell = f"    sys.stdout.write(f'{seen}\\n')\n"
     (tmp_path / "train.py").write_text(TRAINING + tell)
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
-    alone = plain(tmp_path, sys.executable, *ranks)
-    watched = watch(tmp_path, "--", sys.executable, *ranks)
+    alone = plain(tmp_path, sys.executable, *ranks, cold=True)
+    watched = watch(tmp_path, "--", sys.executable, *ranks, cold=True)
     assert watched.status == alone.returncode == 0
     assert sorted(of_the_program(watched.out)) == sorted(of_the_program(alone.stdout)) != []
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]

@@ -1,4 +1,8 @@
-"""`gpudoctor run` as the tests call it: in a process of its own, with its report as plain data."""
+"""`gpudoctor run` as the tests call it: in a process of its own, with its report as plain data.
+
+Processes of Python are forked from one that has loaded torch (`warm.py`). Tests of how a process begins ask for one
+that is started: `cold=True`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.support import warm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,18 +63,20 @@ def of_the_program(out: str) -> list[str]:
     return [line for line in lines if not (said and ("peer ranks" in line or not line or line.strip().isdigit()))]
 
 
-def plain(folder: Path, *command: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def plain(folder: Path, *command: str, timeout: float = 300, cold: bool = False) -> subprocess.CompletedProcess[str]:
     """The command without us."""
+    if command[0] == sys.executable and not cold and warm.available():
+        return warm.run(command[1:], cwd=folder, env=_environment(), timeout=timeout)
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=timeout, env=_environment(), check=False
     )
 
 
-def watch(folder: Path, *arguments: str, timeout: float = 120) -> Watched:
+def watch(folder: Path, *arguments: str, timeout: float = 300, cold: bool = False) -> Watched:
     """`gpudoctor run` with these arguments."""
     report = folder / "report.json"
     command = [sys.executable, "-m", "gpudoctor", "run", "--output-format", "json", "--output-file", str(report)]
-    ended = plain(folder, *command, *arguments, timeout=timeout)
+    ended = plain(folder, *command, *arguments, timeout=timeout, cold=cold)
     seen = json.loads(report.read_text()) if report.exists() else {}
     return Watched(ended.returncode, ended.stdout, ended.stderr, seen)
 
