@@ -39,6 +39,7 @@ _ROOM = 4 * 1024**3
 """Bytes of addresses that a process may have: what goes beyond fails there, and not the machine."""
 _MOST_BYTES = 20_000
 _LOOK_EVERY = 200
+_TELL_EVERY = 1_000
 
 Row = dict[str, Any]
 
@@ -243,6 +244,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows, told = [], set[str]()
     for row in fuzz(options.seed, numbers, options.minutes, options.again):
         rows.append(row)
+        # A long run may be ended before its table is printed.
+        if len(rows) % _TELL_EVERY == 0:
+            print(
+                f"{len(rows)} programs, {sum(bool(each['wrong']) for each in rows)} wrong", file=sys.stderr, flush=True
+            )
         # The last call names the place; where it was called from may be one of a hundred.
         kind = row["wrong"].partition(" < ")[0]
         if kind and kind not in told:
