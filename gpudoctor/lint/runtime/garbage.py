@@ -52,6 +52,10 @@ def _clear_up() -> None:
     if not _blocks:
         _blocks = now
     elif now - _blocks > _MANY:
+        # Imported late: few processes come here. What the last program has named keeps all of it.
+        from gpudoctor.lint.flow.interning import forget_keys
+
+        forget_keys()
         gc.unfreeze()
         gc.collect()
         _blocks = sys.getallocatedblocks()
