@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
         "gpudoctor.lint.source",
+        "gpudoctor.lint.flow",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },
@@ -246,6 +247,8 @@ NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     "gpudoctor.lint.analyze",
+    # Where nothing was executed, nothing is left behind.
+    "gpudoctor.lint.flow.interning",
     # Most programs make no mistake.
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
