@@ -50,13 +50,13 @@ def lint(folder: Path, name: str, rest: str = "") -> None:
 def test_a_large_program_is_forgotten_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(collector, "_MANY", 50_000)
+    monkeypatch.setattr(garbage, "_MANY", 50_000)
     lint(tmp_path, "Small")
     lint(tmp_path, "Small2")
-    before = collector._blocks
+    before = garbage._blocks
     lint(tmp_path, "Large", "layers = [" + "nn.Linear(2, 2), " * 6_000 + "]\n")
     lint(tmp_path, "Small3")
-    assert collector._blocks < before + 50_000
+    assert garbage._blocks < before + 50_000
 
 
 def still_there(name: str) -> int:
