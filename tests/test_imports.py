@@ -263,6 +263,7 @@ LATE = {
     "gpudoctor.lint.notebooks.magics",
     # Most projects have no file that does not parse.
     "gpudoctor.lint.source.newer_syntax",
+    "gpudoctor.lint.source.syntax_errors",
     # Most runs ask for no fixes.
     "gpudoctor.lint.fix.findings",
     # Few causes show at several places that can be fixed.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpudoctor.cli.command import COMMANDS, Parser, command_named
 from gpudoctor.cli.error_boundary import at_the_edge
+from gpudoctor.lint.runtime.garbage import SeldomCollecting
 
 __all__ = ["main"]
 
@@ -19,8 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     arguments = _in_words_of_ours(arguments)
-    parser, chosen = _parser(arguments)
-    options = parser.parse(arguments)
+    # What a command is made of is loaded here, and none of it is garbage.
+    with SeldomCollecting():
+        parser, chosen = _parser(arguments)
+        options = parser.parse(arguments)
     if chosen is None or options.command is None:
         parser.print_help(sys.stderr)
         return 2

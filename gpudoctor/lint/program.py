@@ -32,7 +32,7 @@ from gpudoctor.record import dataclass, field, fields
 E = TypeVar("E", bound=Event)
 
 
-class WrittenNames(Protocol):
+class CodeFile(Protocol):
     """A file, as far as rules see it."""
 
     @property
@@ -70,7 +70,7 @@ class Program:
     has_entry: bool = True
     files: frozenset[str] = frozenset()
     """The files of the project that were read for it, as they are shown."""
-    sources: tuple[WrittenNames, ...] = ()
+    sources: tuple[CodeFile, ...] = ()
     """These files themselves, of which `names` asks what stands in them."""
     parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
     """The modules that each module has taken in, on any path."""
@@ -432,7 +432,7 @@ def _words_of(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in re.findall(_WORD, name))
 
 
-def _stands_in(source: WrittenNames, words: Iterable[str], in_any_case: bool) -> bool:
+def _stands_in(source: CodeFile, words: Iterable[str], in_any_case: bool) -> bool:
     # Few texts have the word at all, and to tell code from comments takes time.
     return _has(source.text, words, in_any_case) and _has(source.code, words, in_any_case)
 

@@ -152,7 +152,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU201", name="batch-off-device", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.batch_off_device",
         summary="A batch is still on the CPU when it meets a model, or its outputs, on the GPU.",
-        fix_safety=Safety.UNSAFE, needs=("Mixed",), size=8553, stops=True,
+        fix_safety=Safety.UNSAFE, needs=("Mixed",), size=8854, stops=True,
     ),
     RuleCard(
         code="GPU202", name="model-off-device", severity=Severity.ERROR, family="device",
@@ -170,7 +170,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU204", name="all-ranks-on-one-gpu", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.all_ranks_on_one_gpu",
         summary="Every rank uses the same GPU, the first one, and the others stay idle.", fix_safety=Safety.UNSAFE,
-        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=9676,
+        needs=("DeviceUsed", "EnvironmentRead", "EnvironmentWrite", "Escape", "InitGroup", "Move", "Wrap"), size=9432,
     ),
     RuleCard(
         code="GPU205", name="global-rank-as-device", severity=Severity.WARNING, family="device",
@@ -243,7 +243,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU216", name="cuda-in-loader-worker", severity=Severity.ERROR, family="device",
         module="gpudoctor_rules.device.cuda_in_loader_worker",
         summary="A data set or a collate function uses the GPU in the workers of a loader.", needs=("ItemOnGpu",),
-        size=5194, stops=True,
+        size=5158, stops=True,
     ),
     RuleCard(
         code="GPU301", name="missing-distributed-sampler", severity=Severity.ERROR, family="data",
@@ -298,7 +298,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU308", name="split-differs-per-rank", severity=Severity.WARNING, family="data",
         module="gpudoctor_rules.data.split_differs_per_rank",
         summary="Each rank splits the data set in a way of its own, so some train on what others evaluate.",
-        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Split",), size=6988,
+        fix_safety=Safety.UNSAFE, shows_in_run=True, needs=("Split",), size=7092,
     ),
     RuleCard(
         code="GPU309", name="iterable-dataset-not-sharded", severity=Severity.ERROR, family="data",
@@ -558,7 +558,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU514", name="collective-arguments", severity=Severity.ERROR, family="collective",
         module="gpudoctor_rules.collective.collective_arguments",
         summary="A collective is called without an argument that it needs, or with one where it does not belong.",
-        shows_in_run=True, needs=("Collective",), size=5970, stops=True,
+        shows_in_run=True, needs=("Collective",), size=6009, stops=True,
     ),
     RuleCard(
         code="GPU515", name="group-made-in-loop", severity=Severity.PERF, family="collective",
@@ -714,7 +714,7 @@ CARDS: tuple[RuleCard, ...] = (
         code="GPU803", name="no-mixed-precision", severity=Severity.INFO, family="throughput",
         module="gpudoctor_rules.throughput.no_mixed_precision",
         summary="A model trains in FP32 throughout, and the tensor cores of the GPU stay unused.",
-        needs=("Backward", "Forward", "Move"), size=4532,
+        needs=("Backward", "Forward", "Move"), size=4561,
     ),
     RuleCard(
         code="GPU804", name="timing-without-synchronize", severity=Severity.WARNING, family="throughput",
@@ -728,7 +728,7 @@ CARDS: tuple[RuleCard, ...] = (
         summary="Validation builds graphs for a backward that never comes, or runs in training mode.",
         fix_safety=Safety.SAFE, shows_in_run=True,
         needs=("Backward", "Escape", "Forward", "GradientsSwitched", "ModeChange", "OptimizerStep", "TakeGradient"),
-        size=11705,
+        size=12016,
     ),
     RuleCard(
         code="GPU806", name="seed-missing", severity=Severity.INFO, family="throughput",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import ast
 
-if TYPE_CHECKING:
-    import ast
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Values
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Values
+from gpudoctor.record import dataclass
 
 
-class ChosenCall(NamedTuple):
+@dataclass(frozen=True)
+class ChosenCall:
     """A call that was not followed, because a setting chooses what is called: a method `name` of what the library
     callable `by` returned, each empty where that is not known; `given` are its arguments."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from gpudoctor.diagnostic import Cell, Location
 from gpudoctor.record import dataclass, replace
@@ -25,7 +24,8 @@ class CodeCell:
     rows: tuple[int, ...]
 
 
-class Flaw(NamedTuple):
+@dataclass(frozen=True)
+class Flaw:
     """A cell that cannot be read: its lines in the program, and why."""
 
     first: int
@@ -33,14 +33,16 @@ class Flaw(NamedTuple):
     error: BaseException
 
 
-class Gap(NamedTuple):
+@dataclass(frozen=True)
+class Gap:
     """Why the program is not all that happens in the notebook, and the first line of the program of which that is."""
 
     why: str
     line: int
 
 
-class WrittenFile(NamedTuple):
+@dataclass(frozen=True)
+class WrittenFile:
     """A program that a cell writes to a file: the file's name, its text, and the cell that it stands in."""
 
     name: str

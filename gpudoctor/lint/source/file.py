@@ -19,7 +19,6 @@ from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
 from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.file_queries import digest_of
-from gpudoctor.lint.source.syntax_errors import explain
 from gpudoctor.record import dataclass, replace
 
 NOTEBOOK = ".ipynb"
@@ -253,6 +252,9 @@ _NOT_YET = ast.Module([], [])
 
 def _unparsable(error: BaseException, text: str, path: str, shown: str) -> Unreadable:
     if isinstance(error, SyntaxError):
+        # Imported late: most projects have no file that does not parse.
+        from gpudoctor.lint.source.syntax_errors import explain
+
         problem = explain(error, text)
         found = Unreadable(path, shown, problem.line, problem.column, problem.message, problem.needs_python)
         # What is known to be something else need not be asked about.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
@@ -159,7 +159,8 @@ _CODE = r"(?i)[A-Z]{2,10}[0-9]*"
 _OWN = "GPU"
 
 
-class _Comment(NamedTuple):
+@dataclass(frozen=True)
+class _Comment:
     """A comment, where it starts (column from 1) and the lines of the statement that it ends."""
 
     shown: str

@@ -53,10 +53,11 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcas
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.record import dataclass
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 
-class Remark(NamedTuple):
+@dataclass(frozen=True)
+class Remark:
     """What a finding says: what happens, and what to write."""
 
     message: str
