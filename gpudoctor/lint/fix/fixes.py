@@ -57,6 +57,8 @@ class Fixes:
         """The edits of a repair, or of the one to try instead; None where it cannot be written well here."""
         try:
             changes = tuple(dict.fromkeys(self._changes(repair, sight)))
+            if not changes:
+                raise NoFix("there is nothing to change")
             edits = self._edits_of(changes) if self._write else ()
         except NoFix:
             return self.fix(repair.otherwise, sight, safety) if repair.otherwise else None

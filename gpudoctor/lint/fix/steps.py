@@ -145,8 +145,7 @@ def _lines(
     lines: tuple[repair.Code, ...], at: ast.stmt, where: Where, render: Renderer, seen_from: ast.stmt | None = None
 ) -> ch.NewLines:
     """New lines beside a statement, written with the names that are known there, or at another one."""
-    if where is Where.BEFORE:
-        _parted(at, render.nodes)
+    _parted(at, render.nodes)
     after = where is Where.AFTER and seen_from is None
     texts = tuple(render.text(line, seen_from or at, after=after) for line in lines)
     return ch.NewLines(render.nodes.place(at), texts, where)
@@ -162,7 +161,7 @@ def _first(step: repair.First, render: Renderer) -> ch.NewLines:
 
 def _parted(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:
     if nodes.is_elif(statement):
-        raise NoFix("before an `elif`")
+        raise NoFix("beside an `elif`")
     return statement
 
 

@@ -1,0 +1,41 @@
+"""What steps of repairs are refused, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.lint.fix.changes import Change, NoFix
+from gpudoctor.lint.fix.nodes import FileNodes
+from gpudoctor.lint.fix.render import Renderer, Sight
+from gpudoctor.lint.fix.steps import changes_of
+from gpudoctor.lint.repair.repair import After, Before, Step, Under
+from gpudoctor.lint.source.file import SourceFile, parse_text
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+TEXT = "if a:\n    pass\nelif b:\n    pass\n"
+
+
+def changes(beginning: str, step: Callable[[Location], Step]) -> Sequence[Change]:
+    source = parse_text(TEXT.encode(), "/train.py", "train.py")
+    assert isinstance(source, SourceFile)
+    nodes = FileNodes(source)
+    start = TEXT.index(beginning)
+    return changes_of(step(source.stretch(start, start)), Renderer(nodes, Sight(), lambda _: nodes))
+
+
+@pytest.mark.parametrize("kind", [Before, After])
+def test_nothing_stands_beside_an_elif(kind: type[Before | After]) -> None:
+    assert changes("if a", lambda at: kind(at, (("x = 1",),)))
+    with pytest.raises(NoFix, match="elif"):
+        changes("elif b", lambda at: kind(at, (("x = 1",),)))
+
+
+def test_no_elif_stands_under_a_header() -> None:
+    assert changes("if a", lambda at: Under(at, ("if rank == 0:",)))
+    with pytest.raises(NoFix, match="elif"):
+        changes("elif b", lambda at: Under(at, ("if rank == 0:",)))
