@@ -15,9 +15,9 @@ from typing import Any
 
 from gpudoctor.errors import ConfigError, nearest
 from gpudoctor.record import dataclass
+from gpudoctor.report.formats import FORMATS
 
 LAUNCHES = ("auto", "torchrun", "spawn", "single")
-FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab")
 NOT_FOLLOWED = "not-followed"
 """Fail as on warnings, and where the training of a program was not followed."""
 FAIL_ON = ("error", "warning", "perf", "info", NOT_FOLLOWED, "never")

@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.errors": set(),
     "gpudoctor.record": set(),
     "gpudoctor.drafts": set(),
-    "gpudoctor.config": {"gpudoctor.diagnostic", "gpudoctor.errors"},
+    # Which formats may be asked for.
+    "gpudoctor.config": {"gpudoctor.report", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
     "gpudoctor.lint.flow": set(),
     "gpudoctor.lint.domain": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
@@ -193,7 +194,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint": set(),
     # Also what is made for pages and services must show what others wrote, and never obey it.
     "gpudoctor.visible": set(),
-    "gpudoctor.report": {"gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.visible"},
+    # A log that explains the rules shows their pages.
+    "gpudoctor.report": {
+        "gpudoctor",
+        "gpudoctor.registry",
+        "gpudoctor.rule",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
+        "gpudoctor.visible",
+    },
     "gpudoctor.plain": set(),
     "gpudoctor.html": set(),
     "gpudoctor.ranks": {"gpudoctor.errors"},
@@ -240,7 +249,6 @@ BY_ALL = "gpudoctor.record"
 CIRCLES_TO_CUT: dict[str, frozenset[str]] = {
     # The evaluator calls itself; how much of the room that takes is still to be found out.
     "gpudoctor.lint.interp": frozenset(),
-    "the lint command": frozenset({"gpudoctor.cli.fix_report", "gpudoctor.cli.ignores", "gpudoctor.cli.lint"}),
     "instruments": frozenset({"gpudoctor.run.instruments.collective_calls", "gpudoctor.run.instruments.tensor_reads"}),
 }
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}

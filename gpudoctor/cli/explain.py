@@ -6,10 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, one_of
-from gpudoctor.cli.markdown import fenced, plain
 from gpudoctor.cli.output import write_lines
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
+from gpudoctor.report.markdown import fenced, plain
 
 if TYPE_CHECKING:
     import argparse

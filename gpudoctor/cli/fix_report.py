@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.lint import exit_code_of, report, tell
+from gpudoctor.cli.lint_report import exit_code_of, report, tell
 from gpudoctor.cli.output import say, write_lines
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress

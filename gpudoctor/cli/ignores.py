@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.lint import report
+from gpudoctor.cli.lint_report import report
 from gpudoctor.cli.output import say
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.drafts import remove_drafts

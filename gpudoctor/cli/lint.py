@@ -7,25 +7,20 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
-from gpudoctor.cli.error_boundary import report_bug
-from gpudoctor.cli.output import refuse_bad_target, say, write_aside, write_file, write_out
+from gpudoctor.cli.lint_report import report
+from gpudoctor.cli.output import refuse_bad_target
 from gpudoctor.cli.progress import Progress
-from gpudoctor.cli.rendering import rendered, untold
 from gpudoctor.cli.settings import Settings, settings_for
-from gpudoctor.cli.terminal import COLOURS, style_for
-from gpudoctor.config import FAIL_ON, FORMATS, LAUNCHES, NOT_FOLLOWED
-from gpudoctor.coverage import Followed
-from gpudoctor.diagnostic import Severity
+from gpudoctor.cli.terminal import COLOURS
+from gpudoctor.config import FAIL_ON, LAUNCHES
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
-from gpudoctor.report.summary import summary
-from gpudoctor.report.text import Style
+from gpudoctor.report.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from gpudoctor.diagnostic import Finding, Problem
     from gpudoctor.lint.request import Outcome
 
 
@@ -80,15 +75,6 @@ def _chooser(settings: Settings) -> Callable[[Outcome], Outcome]:
         changed = changed_since(settings.since)
         steps.append(lambda outcome: only_changed(outcome, changed))
     return lambda outcome: reduce(lambda found, step: step(found), steps, outcome)
-
-
-def report(outcome: Outcome, settings: Settings, arguments: Sequence[str], *, aside: bool = False) -> int:
-    """Print what was found, and return the exit code. `aside` puts it on standard error, where standard output is for
-    something else."""
-    exit_code = exit_code_of(outcome, settings.fail_on)
-    _print(outcome, settings, exit_code, aside=aside)
-    tell(outcome, settings, arguments)
-    return exit_code
 
 
 def _declare_input(parser: argparse.ArgumentParser) -> None:
@@ -163,93 +149,3 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
     loudness.add_argument("-v", "--verbose", action="store_true", help="say what is read and by which rules")
     group.add_argument("--jobs", metavar="N", type=at_least(1), default=0, help="processes at most, for long work")
     group.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
-
-
-def _print(outcome: Outcome, settings: Settings, exit_code: int, *, aside: bool) -> None:
-    if settings.output_file:
-        style = Style(colour=settings.colour == "always")
-        write_file(settings.output_file, rendered(outcome, settings, style, exit_code))
-    elif aside:
-        write_aside(rendered(outcome, settings, style_for(sys.stderr, settings.colour), exit_code))
-    else:
-        write_out(rendered(outcome, settings, style_for(sys.stdout, settings.colour), exit_code))
-
-
-def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None:
-    """Write what is not a finding to standard error."""
-    for problem in (*outcome.problems, *outcome.unread):
-        say(f"gpudoctor: {problem}")
-    if settings.verbose:
-        say(f"Configuration: {settings.config.origin or 'none'}")
-        say(f"Rules: {' '.join(card.code for card in settings.request.rules)}")
-        say(*(f"Read: {name}" for name in outcome.read))
-    if not settings.quiet:
-        _tell_partly(untold(outcome), all_of_them=settings.verbose)
-        missed = _tell_silence(outcome, all_of_them=settings.verbose)
-    if settings.statistics and not settings.quiet and settings.output_format != "json":
-        from gpudoctor.report.statistics import counts, table
-
-        for line in table(counts(outcome.findings)):
-            say(line)
-    # After a bug of ours, "no mistake" would be more than is known.
-    if not settings.quiet and (outcome.findings or not outcome.failures):
-        say(summary(outcome.findings, outcome.files, missed + outcome.too_new))
-        _tell_fixable(outcome.findings)
-    for bug in outcome.failures[:1]:
-        report_bug(bug, arguments)
-    if outcome.failures[1:]:
-        say(f"There are {len(outcome.failures) - 1} more of this kind.")
-
-
-def _tell_fixable(findings: Sequence[Finding]) -> None:
-    if findings:
-        # Imported late: most runs find nothing.
-        from gpudoctor.report.fixable import fixable
-
-        say(*filter(None, [fixable(findings)]))
-
-
-def _tell_silence(outcome: Outcome, all_of_them: bool) -> int:
-    """Tell which programs were not followed, or not by all rules; how many were not followed to their end."""
-    if _all_followed(outcome):
-        return 0
-    # Imported late: there is nothing to tell of a clean program.
-    from gpudoctor.report.silence import not_followed, silence
-
-    say(*silence(outcome.programs, all_of_them=all_of_them))
-    return not_followed(outcome.programs)
-
-
-def _all_followed(outcome: Outcome) -> bool:
-    return all(each.followed is Followed.WHOLE for each in outcome.programs)
-
-
-def _tell_partly(partly: Sequence[Problem], all_of_them: bool) -> None:
-    shown = partly if all_of_them or len(partly) <= _MOST_PARTLY else partly[: _MOST_PARTLY - 1]
-    for problem in shown:
-        say(f"gpudoctor: {problem}")
-    if len(shown) < len(partly):
-        say(f"gpudoctor: {len(partly) - len(shown)} more files likewise; `--verbose` names them")
-
-
-_MOST_PARTLY = 5
-"""Lines about files that were not followed to their end: a large library has many, and one reads alike the other."""
-
-
-def exit_code_of(outcome: Outcome, fail_on: str) -> int:
-    """How the command ends."""
-    # A bug of ours comes first: with it, "no findings" would be a lie.
-    if outcome.failures:
-        return outcome.failures[0].exit_code
-    # A path that is not there is a misuse of the command, not a finding.
-    if outcome.problems:
-        return 2
-    if fail_on == "never":
-        return 0
-    if fail_on == NOT_FOLLOWED and not _all_followed(outcome):
-        from gpudoctor.report.silence import missed
-
-        if missed(outcome.programs):
-            return 1
-    least = (Severity.WARNING if fail_on == NOT_FOLLOWED else Severity(fail_on)).weight
-    return int(any(finding.severity.weight >= least for finding in outcome.findings))

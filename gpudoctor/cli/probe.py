@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gpudoctor.probe.options import News, Wishes
-    from gpudoctor.probe.results import Report
+    from gpudoctor.probe.results import ProbeReport
 
 
 class Probe(Command):
@@ -124,7 +124,7 @@ def _data(given: str | None) -> str:
     return os.path.abspath(folder_of(path))
 
 
-def _watched(wishes: Wishes) -> Report | None:
+def _watched(wishes: Wishes) -> ProbeReport | None:
     """The examination, with a live view where standard error is a terminal."""
     from gpudoctor.probe.launcher_env import place_given
     from gpudoctor.probe.run_probe import examine, examine_given
@@ -136,7 +136,7 @@ def _watched(wishes: Wishes) -> Report | None:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)
 
-    def work(*tell: Callable[[News], None]) -> Report | None:
+    def work(*tell: Callable[[News], None]) -> ProbeReport | None:
         return examine(wishes, *tell) if place is None else examine_given(place, wishes, *tell)
 
     if not sys.stderr.isatty() or (place is not None and place.rank != 0):
@@ -153,7 +153,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _hand_over(report: Report, options: argparse.Namespace) -> None:
+def _hand_over(report: ProbeReport, options: argparse.Namespace) -> None:
     from gpudoctor.cli.probe_summary import summary
     from gpudoctor.probe import report_json
 

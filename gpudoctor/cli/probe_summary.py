@@ -10,7 +10,7 @@ from gpudoctor.probe.results import Verdict
 from gpudoctor.report.text import wrap
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check, Machine, Report, StepResult
+    from gpudoctor.probe.results import Check, Machine, ProbeReport, StepResult
     from gpudoctor.report.text import Style
 
 _LOOKS = {
@@ -24,7 +24,7 @@ _NAMES = 26
 _OTHERS = (Verdict.INCONCLUSIVE, Verdict.SKIPPED)
 
 
-def summary(report: Report, style: Style) -> Iterator[str]:
+def summary(report: ProbeReport, style: Style) -> Iterator[str]:
     """The report in lines that fit a screen: what went wrong comes last but one, above the one line that sums it up."""
     yield from _machines(report, style)
     for note in report.notes:
@@ -41,7 +41,7 @@ def summary(report: Report, style: Style) -> Iterator[str]:
     yield _last_line(report, style)
 
 
-def _machines(report: Report, style: Style) -> Iterator[str]:
+def _machines(report: ProbeReport, style: Style) -> Iterator[str]:
     for machine in report.machine:
         version = machine.torch.get("version")
         torch = f"torch {version.value}" if version is not None and version.value else "no torch"
@@ -126,7 +126,7 @@ def _check(check: Check, style: Style) -> Iterator[str]:
             yield from wrap(check.remedy, style.width, " " * (len(sign) + 3), f"{' ' * len(sign)}-> ")
 
 
-def _last_line(report: Report, style: Style) -> str:
+def _last_line(report: ProbeReport, style: Style) -> str:
     counts = {verdict: sum(check.verdict is verdict for check in report.checks) for verdict in Verdict}
     words = {
         Verdict.FAIL: "failed",

@@ -67,7 +67,7 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
     yield style.paint("gpudoctor run", "bold")
     yield from wrap(what_ran(watched.recording), style.width, "  ")
     yield ""
-    yield from full.render(watched.found, watched.lines, style)
+    yield from full.told(watched.found, watched.lines, style)
     if not watched.found and (unknown := unexplained(watched.recording)):
         yield from wrap(unknown, style.width, "  ")
         yield ""

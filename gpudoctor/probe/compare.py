@@ -16,7 +16,7 @@ from gpudoctor.probe.results import (
     Check,
     Comparison,
     Direction,
-    Report,
+    ProbeReport,
     StepResult,
     Verdict,
 )
@@ -48,7 +48,7 @@ class _Pair:
     direction: Direction | None = None
 
 
-def compare(old: Report, new: Report, against: str = "the earlier report") -> Comparison:
+def compare(old: ProbeReport, new: ProbeReport, against: str = "the earlier report") -> Comparison:
     """What became of everything that both reports tell of; `against` is the file of the old one."""
     pairs = [*_verdicts(old, new), *_steps(old, new), *_bandwidths(old, new)]
     changes = [*(_change(pair) for pair in pairs if pair.beyond or pair.direction), *_new_and_gone(old, new)]
@@ -77,7 +77,7 @@ def _weight(change: Change) -> tuple[bool, float]:
     return not isinstance(change.before or change.after, str), -abs(change.relative or 0.0)
 
 
-def _notes(old: Report, new: Report) -> Iterator[str]:
+def _notes(old: ProbeReport, new: ProbeReport) -> Iterator[str]:
     for report, which in ((old, "the earlier"), (new, "this")):
         if report.interrupted:
             yield f"{which} probe was interrupted: not all of it is there"
@@ -96,7 +96,7 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
 # Verdicts.
 
 
-def _verdicts(old: Report, new: Report) -> Iterator[_Pair]:
+def _verdicts(old: ProbeReport, new: ProbeReport) -> Iterator[_Pair]:
     before, after = _by_name(old), _by_name(new)
     for key, checks in after.items():
         for one, other in _matched(before.get(key, []), checks)[0]:
@@ -123,7 +123,7 @@ def _matched(old: list[Check], new: list[Check]) -> tuple[list[tuple[Check, Chec
     return [*pairs, *zip(gone, fresh, strict=False)], gone[count:], fresh[count:]
 
 
-def _by_name(report: Report) -> dict[tuple[str, str], list[Check]]:
+def _by_name(report: ProbeReport) -> dict[tuple[str, str], list[Check]]:
     """The checks by name and node; of a machine alone the host's name says nothing, a container's is made up."""
     found: dict[tuple[str, str], list[Check]] = defaultdict(list)
     for check in report.checks:
@@ -139,7 +139,7 @@ def _turned(before: Verdict, after: Verdict) -> Direction | None:
     return Direction.WORSE if _ORDER[after] > _ORDER[before] else Direction.BETTER
 
 
-def _new_and_gone(old: Report, new: Report) -> Iterator[Change]:
+def _new_and_gone(old: ProbeReport, new: ProbeReport) -> Iterator[Change]:
     before, after = _by_name(old), _by_name(new)
     for key in sorted(before.keys() | after.keys()):
         _, gone, fresh = _matched(before.get(key, []), after.get(key, []))
@@ -152,12 +152,12 @@ def _new_and_gone(old: Report, new: Report) -> Iterator[Change]:
             yield Change(_what(check, old), direction, check.verdict.value, None, because=check.reason)
 
 
-def _weak(check: Check, report: Report) -> bool:
+def _weak(check: Check, report: ProbeReport) -> bool:
     names = {weak.name for machine in report.machine for weak in machine.weak}
     return check.name in names and check.verdict in (Verdict.WARN, Verdict.FAIL)
 
 
-def _what(check: Check, report: Report) -> str:
+def _what(check: Check, report: ProbeReport) -> str:
     return f"{check.name} on {check.node}" if check.node and len(report.machine) > 1 else check.name
 
 
@@ -166,7 +166,7 @@ def _what(check: Check, report: Report) -> str:
 _Key = tuple[str, str, int, str, str]
 
 
-def _rows(report: Report) -> dict[_Key, StepResult]:
+def _rows(report: ProbeReport) -> dict[_Key, StepResult]:
     return {
         (row.workload, row.strategy, row.world_size, row.scaling, row.device): row
         for row in report.steps
@@ -174,7 +174,7 @@ def _rows(report: Report) -> dict[_Key, StepResult]:
     }
 
 
-def _steps(old: Report, new: Report) -> Iterator[_Pair]:
+def _steps(old: ProbeReport, new: ProbeReport) -> Iterator[_Pair]:
     before, after = _rows(old), _rows(new)
     for key, row in after.items():
         if key in before and _same_work(before[key], row):
@@ -226,7 +226,7 @@ def _step(old: StepResult, new: StepResult) -> Iterator[_Pair]:
         yield from _plain(f"matrix products ({new.workload})", old.ceiling_tflops, new.ceiling_tflops, "TFLOP/s")
 
 
-def _efficiency(before: StepResult, after: StepResult, old: Report, new: Report) -> Iterator[_Pair]:
+def _efficiency(before: StepResult, after: StepResult, old: ProbeReport, new: ProbeReport) -> Iterator[_Pair]:
     """Where one device alone is as fast as it was, the efficiency says what the speed has said already."""
     one, other = _alone(before, old), _alone(after, new)
     if after.world_size == 1 or before.efficiency is None or after.efficiency is None or not one or not other:
@@ -237,7 +237,7 @@ def _efficiency(before: StepResult, after: StepResult, old: Report, new: Report)
         yield _Pair(f"efficiency of {_named(after)}", before.efficiency, after.efficiency, "of linear", beyond=beyond)
 
 
-def _alone(row: StepResult, report: Report) -> StepResult | None:
+def _alone(row: StepResult, report: ProbeReport) -> StepResult | None:
     return next((each for each in report.steps if (each.workload, each.strategy) == (row.workload, "single")), None)
 
 
@@ -257,7 +257,7 @@ def _plain(what: str, before: float | None, after: float | None, unit: str, good
 # Collectives.
 
 
-def _bandwidths(old: Report, new: Report) -> Iterator[_Pair]:
+def _bandwidths(old: ProbeReport, new: ProbeReport) -> Iterator[_Pair]:
     """The best bus bandwidth of each collective: small messages are all latency, which varies too much to judge."""
     before, after = _sweeps(old.bandwidth), _sweeps(new.bandwidth)
     for key, sweep in after.items():

@@ -9,7 +9,7 @@ from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.check import Examination, Seen
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.measurement_plan import Plan, World
-from gpudoctor.probe.results import Bandwidth, Check, Report, StepResult, Verdict
+from gpudoctor.probe.results import Bandwidth, Check, ProbeReport, StepResult, Verdict
 from gpudoctor.probe.stages import START, stages_of, trials_by_name
 from gpudoctor.probe.step_figures import related, step_result
 from gpudoctor.record import dataclass, replace
@@ -31,13 +31,13 @@ class Part:
 
 
 def concluded(
-    report: Report,
+    report: ProbeReport,
     plan: Plan,
     states: Mapping[int, RankState],
     broken: Mapping[str, Check],
     samples: Samples,
     earlier: Sequence[Part] = (),
-) -> Report:
+) -> ProbeReport:
     """The report with all verdicts.
 
     `earlier` is what was found out before a GPU was left out: it holds where it was not examined again.

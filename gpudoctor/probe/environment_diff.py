@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Fact, Machine, Report
+    from gpudoctor.probe.results import Fact, Machine, ProbeReport
 
 _SYSTEM = {
     "os": "the operating system",
@@ -32,7 +32,7 @@ _TORCH = {
 }
 
 
-def surroundings(old: Report, new: Report) -> Iterator[str]:
+def surroundings(old: ProbeReport, new: ProbeReport) -> Iterator[str]:
     """A sentence for each difference, the machine first."""
     yield from _ranks(old, new)
     before, after = (_by_host(report) for report in (old, new))
@@ -45,18 +45,18 @@ def surroundings(old: Report, new: Report) -> Iterator[str]:
         yield from (f"on {host}: {each}" for each in _machines(before[host], after[host]))
 
 
-def _ranks(old: Report, new: Report) -> Iterator[str]:
+def _ranks(old: ProbeReport, new: ProbeReport) -> Iterator[str]:
     if (old.world_size, old.backend, old.device) != (new.world_size, new.backend, new.device):
         yield f"{_setup(old)} then, {_setup(new)} now"
 
 
-def _setup(report: Report) -> str:
+def _setup(report: ProbeReport) -> str:
     if not report.world_size:
         return "no ranks"
     return f"{report.world_size} ranks on {report.device or '?'} over {report.backend or '?'}"
 
 
-def _by_host(report: Report) -> dict[str, Machine]:
+def _by_host(report: ProbeReport) -> dict[str, Machine]:
     return {machine.host: machine for machine in report.machine}
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import plain
-from gpudoctor.probe.results import SCHEMA_VERSION, Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
+from gpudoctor.probe.results import SCHEMA_VERSION, Check, Fact, Gpu, Link, Machine, ProbeReport, Variable, Verdict
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: ProbeReport) -> dict[str, Any]:
     """The report as dictionaries, lists, strings and numbers."""
     entries: dict[str, Any] = plain(report)
     return {"version": report.schema_version, **entries, "findings": plain(report.findings)}
 
 
-def rendered(report: Report) -> str:
+def rendered(report: ProbeReport) -> str:
     """The report as text of `--output-format json`."""
     return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 

@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from gpudoctor.errors import UsageError
 from gpudoctor.probe.report_json import read_document
-from gpudoctor.probe.results import Report
+from gpudoctor.probe.results import ProbeReport
 from gpudoctor.record import fields
 
 
@@ -18,13 +18,13 @@ class _WrongError(Exception):
     """What is wrong, and in front of it the way that leads there."""
 
 
-def read_report(path: str) -> Report:
+def read_report(path: str) -> ProbeReport:
     """The report in this file.
 
     Raises UsageError, which names the file and what is wrong, where it is no output of a probe.
     """
     try:
-        report: Report = _record(Report, read_document(path), "")
+        report: ProbeReport = _record(ProbeReport, read_document(path), "")
     except _WrongError as wrong:
         raise UsageError(f"{path}: is no output of `gpudoctor probe --output-format json`: {wrong}") from None
     return report

@@ -248,7 +248,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Report:
+class ProbeReport:
     """All that a probe found out. `machine` has one entry a node, `notes` says what was not examined and why.
 
     `comparison` is there where an earlier report was given to compare with. `started` is when the examination began,

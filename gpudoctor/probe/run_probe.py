@@ -17,7 +17,7 @@ from gpudoctor.probe.launch import Launcher
 from gpudoctor.probe.launcher_env import advice
 from gpudoctor.probe.measurement_plan import Plan
 from gpudoctor.probe.options import News, Teller, Wishes, plan_for
-from gpudoctor.probe.results import Machine, Report
+from gpudoctor.probe.results import Machine, ProbeReport
 from gpudoctor.probe.root_cause import verdict_of
 from gpudoctor.probe.rounds import Rounds, take_over
 from gpudoctor.record import replace
@@ -32,7 +32,7 @@ def _silent(news: News) -> None:
     return
 
 
-def examine(wishes: Wishes, tell: Teller = _silent) -> Report:
+def examine(wishes: Wishes, tell: Teller = _silent) -> ProbeReport:
     """Examine this machine with ranks of our own."""
     started, began = now(), time.monotonic()
     tell(News("taking stock of the machine"))
@@ -51,11 +51,11 @@ def launcher_at_hand() -> Iterator[Launcher | None]:
         yield launcher
 
 
-def _own_ranks(wishes: Wishes, tell: Teller, launcher: Launcher | None) -> Report:
+def _own_ranks(wishes: Wishes, tell: Teller, launcher: Launcher | None) -> ProbeReport:
     machine = inventory.take_stock()
     weak = inventory.weak_points(machine)
     elsewhere = advice(os.environ)
-    report = Report(machine=(machine,), checks=weak, notes=(elsewhere,) if elsewhere else ())
+    report = ProbeReport(machine=(machine,), checks=weak, notes=(elsewhere,) if elsewhere else ())
     if _torch_missing(machine):
         report = replace(
             report, notes=(*report.notes, f"torch is not installed, so that nothing was trained: {INSTALL}")
@@ -65,7 +65,7 @@ def _own_ranks(wishes: Wishes, tell: Teller, launcher: Launcher | None) -> Repor
     return report
 
 
-def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Report | None:
+def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> ProbeReport | None:
     """Examine as one of the ranks that somebody else has started; the report on the first of them, None on others."""
     started, began = now(), time.monotonic()
     if importlib.util.find_spec("torch") is None:
@@ -87,7 +87,7 @@ def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Repor
         if each.broken:
             broken[each.broken] = verdict_of(each.broken, each.states, backend=backend, limit=each.limit)
     weak = tuple(check for machine in joint.machines for check in inventory.weak_points(machine))
-    report = Report(joint.machines, (*weak, *joint.load), notes=joint.notes)
+    report = ProbeReport(joint.machines, (*weak, *joint.load), notes=joint.notes)
     report = concluded(report, joint.plan, states, broken, joint.samples)
     seconds = round(time.monotonic() - began, 2)
     return replace(report, interrupted=joint.interrupted, started=started, seconds=seconds)
@@ -103,7 +103,9 @@ def _torch_missing(machine: Machine) -> bool:
     return version is None or version.value is None
 
 
-def _with_ranks(report: Report, plan: Plan, wishes: Wishes, tell: Teller, launcher: Launcher | None) -> Report:
+def _with_ranks(
+    report: ProbeReport, plan: Plan, wishes: Wishes, tell: Teller, launcher: Launcher | None
+) -> ProbeReport:
     """The report with what ranks on this machine found out."""
     with inventory.Sampler(report.machine[0].used_by(plan.world.size)) as sampler:
         rounds = Rounds(report.machine[0], plan, wishes, tell, launcher)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.report.full import painted_head
+from gpudoctor.report.text import harmless
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
+    from gpudoctor.report.report import Report
     from gpudoctor.report.text import Style
 
 
-def render(findings: Iterable[Finding], style: Style) -> Iterator[str]:
+def render(report: Report, style: Style) -> Iterator[str]:
     """`path:line:column: severity: code name: message`, which begins as compilers do, and as the full report does."""
-    for finding in findings:
-        yield f"{painted_head(finding, style)}: {visible(finding.message)}"
+    for finding in report.findings:
+        yield harmless(f"{painted_head(finding, style)}: {visible(finding.message)}")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from gpudoctor.report.repository_root import from_root
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Location
-
-Lines = Callable[["Location"], Sequence[str]]
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.report.report import Lines
 
 _DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 

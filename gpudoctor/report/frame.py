@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
@@ -12,9 +12,7 @@ from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-
-Lines = Callable[["Location"], Sequence[str]]
-"""Gives the lines around a place, of its file or of its notebook's cell; none where they cannot be read."""
+    from gpudoctor.report.report import Lines
 
 _BEFORE, _AFTER, _MOST = 1, 1, 6
 _TAB = "    "

@@ -6,19 +6,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpudoctor.report.frame import Lines, excerpt, frame
+from gpudoctor.report.frame import excerpt, frame
 from gpudoctor.report.story import head, launch_of_all, story
-from gpudoctor.report.text import Style, wrap
+from gpudoctor.report.text import Style, harmless, wrap
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.report.report import Lines, Report
 
 _INDENT = "  "
 
 
-def render(findings: Iterable[Finding], lines: Lines, style: Style) -> Iterator[str]:
+def render(report: Report, style: Style) -> Iterator[str]:
     """The findings one after the other, with an empty line behind each."""
+    return map(harmless, told(report.findings, report.lines, style))
+
+
+def told(findings: Iterable[Finding], lines: Lines, style: Style) -> Iterator[str]:
+    """The same as a part of a longer text, which is made harmless as a whole."""
     every = list(findings)
     # Most reports are about one program, and what holds for all of it is said once.
     if launch := launch_of_all(every):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.report.repository_root import from_root
+from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Problem
+    from gpudoctor.report.report import Report
+    from gpudoctor.report.text import Style
 
 _COMMANDS = {
     Severity.ERROR: "error",
@@ -21,23 +24,21 @@ _COMMANDS = {
 }
 
 
-def render(
-    findings: Iterable[Finding],
-    errors: Iterable[Problem],
-    warnings: Iterable[Problem],
-    root: str = "",
-    note: Problem | None = None,
-) -> Iterator[str]:
-    """A command for each finding, then for what could not be done, then the note of what was not followed; `root` is
-    the folder of the repository."""
-    for finding in findings:
-        place = _place(finding.location, root)
+def render(report: Report, style: Style) -> Iterator[str]:
+    """A command for each finding, then for what could not be done, then the note of what was not followed."""
+    # These lines are meant to be obeyed; what is in them has no line ends any more.
+    return map(visible, _commands(report))
+
+
+def _commands(report: Report) -> Iterator[str]:
+    for finding in report.findings:
+        place = _place(finding.location, report.root)
         yield _command(_COMMANDS[finding.severity], _told_of(finding), **place, title=f"{finding.code} {finding.name}")
-    for name, problems in (("error", errors), ("warning", warnings)):
+    for name, problems in (("error", report.errors), ("warning", report.warnings)):
         yield from (_command(name, _told(problem), title="gpudoctor") for problem in problems)
-    if note is not None:
-        place = {"file": from_root(note.path, root)}
-        yield _command("notice", note.message, **place, title="gpudoctor: not all was followed")
+    if missed := note(report.programs):
+        place = {"file": from_root(missed.path, report.root)}
+        yield _command("notice", missed.message, **place, title="gpudoctor: not all was followed")
 
 
 def _told_of(finding: Finding) -> str:

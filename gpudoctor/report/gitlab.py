@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.diagnostic import Severity
-from gpudoctor.report.fingerprint import Lines, fingerprints
+from gpudoctor.diagnostic import Severity, by_place
+from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.repository_root import from_root
+from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Problem
+    from gpudoctor.report.report import Report
+    from gpudoctor.report.text import Style
 
 _SEVERITIES = {
     Severity.ERROR: "critical",
@@ -23,19 +26,19 @@ _SEVERITIES = {
 }
 
 
-def render(findings: Sequence[Finding], lines: Lines, root: str = "", note: Problem | None = None) -> str:
-    """A list of issues, the last one of what was not followed; what could not be done has no place in it. `root` is
-    the folder of the repository."""
-    known_by = fingerprints(findings, lines, root)
-    issues = [_issue(finding, known, root) for finding, known in zip(findings, known_by, strict=True)]
-    issues += [_note(note, root)] if note is not None else []
-    return json.dumps(issues, indent=2)
+def render(report: Report, style: Style) -> Iterator[str]:
+    """A list of issues, the last one of what was not followed; what could not be done has no place in it."""
+    findings = by_place(report.findings)
+    known_by = fingerprints(findings, report.lines, report.root)
+    issues = [_issue(finding, known, report.root) for finding, known in zip(findings, known_by, strict=True)]
+    issues += [_note(missed, report.root)] if (missed := note(report.programs)) else []
+    yield json.dumps(issues, indent=2)
 
 
-def _note(note: Problem, root: str) -> dict[str, Any]:
-    path = from_root(note.path, root)
+def _note(missed: Problem, root: str) -> dict[str, Any]:
+    path = from_root(missed.path, root)
     return {
-        "description": ". ".join(note.message.split("\n")),
+        "description": ". ".join(missed.message.split("\n")),
         "check_name": "not-followed",
         # Counts and lines change with each edit; that the program is not followed stays the same issue.
         "fingerprint": sha256(f"not-followed {path}".encode("utf-8", "surrogateescape")).hexdigest(),

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.diagnostic import by_place
 from gpudoctor.report.statistics import counts
 
 if TYPE_CHECKING:
     from gpudoctor.coverage import Coverage
-    from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related
+    from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Related
+    from gpudoctor.report.report import Report
+    from gpudoctor.report.text import Style
 
 VERSION = 1
 
 
-def render(
-    findings: Sequence[Finding],
-    files: int,
-    errors: Iterable[Problem],
-    programs: Iterable[Coverage] = (),
-    *,
-    with_statistics: bool = False,
-) -> str:
+def render(report: Report, style: Style) -> Iterator[str]:
     """One document: the findings, how many files were read, what was followed of each program, what could not be done,
     and how often each rule found."""
+    findings = by_place(report.findings)
+    errors = (*report.problems, *report.unread, *report.partly, *report.bugs)
     document: dict[str, Any] = {
         **document_of(findings),
-        "files": files,
-        "programs": [coverage_of(each) for each in programs],
+        "files": report.files,
+        "programs": [coverage_of(each) for each in report.programs],
         "errors": [{"path": error.path, "message": error.message} for error in errors],
     }
-    if with_statistics:
+    if report.with_statistics:
         document["statistics"] = [
             {"code": each.code, "name": each.name, "severity": each.severity.value, "count": each.count}
             for each in counts(findings)
         ]
-    return json.dumps(document, indent=2)
+    yield json.dumps(document, indent=2)
 
 
 def coverage_of(program: Coverage) -> dict[str, Any]:

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from gpudoctor.diagnostic import Finding, Problem, Severity
-from gpudoctor.record import dataclass
-from gpudoctor.report.fingerprint import Lines, fingerprints
+from gpudoctor import __version__
+from gpudoctor.diagnostic import Finding, Problem, Severity, by_place
+from gpudoctor.registry import page_of
+from gpudoctor.report import markdown
+from gpudoctor.report.fingerprint import fingerprints
+from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
+from gpudoctor.report.text import Style
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Edit, Fix, Location, Related
+    from gpudoctor.report.report import Report
+    from gpudoctor.rule import RuleCard
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 BASE = "%SRCROOT%"
@@ -32,73 +38,50 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Described:
-    """A rule as the log explains it: its page as plain `text` and as `markdown`."""
-
-    code: str
-    name: str
-    severity: Severity
-    family: str
-    summary: str
-    text: str
-    markdown: str
+_ENDLESS = Style(width=1 << 20)
+"""Viewers wrap by themselves."""
 
 
-@dataclass(frozen=True)
-class Execution:
-    """How the program that writes the log has run: in which folder, how it ends, and what it could not do."""
-
-    version: str
-    folder: str
-    exit_code: int
-    errors: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    notes: tuple[Problem, ...] = ()
-
-
-def render(
-    findings: Sequence[Finding], rules: Mapping[str, Described], lines: Lines, execution: Execution, root: str = ""
-) -> str:
-    """A log of one run. `rules` describes the rules of the findings; `root` is the folder of the repository."""
-    described = [rules[code] for code in sorted({finding.code for finding in findings})]
-    at = {rule.code: index for index, rule in enumerate(described)}
-    known_by = fingerprints(findings, lines, root)
+def render(report: Report, style: Style) -> Iterator[str]:
+    """A log of one run. Of the rules it describes those that have found something: all would be most of each log."""
+    findings = by_place(report.findings)
+    cards = {card.code: card for card in report.rules}
+    found = [cards[code] for code in sorted({finding.code for finding in findings})]
+    at = {card.code: index for index, card in enumerate(found)}
+    known_by = fingerprints(findings, report.lines, report.root)
     run = {
-        "tool": {"driver": _driver(described, execution.version)},
-        "invocations": [_invocation(execution)],
-        "originalUriBaseIds": {BASE: {"uri": _folder_uri(execution.folder)}},
+        "tool": {"driver": {"name": "gpudoctor", "version": __version__, "rules": [_rule(card) for card in found]}},
+        "invocations": [_invocation(report)],
+        "originalUriBaseIds": {BASE: {"uri": _folder_uri(report.folder)}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(each, at[each.code], known) for each, known in zip(findings, known_by, strict=True)],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _driver(rules: Iterable[Described], version: str) -> Json:
-    return {"name": "gpudoctor", "version": version, "rules": [_rule(rule) for rule in rules]}
-
-
-def _rule(rule: Described) -> Json:
+def _rule(card: RuleCard) -> Json:
+    page = page_of(card)
     return {
-        "id": rule.code,
-        "name": rule.name,
-        "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.summary},
-        "help": {"text": rule.text, "markdown": rule.markdown},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "id": card.code,
+        "name": card.name,
+        "shortDescription": {"text": card.summary},
+        "fullDescription": {"text": card.summary},
+        "help": {"text": markdown.plain(f"{card.code} {card.name}", page, _ENDLESS), "markdown": page.strip() + "\n"},
+        "defaultConfiguration": {"level": _LEVELS[card.severity]},
         # GitHub filters alerts by the one and sorts them by the other.
-        "properties": {"tags": [rule.family], "problem.severity": _PROBLEMS.get(rule.severity, "recommendation")},
+        "properties": {"tags": [card.family], "problem.severity": _PROBLEMS.get(card.severity, "recommendation")},
     }
 
 
-def _invocation(execution: Execution) -> Json:
-    told = [("error", problem) for problem in execution.errors] + [("warning", each) for each in execution.warnings]
+def _invocation(report: Report) -> Json:
+    told = [("error", problem) for problem in report.errors] + [("warning", each) for each in report.warnings]
     # A note names its programs itself.
-    told += [("note", Problem("", each.message)) for each in execution.notes]
+    if missed := note(report.programs):
+        told.append(("note", Problem("", missed.message)))
     return {
         # Findings make the exit code 1, and are no failure of the tool.
-        "executionSuccessful": execution.exit_code < 2,
-        "exitCode": execution.exit_code,
+        "executionSuccessful": report.exit_code < 2,
+        "exitCode": report.exit_code,
         "toolExecutionNotifications": [_notification(level, problem) for level, problem in told],
     }
 

@@ -14,7 +14,6 @@ import pytest
 
 from gpudoctor import __version__, cli
 from gpudoctor.cli import plan
-from gpudoctor.cli.markdown import plain
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
@@ -36,6 +35,7 @@ from gpudoctor.probe.inventory import take
 from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.field_json import from_plain
 from gpudoctor.registry import find_rules
+from gpudoctor.report.markdown import plain
 from gpudoctor.report.text import Style
 
 PAGE = """An offence is made.

@@ -16,7 +16,7 @@ from tests.support import warm
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudoctor.probe.results import Check, Report
+    from gpudoctor.probe.results import Check, ProbeReport
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +51,7 @@ def probe(
     )
 
 
-def named(report: Report, name: str) -> Check:
+def named(report: ProbeReport, name: str) -> Check:
     """The one check of this name."""
     (check,) = [check for check in report.checks if check.name == name]
     return check

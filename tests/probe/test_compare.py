@@ -14,7 +14,17 @@ from gpudoctor.errors import UsageError
 from gpudoctor.probe.compare import compare
 from gpudoctor.probe.report_json import document, rendered
 from gpudoctor.probe.report_reader import read_report
-from gpudoctor.probe.results import Bandwidth, Check, Direction, Fact, Interval, Machine, Report, StepResult, Verdict
+from gpudoctor.probe.results import (
+    Bandwidth,
+    Check,
+    Direction,
+    Fact,
+    Interval,
+    Machine,
+    ProbeReport,
+    StepResult,
+    Verdict,
+)
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from tests.tools.make_recordings import FOLDER, NOTE, healthy, made_up, no_gpu, slow_gpu
@@ -60,11 +70,11 @@ def test_verdicts_come_first_and_then_what_changed_most() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def _one(rate: float, half: float, **more: Any) -> Report:
+def _one(rate: float, half: float, **more: Any) -> ProbeReport:
     row = StepResult(
         "cifar10", "single", 1, device="cuda", samples_per_second=Interval(rate, rate - half, rate + half, 8), **more
     )
-    return Report(machine=(), steps=(row,), world_size=1, device="cuda")
+    return ProbeReport(machine=(), steps=(row,), world_size=1, device="cuda")
 
 
 @pytest.mark.parametrize(
@@ -100,9 +110,9 @@ def test_memory_and_shares_have_noise_of_their_own() -> None:
 
 
 def test_bandwidth_is_compared_at_its_best() -> None:
-    def report(*speeds: float) -> Report:
+    def report(*speeds: float) -> ProbeReport:
         rows = [Bandwidth("all_reduce", "float32", 1 << 20 + at, 2, 1.0, each, each) for at, each in enumerate(speeds)]
-        return Report(machine=(), bandwidth=tuple(rows))
+        return ProbeReport(machine=(), bandwidth=tuple(rows))
 
     assert not compare(report(3, 10), report(1, 9.6)).changes
     (change,) = compare(report(3, 10), report(3, 9.0)).changes
@@ -116,8 +126,8 @@ def test_what_says_nothing_of_speed_is_not_compared() -> None:
 
 
 def test_verdicts_that_were_not_judged_are_neither_better_nor_worse() -> None:
-    def report(verdict: Verdict) -> Report:
-        return Report(machine=(), checks=(Check("shards", verdict),))
+    def report(verdict: Verdict) -> ProbeReport:
+        return ProbeReport(machine=(), checks=(Check("shards", verdict),))
 
     ways = {
         (Verdict.PASS, Verdict.INCONCLUSIVE): Direction.OTHER,
@@ -131,9 +141,9 @@ def test_verdicts_that_were_not_judged_are_neither_better_nor_worse() -> None:
 
 
 def test_of_several_weak_points_the_new_one_is_told() -> None:
-    def report(*gpus: int) -> Report:
+    def report(*gpus: int) -> ProbeReport:
         weak = tuple(Check("slowed-down", Verdict.WARN, reason=f"GPU {gpu} is slowed down") for gpu in gpus)
-        return Report(machine=(Machine("host", weak=weak),), checks=weak)
+        return ProbeReport(machine=(Machine("host", weak=weak),), checks=weak)
 
     (change,) = compare(report(5), report(2, 5)).changes
     assert (change.direction, change.because) == (Direction.WORSE, "GPU 2 is slowed down")

@@ -13,7 +13,7 @@ from tests.support.fake_gpus import Sick
 from tests.support.probing import with_gpus
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Report
+    from gpudoctor.probe.results import ProbeReport
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
 CORRECT = (
@@ -36,17 +36,17 @@ CORRECT = (
 
 
 @pytest.fixture(scope="module")
-def two(real_ranks: None) -> Report:
+def two(real_ranks: None) -> ProbeReport:
     """Everything, on two sound GPUs."""
     return with_gpus(2, workloads=("linear", "transformer"))
 
 
 class TestTwoSoundGpus:
-    def test_all_that_is_correct_passes(self, two: Report) -> None:
+    def test_all_that_is_correct_passes(self, two: ProbeReport) -> None:
         assert {name: named(two, name).verdict for name in CORRECT} == dict.fromkeys(CORRECT, Verdict.PASS)
         assert (two.backend, two.device, two.world_size) == ("nccl", "cuda", 2)
 
-    def test_every_set_up_is_timed(self, two: Report) -> None:
+    def test_every_set_up_is_timed(self, two: ProbeReport) -> None:
         ways = [("single", 1, "weak"), ("data_parallel", 2, "weak"), ("ddp", 2, "weak")]
         strong = [("ddp", 1, "weak"), ("ddp", 2, "strong")]
         for workload, wanted in (("linear", ways), ("transformer", [*ways, *strong])):
@@ -57,7 +57,7 @@ class TestTwoSoundGpus:
             row.exposed_communication is not None for row in two.steps if (row.strategy, row.world_size) == ("ddp", 2)
         )
 
-    def test_speed_is_judged(self, two: Report) -> None:
+    def test_speed_is_judged(self, two: ProbeReport) -> None:
         judged = ("ddp-efficiency", "ddp-strong-efficiency", "exposed-communication")
         assert all(named(two, name).verdict is not Verdict.SKIPPED for name in judged)
         assert all(named(two, name).figure is not None for name in judged)

@@ -10,7 +10,7 @@ from gpudoctor.probe import measurement_plan as plans
 from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.report_json import machine_from
-from gpudoctor.probe.results import Report, Verdict
+from gpudoctor.probe.results import ProbeReport, Verdict
 from tests.support.recordings import FOLDER, Recording, recordings, text_of
 
 # Beside recordings of facts, the folder holds reports that came of such: those have no plan.
@@ -19,14 +19,14 @@ FILES = {name: found for name, found in _READ.items() if "plan" in found}
 ALL: dict[str, Recording] = {**recordings(), **FILES}
 
 
-def report_of(name: str) -> Report:
+def report_of(name: str) -> ProbeReport:
     """What the parent concludes from a recording."""
     found = ALL[name]
     plan = plans.read(json.dumps(found["plan"]))
     machines = tuple(machine_from(each, each["host"]) for each in found["machine"])
     states = {int(rank): RankState(int(rank), done=facts) for rank, facts in found["facts"].items()}
     samples = {uuid: [(at, share) for at, share in every] for uuid, every in found["samples"].items()}
-    return concluded(Report(machines), plan, states, {}, samples)
+    return concluded(ProbeReport(machines), plan, states, {}, samples)
 
 
 @pytest.mark.parametrize("name", ALL)

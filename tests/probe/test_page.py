@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.probe.compare import compare
-from gpudoctor.probe.results import Check, Fact, Machine, Report, Utilisation, Variable, Verdict
+from gpudoctor.probe.results import Check, Fact, Machine, ProbeReport, Utilisation, Variable, Verdict
 from gpudoctor.record import replace
 from tests.support.html_reader import (
     HOSTILE,
@@ -88,12 +88,12 @@ def test_drawings_follow_the_page(pages: dict[str, str]) -> None:
         (replace(healthy(), steps=healthy().steps[:1]), "Nothing was trained on more than one device"),
         (one_gpu(), "Bandwidth was not judged: the ranks share one GPU"),
         (replace(one_gpu(), steps=()), "Utilisation was not sampled: nothing was trained"),
-        (Report(machine=()), "Nothing was trained"),
-        (Report(machine=()), "No inventory was taken"),
-        (Report(machine=(), notes=("torch is not installed",)), "Nothing was trained: torch is not installed"),
+        (ProbeReport(machine=()), "Nothing was trained"),
+        (ProbeReport(machine=()), "No inventory was taken"),
+        (ProbeReport(machine=(), notes=("torch is not installed",)), "Nothing was trained: torch is not installed"),
     ],
 )
-def test_what_is_not_there_is_said(report: Report, why: str) -> None:
+def test_what_is_not_there_is_said(report: ProbeReport, why: str) -> None:
     assert why in Reader(page_of(report)).text
 
 

@@ -13,7 +13,7 @@ from tests.support.probe_faults import Fault
 from tests.support.probing import with_faults
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Report
+    from gpudoctor.probe.results import ProbeReport
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
 
@@ -78,13 +78,13 @@ class TestHealthy:
 
 
 @pytest.fixture(scope="module")
-def sick(real_ranks: None) -> Report:
+def sick(real_ranks: None) -> ProbeReport:
     """One run whose rank 1 does everything wrong that can go wrong without ending it."""
     return with_faults(*NOTICES, only=tuple(name for name, _ in NOTICES.values()))
 
 
 @pytest.mark.parametrize("fault", NOTICES)
-def test_a_check_notices(fault: Fault, sick: Report) -> None:
+def test_a_check_notices(fault: Fault, sick: ProbeReport) -> None:
     name, words = NOTICES[fault]
     check = named(sick, name)
     assert check.verdict is Verdict.FAIL

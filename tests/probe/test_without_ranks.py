@@ -20,7 +20,7 @@ from gpudoctor.probe.measurement_plan import Plan, World, world_sizes
 from gpudoctor.probe.options import Wishes, plan_for
 from gpudoctor.probe.reference_step import trials_of
 from gpudoctor.probe.report_json import document, machine_from, read_document, rendered
-from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Report, Variable, Verdict
+from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, ProbeReport, Variable, Verdict
 from gpudoctor.probe.root_cause import innermost, verdict_of
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.probe.workloads import reference
@@ -285,19 +285,19 @@ class TestDocument:
 
     def test_findings_are_what_warns_or_fails(self) -> None:
         checks = [Check(verdict.value, verdict, reason="r", remedy="do") for verdict in Verdict]
-        found = document(Report((self.MACHINE,), tuple(checks)))
+        found = document(ProbeReport((self.MACHINE,), tuple(checks)))
         assert [(each["name"], each["severity"]) for each in found["findings"]] == [
             ("warn", "warning"),
             ("fail", "error"),
         ]
 
     def test_what_is_no_number_is_null(self) -> None:
-        text = rendered(Report((), (Check("x", Verdict.FAIL, math.nan),)))
+        text = rendered(ProbeReport((), (Check("x", Verdict.FAIL, math.nan),)))
         assert json.loads(text)["checks"][0]["figure"] is None
 
     def test_an_old_document_is_read(self, tmp_path: Path) -> None:
         file = tmp_path / "old.json"
-        file.write_text(rendered(Report((self.MACHINE,))))
+        file.write_text(rendered(ProbeReport((self.MACHINE,))))
         assert read_document(str(file))["machine"][0]["host"] == "n1"
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checks": [], "schema_version": 99}'])

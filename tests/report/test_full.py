@@ -13,6 +13,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Severit
 from gpudoctor.record import replace
 from gpudoctor.report import concise, full
 from gpudoctor.report.frame import frame
+from gpudoctor.report.report import Report
 from gpudoctor.report.text import Style, cells, folded, wrap, written
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def lines(at: Location) -> list[str]:
 
 
 def show(finding: Finding, style: Style | None = None) -> str:
-    return "".join(f"{line}\n" for line in full.render([finding], lines, style or Style()))
+    return "".join(f"{line}\n" for line in full.told([finding], lines, style or Style()))
 
 
 def test_a_finding() -> None:
@@ -83,7 +84,7 @@ def test_a_finding() -> None:
 
 
 def test_in_colour_it_says_the_same() -> None:
-    text = written(full.render([FINDING], lines, Style(colour=True)))
+    text = written(full.told([FINDING], lines, Style(colour=True)))
     assert "\x1b[1;31merror\x1b[0m" in text
     assert re.sub(r"\x1b\[[\d;]*m", "", text) == FULL
 
@@ -185,7 +186,7 @@ class TestText:
 
 
 def test_concise() -> None:
-    (line,) = concise.render([replace(FINDING, message="Two\nlines.")], Style())
+    (line,) = concise.render(Report((replace(FINDING, message="Two\nlines."),), lines), Style())
     assert line == "train.py:5:14: error: GPU301 missing-distributed-sampler: Two\\nlines."
 
 

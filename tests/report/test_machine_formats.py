@@ -7,7 +7,9 @@ import json
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
 from gpudoctor.report import json as json_report
+from gpudoctor.report.report import Report
 from gpudoctor.report.summary import summary
+from gpudoctor.report.text import Style
 
 FINDING = Finding("GPU302", "missing-set-epoch", Severity.WARNING, "It repeats.", Location("a.py", 3, 5))
 
@@ -15,7 +17,9 @@ FINDING = Finding("GPU302", "missing-set-epoch", Severity.WARNING, "It repeats."
 def test_json_has_the_keys_of_the_contract() -> None:
     fix = Fix(Safety.UNSAFE, "Tell the sampler the epoch", (Edit(Location("a.py", 3, 5, 3, 9), "x"),))
     full = replace(FINDING, fix=fix, related=(Related("made here", Location("b.py", 7)),))
-    document = json.loads(json_report.render([full, FINDING], 4, [Problem("gone.py", "there is no such file")]))
+    problems = (Problem("gone.py", "there is no such file"),)
+    (text,) = json_report.render(Report((full, FINDING), lambda at: (), files=4, problems=problems), Style())
+    document = json.loads(text)
     assert document["version"] == 1
     assert document["files"] == 4
     assert document["errors"] == [{"path": "gone.py", "message": "there is no such file"}]

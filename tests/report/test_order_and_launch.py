@@ -12,6 +12,7 @@ from gpudoctor.lint.results.merge import in_order
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.report import concise, full
+from gpudoctor.report.report import Report
 from gpudoctor.report.story import story
 from gpudoctor.report.text import Style
 
@@ -24,8 +25,12 @@ def finding(
     return Finding(code, "a-rule", severity, "It happens.", Location(path, line, 1), "Mend it.", world=world)
 
 
+def no_lines(at: Location) -> list[str]:
+    return []
+
+
 def show(*findings: Finding) -> str:
-    return "\n".join(full.render(findings, lambda at: ["one", "two", "three", "four"], Style(width=200)))
+    return "\n".join(full.told(findings, lambda at: ["one", "two", "three", "four"], Style(width=200)))
 
 
 def test_what_stops_the_training_comes_first_within_a_file() -> None:
@@ -102,8 +107,8 @@ def test_a_line_is_shown_once() -> None:
 
 def test_all_formats_for_people_begin_alike_and_mark_what_can_be_fixed() -> None:
     fixed = replace(finding("GPU301", 2), fix=Fix(Safety.SAFE, "Mend it", ()))
-    (line,) = concise.render([fixed], Style())
+    (line,) = concise.render(Report((fixed,), no_lines), Style())
     assert line == "train.py:2:1: error: GPU301 [*] a-rule: It happens."
     assert show(fixed).splitlines()[0] == "train.py:2:1: error: GPU301 [*] a-rule"
-    (line,) = concise.render([replace(fixed, fix=Fix(Safety.UNSAFE, "Mend it", ()))], Style())
+    (line,) = concise.render(Report((replace(fixed, fix=Fix(Safety.UNSAFE, "Mend it", ())),), no_lines), Style())
     assert " GPU301 [!] a-rule: " in line

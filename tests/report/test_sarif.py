@@ -9,20 +9,25 @@ from typing import Any
 import jsonschema
 import pytest
 
+from gpudoctor import __version__
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
-from gpudoctor.report.sarif import FINGERPRINT, Described, Execution, render
+from gpudoctor.report.report import Report
+from gpudoctor.report.sarif import FINGERPRINT, render
+from gpudoctor.report.text import Style
+from gpudoctor.rule import RuleCard
 from tests.support.sarif_schema import LOG
 
-RULES = {
-    code: Described(code, name, severity, "data", "It is wrong.", "Title\n\nIt is wrong.", "It is **wrong**.\n")
+RULES = tuple(
+    RuleCard(code, name, severity, "data", f"{__name__}.{code}", "It is wrong.")
     for code, name, severity in (
         ("GPU301", "missing-distributed-sampler", Severity.ERROR),
         ("GPU302", "missing-set-epoch", Severity.WARNING),
         ("GPU805", "evaluation-builds-graph", Severity.PERF),
         ("GPU107", "data-parallel-instead-of-ddp", Severity.INFO),
     )
-}
+)
+PAGE = "It is **wrong**.\n"
 SOURCE = {
     "train.py": ["def main():", "    loader = DataLoader(data)", "    for x in loader:", "        step(x)"],
     "größe und mehr/模型 1%.py": ["größe = 1"],
@@ -36,17 +41,29 @@ def lines(at: Location) -> list[str]:
     return SOURCE.get(at.path, [])
 
 
-def log(*findings: Finding, **execution: Any) -> dict[str, Any]:
-    how = Execution(**{"version": "1.2", "folder": "/work/my project", "exit_code": 1, **execution})
-    document: dict[str, Any] = json.loads(render(findings, RULES, lines, how))
+@pytest.fixture(autouse=True)
+def _pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpudoctor.report.sarif.page_of", lambda card: PAGE)
+
+
+def document_of(*findings: Finding, **facts: Any) -> dict[str, Any]:
+    report = Report(findings, lines, **{"rules": RULES, "folder": "/work/my project", "exit_code": 1, **facts})
+    (text,) = render(report, Style())
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def log(*findings: Finding, **facts: Any) -> dict[str, Any]:
+    document = document_of(*findings, **facts)
     jsonschema.Draft7Validator(LOG).validate(document)
-    return document["runs"][0]
+    run: dict[str, Any] = document["runs"][0]
+    return run
 
 
 def test_nothing_found() -> None:
     run = log(exit_code=0)
     assert run["results"] == []
-    assert run["tool"]["driver"] == {"name": "gpudoctor", "version": "1.2", "rules": []}
+    assert run["tool"]["driver"] == {"name": "gpudoctor", "version": __version__, "rules": []}
     assert run["invocations"] == [{"executionSuccessful": True, "exitCode": 0, "toolExecutionNotifications": []}]
     assert run["originalUriBaseIds"] == {"%SRCROOT%": {"uri": "file:///work/my%20project/"}}
 
@@ -68,7 +85,10 @@ def test_a_finding() -> None:
 
 def test_rules_have_their_page() -> None:
     (rule,) = log(FINDING)["tool"]["driver"]["rules"]
-    assert rule["help"] == {"text": "Title\n\nIt is wrong.", "markdown": "It is **wrong**.\n"}
+    assert rule["help"] == {
+        "text": "GPU301 missing-distributed-sampler\n\nIt is **wrong**.\n",
+        "markdown": PAGE,
+    }
     assert rule["properties"] == {"tags": ["data"], "problem.severity": "error"}
 
 
@@ -76,7 +96,7 @@ def test_rules_have_their_page() -> None:
     ("code", "level"), [("GPU301", "error"), ("GPU302", "warning"), ("GPU805", "note"), ("GPU107", "note")]
 )
 def test_levels(code: str, level: str) -> None:
-    rule = RULES[code]
+    (rule,) = (each for each in RULES if each.code == code)
     run = log(replace(FINDING, code=code, name=rule.name, severity=rule.severity))
     assert run["results"][0]["level"] == level
     assert run["tool"]["driver"]["rules"][0]["defaultConfiguration"]["level"] == level
@@ -85,7 +105,7 @@ def test_levels(code: str, level: str) -> None:
 def test_rules_are_there_once_and_found_by_their_index() -> None:
     run = log(replace(FINDING, code="GPU302"), FINDING, replace(FINDING, location=Location("other.py", 1)))
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["GPU301", "GPU302"]
-    assert [result["ruleIndex"] for result in run["results"]] == [1, 0, 0]
+    assert [result["ruleIndex"] for result in run["results"]] == [0, 0, 1]
 
 
 def test_related_places_in_another_file_are_linked_from_the_text() -> None:
@@ -137,8 +157,9 @@ def test_files_elsewhere_have_no_base() -> None:
 def test_what_could_not_be_done() -> None:
     run = log(
         exit_code=3,
-        errors=(Problem("gone.py", "there is no such file"), Problem("", "rule GPU301: by zero")),
-        warnings=(Problem("old.py", "this is Python 2"),),
+        problems=(Problem("gone.py", "there is no such file"),),
+        bugs=(Problem("", "rule GPU301: by zero"),),
+        unread=(Problem("old.py", "this is Python 2"),),
     )
     (invocation,) = run["invocations"]
     assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 3)
@@ -175,7 +196,7 @@ def test_fingerprints_are_there() -> None:
 
 
 def test_the_schema_knows_what_it_knows_and_no_more() -> None:
-    document = json.loads(render([FINDING], RULES, lines, Execution("1", "/x", 1)))
+    document = document_of(FINDING)
     document["runs"][0]["results"][0]["relatedLocation"] = []
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft7Validator(LOG).validate(document)

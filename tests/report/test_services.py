@@ -12,7 +12,9 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Problem, Related
 from gpudoctor.record import replace
 from gpudoctor.report import github, gitlab
 from gpudoctor.report.fingerprint import fingerprints
+from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
+from gpudoctor.report.text import Style
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
@@ -50,11 +52,11 @@ def main():
 
 class TestGitHub:
     def one(self, finding: Finding, root: str = "") -> str:
-        (line,) = github.render([finding], (), (), root)
+        (line,) = github.render(Report((finding,), lambda at: SOURCE, root=root), Style())
         return line
 
     def test_nothing_found(self) -> None:
-        assert list(github.render([], (), ())) == []
+        assert list(github.render(Report((), lambda at: SOURCE), Style())) == []
 
     def test_a_finding_with_a_place_in_another_file(self) -> None:
         assert self.one(FINDING) == (
@@ -85,8 +87,14 @@ class TestGitHub:
         assert "%0AIt happens on some code paths" in self.one(replace(FINDING, confidence=Confidence.LIKELY))
 
     def test_what_could_not_be_done(self) -> None:
-        errors = [Problem("gone.py", "there is no such file"), Problem("", "a bug\nat x.py:1")]
-        assert list(github.render([], errors, [Problem("old.py", "Python 2")])) == [
+        report = Report(
+            findings=(),
+            lines=lambda at: SOURCE,
+            problems=(Problem("gone.py", "there is no such file"),),
+            bugs=(Problem("", "a bug\nat x.py:1"),),
+            unread=(Problem("old.py", "Python 2"),),
+        )
+        assert list(github.render(report, Style())) == [
             "::error title=gpudoctor::gone.py: there is no such file",
             "::error title=gpudoctor::a bug%0Aat x.py:1",
             "::warning title=gpudoctor::old.py: Python 2",
@@ -100,7 +108,8 @@ class TestGitHub:
 
 class TestGitLab:
     def issues(self, *findings: Finding) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(gitlab.render(findings, lambda path: SOURCE))
+        (text,) = gitlab.render(Report(findings, lambda at: SOURCE), Style())
+        found: list[dict[str, Any]] = json.loads(text)
         return found
 
     def test_nothing_found(self) -> None:

@@ -17,7 +17,7 @@ from tests.support import fake_gpus, probe_faults, warm
 from tests.support.recordings import machine
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Report
+    from gpudoctor.probe.results import ProbeReport
     from tests.support.fake_gpus import Sick
     from tests.support.probe_faults import Fault
 
@@ -26,27 +26,29 @@ ROOT = Path(__file__).resolve().parents[2]
 NO_GPU = Machine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
 
 
-def with_faults(*faults: Fault, stage: str = "", experiments: Any = None, **wishes: Any) -> Report:
+def with_faults(*faults: Fault, stage: str = "", experiments: Any = None, **wishes: Any) -> ProbeReport:
     """What is reported of two ranks on the CPU of which rank 1 has these faults in a stage."""
     environment = {"CUDA_VISIBLE_DEVICES": "", **probe_faults.variables(*faults, stage=stage)}
     return _asked(NO_GPU, environment, experiments, {"worker": probe_faults.WORKER, "only": (stage,), **wishes})
 
 
-def with_gpus(count: int, sick: Sick | None = None, gpu: int = 1, stage: str = "", **wishes: Any) -> Report:
+def with_gpus(count: int, sick: Sick | None = None, gpu: int = 1, stage: str = "", **wishes: Any) -> ProbeReport:
     """What is reported of so many GPUs that nobody has, of which one is sick where that is said."""
     environment = fake_gpus.variables(count, sick, gpu, stage)
     gpus = machine(count, "NVIDIA H100 80GB HBM3", "NV18")
     return _asked(gpus, environment, None, {"worker": fake_gpus.WORKER, **wishes})
 
 
-def _asked(found: Machine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]) -> Report:
+def _asked(found: Machine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]) -> ProbeReport:
     path = os.pathsep.join([str(ROOT), str(ROOT / "rules")])
     given = (found, {"PYTHONPATH": path, **environment}, experiments, wishes)
-    report: Report = warm.call("tests.support.probing:_examined", *given)
+    report: ProbeReport = warm.call("tests.support.probing:_examined", *given)
     return report
 
 
-def _examined(found: Machine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]) -> Report:
+def _examined(
+    found: Machine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]
+) -> ProbeReport:
     """In a process of its own: examine, and see to it that nothing is left, neither processes nor files."""
     os.environ.update(environment)
     inventory.take_stock = lambda: found  # type: ignore[assignment]

@@ -22,7 +22,7 @@ from gpudoctor.probe.launch import run_round
 from gpudoctor.probe.measurement_plan import Plan, World, written
 from gpudoctor.probe.options import Wishes, plan_for
 from gpudoctor.probe.reference_step import Trial, trials_of
-from gpudoctor.probe.results import Fact, Gpu, Link, Machine, Report
+from gpudoctor.probe.results import Fact, Gpu, Link, Machine, ProbeReport
 from gpudoctor.record import replace
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "recordings"
@@ -252,7 +252,7 @@ def of_this_machine(what: str) -> Recording:
     plan = plan_for(stock, Wishes())
     with inventory.Sampler(stock.used_by(plan.world.size)) as sampler:
         found = run_round(plan)
-    report = concluded(Report((stock,)), plan, found.states, {}, sampler.samples)
+    report = concluded(ProbeReport((stock,)), plan, found.states, {}, sampler.samples)
     # The name of a machine, its addresses and its variables are nobody's business.
     world = replace(plan.world, nodes=("this machine",) * plan.world.size)
     return {

@@ -19,7 +19,7 @@ from gpudoctor.probe.results import (
     Interval,
     Link,
     Machine,
-    Report,
+    ProbeReport,
     StepResult,
     Utilisation,
     Variable,
@@ -42,7 +42,7 @@ PASSING = {
 }
 
 
-def made_up() -> dict[str, Report]:
+def made_up() -> dict[str, ProbeReport]:
     """The reports by the names of their files."""
     return {
         "probe_healthy_8_gpus.json": healthy(),
@@ -52,9 +52,9 @@ def made_up() -> dict[str, Report]:
     }
 
 
-def healthy() -> Report:
+def healthy() -> ProbeReport:
     """Eight H100 behind NVSwitch, all well."""
-    return Report(
+    return ProbeReport(
         machine=(_node(8),),
         checks=(*_passing(), *_speed(0.93, 362.0)),
         steps=(*_steps({1: 0.985, 2: 0.962, 4: 0.947, 8: 0.931}, _shares(8, {})), *_epochs(4.1, 0.71)),
@@ -67,7 +67,7 @@ def healthy() -> Report:
     )
 
 
-def slow_gpu() -> Report:
+def slow_gpu() -> ProbeReport:
     """The same machine, where GPU 5 is too hot and its NVLinks are down, so that collectives go over PCIe."""
     sound = healthy()
     node = sound.machine[0]
@@ -110,7 +110,7 @@ def slow_gpu() -> Report:
     )
 
 
-def one_gpu() -> Report:
+def one_gpu() -> ProbeReport:
     """One card of a workstation, which two ranks share over gloo."""
     note = "several ranks share one GPU: shows that it works, says nothing of speed"
     why = "the ranks share one GPU, so speed says nothing"
@@ -120,7 +120,7 @@ def one_gpu() -> Report:
         for row in _steps({2: 0.41}, ())
         if row.scaling == "weak" and row.strategy != "data_parallel"
     )
-    return Report(
+    return ProbeReport(
         machine=(_node(1, "NVIDIA GeForce RTX 4090", 24 * GIB, host="workstation"),),
         checks=(
             *_passing(),
@@ -136,14 +136,14 @@ def one_gpu() -> Report:
     )
 
 
-def no_gpu() -> Report:
+def no_gpu() -> ProbeReport:
     """A laptop without a GPU: two ranks on its CPU."""
     note = "on a CPU: shows that it works, says nothing of speed"
     because = "libnvidia-ml.so.1 is not there: no NVIDIA driver, or a container that was started without it"
     node = replace(_node(0, host="laptop"), torch={"version": Fact("2.13.0+cpu"), "cuda": Fact(None, "built without")})
     node = replace(node, system={**node.system, "driver_version": Fact(None, because)})
     skipped = ("ddp-efficiency", "ddp-strong-efficiency", "exposed-communication", "bus-bandwidth")
-    return Report(
+    return ProbeReport(
         machine=(node,),
         checks=(
             *_passing(),

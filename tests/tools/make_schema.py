@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import gpudoctor
 from gpudoctor.diagnostic import Severity
-from gpudoctor.probe.results import SCHEMA_VERSION, Finding, Report
+from gpudoctor.probe.results import SCHEMA_VERSION, Finding, ProbeReport
 from gpudoctor.record import dataclass, fields
 from gpudoctor.report.json import VERSION
 from gpudoctor.run.report_schema import RunReport
@@ -58,7 +58,7 @@ class FindingEntry:
 
 def schema() -> dict[str, Any]:
     """The schema of a whole document of a probe."""
-    return _document("gpudoctor probe --output-format json", Report, Finding, SCHEMA_VERSION)
+    return _document("gpudoctor probe --output-format json", ProbeReport, Finding, SCHEMA_VERSION)
 
 
 def schema_of_run() -> dict[str, Any]:

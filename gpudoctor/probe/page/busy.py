@@ -12,7 +12,7 @@ from gpudoctor.probe.verdict import BUSY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gpudoctor.probe.results import Report, StepResult, Utilisation
+    from gpudoctor.probe.results import ProbeReport, StepResult, Utilisation
 
 _LANE, _FRAME = 40, 50
 _PITCH = 130
@@ -20,7 +20,7 @@ _PITCH = 130
 _MOST = 64
 
 
-def busy_charts(report: Report) -> Iterator[Chart]:
+def busy_charts(report: ProbeReport) -> Iterator[Chart]:
     """A drawing for each workload: its step on the most devices, with DDP if there was one."""
     names = _names(report)
     for number, workload in enumerate(dict.fromkeys(row.workload for row in report.steps)):
@@ -34,7 +34,7 @@ def _sampled(row: StepResult) -> bool:
     return row.device != "cpu" and any(each.samples for each in row.utilisation)
 
 
-def _names(report: Report) -> dict[str, str]:
+def _names(report: ProbeReport) -> dict[str, str]:
     """What people call a GPU, by UUID: its number, and its host where there are several."""
     many = len(report.machine) > 1
     return {

@@ -11,7 +11,7 @@ from gpudoctor.probe.page import words
 from gpudoctor.probe.page.busy import busy_charts
 from gpudoctor.probe.page.scaling import scaling_charts
 from gpudoctor.probe.page.sweep import sweep_chart
-from gpudoctor.probe.results import Bandwidth, Direction, Fact, Gpu, Machine, Report, StepResult, Verdict
+from gpudoctor.probe.results import Bandwidth, Direction, Fact, Gpu, Machine, ProbeReport, StepResult, Verdict
 from gpudoctor.probe.verdict import expected_bandwidth
 from gpudoctor.record import dataclass
 
@@ -78,7 +78,7 @@ class Sweep:
     rows: tuple[tuple[int, tuple[Bandwidth | None, ...]], ...]
 
 
-def page_of(report: Report) -> str:
+def page_of(report: ProbeReport) -> str:
     """The report as one HTML document."""
     speechless = words.why_no_speed(report)
     template = _environment().get_template("probe.html.j2")
@@ -128,7 +128,7 @@ def _environment() -> Environment:
     return found
 
 
-def _heading(report: Report) -> str:
+def _heading(report: ProbeReport) -> str:
     return ", ".join(f"{machine.host}: {_models(machine)}" for machine in report.machine) or "no machine"
 
 
@@ -137,7 +137,7 @@ def _models(machine: Machine) -> str:
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names)) or "no GPU"
 
 
-def _changes(report: Report) -> list[tuple[Direction, Any]]:
+def _changes(report: ProbeReport) -> list[tuple[Direction, Any]]:
     if report.comparison is None:
         return []
     return [(direction, found) for direction in Direction if (found := report.comparison.of(direction))]
@@ -150,7 +150,7 @@ def _sweep(rows: Sequence[Bandwidth]) -> Sweep:
     return Sweep(names, tuple((size, tuple(found.get((size, name)) for name in names)) for size in sizes))
 
 
-def _why_no_bandwidth(report: Report) -> str:
+def _why_no_bandwidth(report: ProbeReport) -> str:
     if not report.bandwidth:
         return "collectives were not timed: " + (
             "one rank alone sends nothing" if report.world_size == 1 else "no ranks got as far as that"
@@ -160,7 +160,7 @@ def _why_no_bandwidth(report: Report) -> str:
     return "bandwidth was not judged: the ranks share one GPU, and pass everything through the memory of the machine"
 
 
-def _why_no_samples(report: Report) -> str:
+def _why_no_samples(report: ProbeReport) -> str:
     if report.device == "cpu" or not any(machine.gpus for machine in report.machine):
         return "utilisation was not sampled: there is no GPU"
     if not report.steps:

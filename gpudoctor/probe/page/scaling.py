@@ -13,7 +13,7 @@ from gpudoctor.probe.step_figures import efficiency_range
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gpudoctor.probe.results import Report, StepResult
+    from gpudoctor.probe.results import ProbeReport, StepResult
 
 _HEIGHT = 320
 _GAP = 9.0
@@ -22,7 +22,7 @@ Point = tuple[int, float, float, float]
 """Devices, efficiency, and between which values it lies."""
 
 
-def scaling_charts(report: Report) -> Iterator[Chart]:
+def scaling_charts(report: ProbeReport) -> Iterator[Chart]:
     """A drawing for each workload that was measured on more than one device, the longest curve first."""
     names = dict.fromkeys(row.workload for row in report.steps if row.world_size > 1 and row.meaningful)
     found = {name: curves for name in names if (curves := _curves(report, name))}
@@ -31,7 +31,7 @@ def scaling_charts(report: Report) -> Iterator[Chart]:
         yield _chart(f"scaling-{number}", words.workload(name), found[name])
 
 
-def _curves(report: Report, workload: str) -> dict[str, list[Point]]:
+def _curves(report: ProbeReport, workload: str) -> dict[str, list[Point]]:
     """The points of each strategy, weak and strong scaling apart."""
     alone = next((row for row in report.steps if (row.workload, row.strategy) == (workload, "single")), None)
     found: dict[str, list[Point]] = {}

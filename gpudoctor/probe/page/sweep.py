@@ -11,13 +11,13 @@ from gpudoctor.probe.verdict import expected_bandwidth
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gpudoctor.probe.results import Bandwidth, Report
+    from gpudoctor.probe.results import Bandwidth, ProbeReport
 
 _HEIGHT = 340
 _NAMES = 5
 
 
-def sweep_chart(report: Report) -> Chart | None:
+def sweep_chart(report: ProbeReport) -> Chart | None:
     """All collectives in one drawing; None where nothing was measured that says something."""
     curves = _curves(report)
     if not curves:
@@ -43,7 +43,7 @@ def sweep_chart(report: Report) -> Chart | None:
         return Chart("bus bandwidth by size of the message", as_svg(figure, "sweep", told), told)
 
 
-def _curves(report: Report) -> dict[str, list[Bandwidth]]:
+def _curves(report: ProbeReport) -> dict[str, list[Bandwidth]]:
     found: dict[str, list[Bandwidth]] = {}
     for row in sorted(report.bandwidth, key=lambda row: row.bytes):
         if row.meaningful and row.bytes > 0:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gpudoctor.html.figures import NONE, grouped, number, percent, size
-from gpudoctor.probe.results import Direction, Fact, Interval, Report, StepResult, Verdict
+from gpudoctor.probe.results import Direction, Fact, Interval, ProbeReport, StepResult, Verdict
 
 MARKS = {
     Verdict.PASS: "\N{CHECK MARK}",
@@ -108,7 +108,7 @@ def setup(row: StepResult) -> str:
     return f"{strategy(row.strategy)} on {row.world_size} {what}{'s' if row.world_size != 1 else ''}{kept}"
 
 
-def why_no_speed(report: Report) -> str:
+def why_no_speed(report: ProbeReport) -> str:
     """Why nothing can be said of speed; empty where something can."""
     if not report.steps:
         return "nothing was trained" + (f": {report.notes[0]}" if report.notes else "")
@@ -117,7 +117,7 @@ def why_no_speed(report: Report) -> str:
     return f"speed was not judged: {_why_meaningless(report)}"
 
 
-def why_no_scaling(report: Report) -> str:
+def why_no_scaling(report: ProbeReport) -> str:
     """Why there is no curve of speed over devices."""
     several = [row for row in report.steps if row.strategy != "single" and row.world_size > 1]
     if not several:
@@ -127,5 +127,5 @@ def why_no_scaling(report: Report) -> str:
     return "scaling was not measured: there is no figure of one device without any wrapper to hold against"
 
 
-def _why_meaningless(report: Report) -> str:
+def _why_meaningless(report: ProbeReport) -> str:
     return "there is no GPU" if report.device == "cpu" else "the ranks share one GPU"
