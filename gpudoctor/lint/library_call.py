@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Value, Values
@@ -67,9 +68,7 @@ class LibraryContext(Protocol):
     def set_fact(self, owner: Value, name: str, values: Values) -> None: ...
     def own_attribute(self, owner: Value, name: str) -> Values | None: ...
     def set_own_attribute(self, owner: Value, name: str, values: Values) -> None: ...
-    def call(
-        self, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-    ) -> Values: ...
+    def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values: ...
     def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values: ...
     def import_named(self, name: str, node: ast.AST) -> Value: ...
     def modules_below(self, package: str) -> tuple[str, ...]: ...
@@ -86,9 +85,8 @@ class LibraryContext(Protocol):
     def run_spawned(
         self,
         function: Values,
-        args: tuple[Values, ...],
+        arguments: Arguments,
         node: ast.AST,
-        keywords: dict[str, Values] | None = None,
         prepare: Callable[[], None] = ...,
     ) -> None: ...
     def open_context(self, manager: Values, node: ast.AST) -> Values: ...
@@ -119,22 +117,35 @@ class LibraryContext(Protocol):
 
 @dataclass(slots=True)
 class Call:
-    """A call of a library callable, or the mere use of something of a library.
-
-    `open_ended` where `*args` or `**kwargs` could not be followed: an argument may be there that is not seen.
-    """
+    """A call of a library callable, or the mere use of something of a library."""
 
     do: LibraryContext
     name: str
-    args: tuple[Values, ...]
-    keywords: dict[str, Values]
+    arguments: Arguments
     node: ast.AST
     result_name: str | None = None
     """What the program calls the result."""
-    open_ended: bool = False
-    rest: tuple[Values, ...] = ()
-    """What `*args` and `**kwargs` hold that could not be followed, without a name or a position."""
     receiver: Value | None = None
+
+    @property
+    def args(self) -> tuple[Values, ...]:
+        """The arguments by position."""
+        return self.arguments.positional
+
+    @property
+    def keywords(self) -> dict[str, Values]:
+        """The arguments by name."""
+        return self.arguments.keywords
+
+    @property
+    def open_ended(self) -> bool:
+        """`*args` or `**kwargs` could not be followed: an argument may be there that is not seen."""
+        return self.arguments.open_ended
+
+    @property
+    def rest(self) -> tuple[Values, ...]:
+        """What `*args` and `**kwargs` hold that could not be followed, without a name or a position."""
+        return self.arguments.rest or ()
 
     # Made when they are asked for, which most models never do.
     @property
@@ -192,7 +203,7 @@ class Call:
 
     def all_values(self) -> list[Value]:
         """Every value of every argument."""
-        return [value for values in (*self.args, *self.keywords.values()) for value in values]
+        return self.arguments.values()
 
     def sure_values(self) -> list[Value]:
         """The values of those arguments that can be nothing else, with what their containers surely hold."""

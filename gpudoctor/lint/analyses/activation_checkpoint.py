@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.training_step import Recompute
@@ -36,7 +37,7 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
 
     def act() -> Values:
         call.do.set_fact(LOOKING, "on", singleton(TRUE))
-        return call.do.call(own, call.args, call.keywords, call.node)
+        return call.do.call(own, call.arguments, call.node)
 
     found = call.do.run_speculatively(act)[1]
     if not any(isinstance(event, Recompute) for event in found):
@@ -64,4 +65,4 @@ def _checkpoint(call: Call) -> Values:
     if call.name.endswith("_sequential") or not call.args:
         return MODELS.prefixes["torch."](call)
     keywords = {name: values for name, values in call.keywords.items() if name not in OPTIONS}
-    return call.do.call(call.args[0], call.args[1:], keywords, call.node)
+    return call.do.call(call.args[0], Arguments(call.args[1:], keywords, call.arguments.rest), call.node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.freezing import is_frozen
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -95,7 +96,7 @@ def note_applied(call: Call, module: Value) -> None:
         return
     # Tests of its kind are open then, and both sides are followed.
     part = singleton(Module(("some part", call.allocation_site()), call.place, "part", made_by="a part of a module"))
-    _, events = call.do.run_speculatively(lambda: call.do.call(function, (part,), {}, call.node))
+    _, events = call.do.run_speculatively(lambda: call.do.call(function, Arguments((part,)), call.node))
     drawn = next((event for event in events if isinstance(event, WeightsDrawn)), None)
     if drawn is not None:
         call.emit(WeightsDrawn, module=module, call=drawn.call)

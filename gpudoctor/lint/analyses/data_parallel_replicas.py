@@ -51,7 +51,7 @@ def _rehearsed(
         call.do.set_fact(REPLICA, "of", singleton(core))
         for (owner, name), values in (held or {}).items():
             call.do.set_own_attribute(owner, name, values)
-        returned = call.do.call(forward, call.args, call.keywords, call.node)
+        returned = call.do.call(forward, call.arguments, call.node)
         # What dictionaries hold is forgotten with the rehearsal.
         found.append((_is_number(returned), _numbers_in(call.do, returned)))
         return returned

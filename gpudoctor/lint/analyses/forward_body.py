@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.analyses.data_parallel_replicas import REPLICA
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import note_returned
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
@@ -190,8 +191,9 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     do.studied.add(cls)
     # Only a wrapper brings the inputs along.
     there = device if isinstance(device, Device) and isinstance(module, Wrapper) else None
-    arguments = [_moved(values, there) for values in call.args]
+    positional = tuple(_moved(values, there) for values in call.args)
     named = {name: _moved(values, there) for name, values in call.keywords.items()}
+    arguments = Arguments(positional, named, call.arguments.rest)
     # What is read tells what is used, whatever way it is written.
     begin = len(do.reads)
     inside: set[Value] = set()
@@ -199,7 +201,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     def act() -> Values:
         if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
             do.set_fact(REPLICA, COPIES, singleton(module))
-        returned = do.call(own, tuple(arguments), named, call.node)
+        returned = do.call(own, arguments, call.node)
         inside.update(do.studied)
         return returned
 
@@ -228,7 +230,7 @@ def _call_handed(call: Call) -> None:
     for values in (*call.args, *call.keywords.values()):
         if values.any(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
             given = singleton(Unknown(("handed", call.allocation_site()), "what a forward hands to a function"))
-            call.do.run_speculatively(partial(call.do.call, values, (given,), {}, call.node))
+            call.do.run_speculatively(partial(call.do.call, values, Arguments((given,)), call.node))
 
 
 def _moved(values: Values, device: Device | None) -> Values:

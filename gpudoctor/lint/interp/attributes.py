@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.analyses.data_parallel_replicas import note_read
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import (
     BoundMethod,
@@ -113,7 +114,7 @@ def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
         return singleton(m.setting(found, m.place(node)))
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:
-        answered = model(library_call(m, name, (), {}, node, value))
+        answered = model(library_call(m, name, NO_ARGUMENTS, node, value))
         if answered is not NOT_ANSWERED:
             return answered
     if isinstance(value, Instance) and class_of(value) is not None:
@@ -210,7 +211,7 @@ def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST
         return singleton(BoundMethod(class_of(receiver) or receiver, found, name))
     # Reading it runs it: `self.model` may build the model.
     if found.kind == "property":
-        return m.call(singleton(BoundMethod(receiver, found, name)), (), {}, node)
+        return m.call(singleton(BoundMethod(receiver, found, name)), NO_ARGUMENTS, node)
     return singleton(BoundMethod(receiver, found, name))
 
 
@@ -266,16 +267,13 @@ _NAMESPACES: dict[type[Value], Callable[[Interpreter, Any, str, ast.AST], Values
 def library_call(
     m: Interpreter,
     name: str,
-    args: tuple[Values, ...],
-    keywords: dict[str, Values],
+    arguments: Arguments,
     node: ast.AST,
     receiver: Value | None,
 ) -> Call:
     """A call as a library model sees it."""
     result_name = m.hints.get(id(node))
-    if isinstance(node, ast.Call):
-        return Call(m, name, args, keywords, node, result_name, m.open_ended, m.rest, receiver)
-    return Call(m, name, args, keywords, node, result_name, False, (), receiver)
+    return Call(m, name, arguments, node, result_name, receiver)
 
 
 def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None:

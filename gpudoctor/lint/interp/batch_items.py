@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_cpu
 from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
@@ -54,7 +55,9 @@ def _analyze_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.A
     getter = m.find_method(dataset, "__getitem__") if m.fact(_source(dataset), DEEP) is None else None
     # What the data set returns is what the function gets, in a list.
     item = _analyze(m, partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
-    joined, events, whole = _analyze(m, lambda: m.call(function, (m.new_list([item], node, exact=False),), {}, node))
+    joined, events, whole = _analyze(
+        m, lambda: m.call(function, Arguments((m.new_list([item], node, exact=False),)), node)
+    )
     _note_gpu(m, loader, events)
     if not whole:
         return
@@ -147,7 +150,7 @@ def _analyze(m: Interpreter, act: Callable[[], Values]) -> tuple[Values, list[Ev
 
 
 def _item(m: Interpreter, getter: Values, node: ast.AST) -> Values:
-    return m.call(getter, (m.unknown(node, "an index"),), {}, node)
+    return m.call(getter, Arguments((m.unknown(node, "an index"),)), node)
 
 
 def _note_reading(m: Interpreter, dataset: Dataset, ask: Callable[[], Values]) -> None:

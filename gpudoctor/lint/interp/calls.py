@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import (
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 FIELD_BASES = ("typing.NamedTuple", "pydantic.", "pydantic_settings.", "msgspec.")
 """Classes under these make their constructors from their fields, as dataclasses do."""
-Arguments = tuple[tuple[Values, ...], dict[str, Values]]
 
 
 def call_node(m: Interpreter, node: ast.Call) -> Values:
@@ -53,15 +53,8 @@ def call_node(m: Interpreter, node: ast.Call) -> Values:
     # `load()(x)`: the callee itself may have ended the path.
     if m.unreachable:
         return NONE_SET
-    args, keywords, rest = _arguments(m, node)
-    if m.unreachable:
-        return NONE_SET
-    # Models see it through `Call`; nested calls have an answer of their own.
-    before = m.open_ended, m.rest
-    m.open_ended, m.rest = rest is not None, tuple(rest or ())
-    result = call(m, function, args, keywords, node)
-    m.open_ended, m.rest = before
-    return result
+    arguments = _arguments(m, node)
+    return NONE_SET if m.unreachable else call(m, function, arguments, node)
 
 
 def _super(m: Interpreter, node: ast.Call) -> Values:
@@ -82,8 +75,7 @@ def _super(m: Interpreter, node: ast.Call) -> Values:
     return singleton(Super(receiver, after))
 
 
-def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict[str, Values], list[Values] | None]:
-    """The arguments, and what else may be among them where that is not all."""
+def _arguments(m: Interpreter, node: ast.Call) -> Arguments:
     args: list[Values] = []
     keywords: dict[str, Values] = {}
     rest: list[Values] | None = None
@@ -110,7 +102,7 @@ def _arguments(m: Interpreter, node: ast.Call) -> tuple[tuple[Values, ...], dict
         for key, value in entries or ():
             if isinstance(key.single, Const) and isinstance(key.single.value, str):
                 keywords[key.single.value] = value
-    return tuple(args), keywords, rest
+    return Arguments(tuple(args), keywords, None if rest is None else tuple(rest))
 
 
 def _inside(m: Interpreter, values: Values) -> list[Values]:
@@ -124,113 +116,97 @@ def _inside(m: Interpreter, values: Values) -> list[Values]:
     return [*known, *([more] if more is not None else [])]
 
 
-def call(
-    m: Interpreter, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def call(m: Interpreter, function: Values, arguments: Arguments, node: ast.AST) -> Values:
     """Call whatever the function may be."""
     # `each` would do the same.
     if function.is_definite:
-        return call_value(m, function.bindings[0].value, args, keywords, node)
+        return call_value(m, function.bindings[0].value, arguments, node)
     # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
     able = [each for each in function.bindings if not isinstance(each.value, Const)]
     function = ValueSet(able) if able else function
-    return m.for_each_value(function, lambda value: call_value(m, value, args, keywords, node), node)
+    return m.for_each_value(function, lambda value: call_value(m, value, arguments, node), node)
 
 
-def call_value(
-    m: Interpreter, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def call_value(m: Interpreter, value: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Call one value."""
     way = _WAYS_TO_CALL.get(type(value))
     if way is not None:
-        return way(m, value, args, keywords, node)
+        return way(m, value, arguments, node)
     # A module of the project goes to the model too: it logs the forward before `forward` runs.
     model = MODELS.calls.get(type(value))
     if model is not None:
-        answered = model(library_call(m, "__call__", args, keywords, node, value))
+        answered = model(library_call(m, "__call__", arguments, node, value))
         if answered is not NOT_ANSWERED:
             return answered
     custom = m.find_method(value, "__call__")
     if custom is not None:
-        return call(m, custom, args, keywords, node)
-    return m.call_unknown(value, args, keywords, node)
+        return call(m, custom, arguments, node)
+    return m.call_unknown(value, arguments, node)
 
 
-def _call_bound(
-    m: Interpreter, value: BoundMethod, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
-    return call_value(m, value.function, (singleton(value.receiver), *args), keywords, node)
+def _call_bound(m: Interpreter, value: BoundMethod, arguments: Arguments, node: ast.AST) -> Values:
+    return call_value(m, value.function, arguments.behind(singleton(value.receiver)), node)
 
 
-def _call_partial(
-    m: Interpreter, value: Partial, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
-    return call_value(m, value.function, (*value.args, *args), {**dict(value.keywords), **keywords}, node)
+def _call_partial(m: Interpreter, value: Partial, arguments: Arguments, node: ast.AST) -> Values:
+    named = {**dict(value.keywords), **arguments.keywords}
+    given = Arguments((*value.args, *arguments.positional), named, arguments.rest)
+    return call_value(m, value.function, given, node)
 
 
-def _call_library(
-    m: Interpreter, value: Library, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
-    return m.call_library(value.name, args, keywords, node)
+def _call_library(m: Interpreter, value: Library, arguments: Arguments, node: ast.AST) -> Values:
+    return m.call_library(value.name, arguments, node)
 
 
-def _call_method(
-    m: Interpreter, value: Method, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
-    return call_method(m, value.receiver, value.name, args, keywords, node)
+def _call_method(m: Interpreter, value: Method, arguments: Arguments, node: ast.AST) -> Values:
+    return call_method(m, value.receiver, value.name, arguments, node)
 
 
-def call_method(
-    m: Interpreter, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def call_method(m: Interpreter, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """A method that no class of the project defines: its model answers, else it is unknown."""
     # `super().state_dict()`: the class of the project was asked already.
     name = name.removeprefix("super.")
     model = MODELS.methods.get((type(receiver), name)) or MODELS.any_method.get(type(receiver))
     if model is not None:
-        answered = model(library_call(m, name, args, keywords, node, receiver))
+        answered = model(library_call(m, name, arguments, node, receiver))
         if answered is not NOT_ANSWERED:
             return answered
-    return m.unanswered(receiver, name, args, keywords, node)
+    return m.unanswered(receiver, name, arguments, node)
 
 
-def call_function(
-    m: Interpreter, function: Function, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def call_function(m: Interpreter, function: Function, arguments: Arguments, node: ast.AST) -> Values:
     """Follow a call into a function of the project."""
     # Calling a generator runs nothing; its body runs where it is iterated.
     if m.traits_of(function).yields:
-        place = m.place(node)
-        return singleton(
-            Generator(m.allocation_site(place), place, function.label, function, args, tuple(keywords.items()))
-        )
-    return _run(m, function, args, keywords, node)
+        place, named = m.place(node), tuple(arguments.keywords.items())
+        made = Generator(m.allocation_site(place), place, function.label, function, arguments.positional, named)
+        return singleton(made)
+    return _run(m, function, arguments, node)
 
 
 def run_body(m: Interpreter, generator: Generator, on_yield: object, node: ast.AST) -> Values:
     """Run a generator's body, handing each value to `on_yield`."""
     function = generator.function
     assert isinstance(function, Function)
-    return _run(m, function, generator.args, dict(generator.keywords), node, on_yield)
+    return _run(m, function, Arguments(generator.args, dict(generator.keywords)), node, on_yield)
 
 
 def _run(
     m: Interpreter,
     function: Function,
-    args: tuple[Values, ...],
-    keywords: dict[str, Values],
+    arguments: Arguments,
     node: ast.AST,
     on_yield: object = None,
 ) -> Values:
     if _is_too_deep(m, function, node):
-        note_opened(m, [value for values in (*args, *keywords.values()) for value in values])
+        note_opened(m, arguments.values())
         return m.unknown(node, f"{function.label} calls itself")
     if left_out := _left_out(m):
-        note_opened(m, [value for values in (*args, *keywords.values()) for value in values])
+        note_opened(m, arguments.values())
         return m.unknown(node, f"{function.label} is called {left_out}")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None
-    if known is not None and (again := known.answer(m, args, keywords, node)) is not None:
+    if known is not None and (again := known.answer(m, arguments, node)) is not None:
         return again
     place = m.place(node)
     watch = EffectWatch.begin(m)
@@ -239,7 +215,7 @@ def _run(
     frame.on_yield = on_yield  # type: ignore[assignment]
     frame.hint = m.hints.get(id(node), "")
     frame.handed = _was_handed(m, function, node)
-    bound = _bind_parameters(m, function, args, keywords, node)
+    bound = _bind_parameters(m, function, arguments, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.
     contexts = [m.context_name(name) for name in function.decorators]
@@ -248,7 +224,7 @@ def _run(
     m.calls.append(place)
     try:
         result = _follow(m, function, frame, bound)
-        watch.end(m, function, (args, tuple(keywords.items())), result)
+        watch.end(m, function, arguments.key, result)
         return result
     finally:
         m.calls.pop()
@@ -337,13 +313,11 @@ def _without(writes: dict[Hashable, Values], scope: Hashable) -> dict[Hashable, 
     return {key: values for key, values in writes.items() if not (isinstance(key, tuple) and key[0] is scope)}
 
 
-def _bind_parameters(
-    m: Interpreter, function: Function, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> dict[str, Values]:
+def _bind_parameters(m: Interpreter, function: Function, arguments: Arguments, node: ast.AST) -> dict[str, Values]:
     names = function.node.args
     positional = [each.arg for each in (*names.posonlyargs, *names.args)]
     bound: dict[str, Values] = {}
-    left = dict(keywords)
+    args, left = arguments.positional, dict(arguments.keywords)
     defaults = dict(zip(reversed(positional), reversed(function.defaults), strict=False))
     defaults.update(function.keyword_defaults)
     for name in (*positional, *(each.arg for each in names.kwonlyargs)):
@@ -352,7 +326,9 @@ def _bind_parameters(
         elif name in left:
             bound[name] = left.pop(name)
         else:
-            bound[name] = _among_the_rest(m, name, defaults.get(name)) or m.missing_argument(function, name, node)
+            bound[name] = _among_the_rest(arguments, name, defaults.get(name)) or m.missing_argument(
+                function, name, arguments
+            )
     if names.vararg:
         bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
     if names.kwarg:
@@ -361,10 +337,10 @@ def _bind_parameters(
     return bound
 
 
-def _among_the_rest(m: Interpreter, name: str, default: Values | None) -> Values | None:
+def _among_the_rest(arguments: Arguments, name: str, default: Values | None) -> Values | None:
     """What a parameter is that nobody gives by name: `f(**settings)` may hold it, and may leave it to its default."""
     found = [default] if default is not None else []
-    for values in m.rest:
+    for values in arguments.rest or ():
         only = values.single
         if isinstance(only, Unknown):
             key = ("item", only.key, Const(name))
@@ -372,9 +348,7 @@ def _among_the_rest(m: Interpreter, name: str, default: Values | None) -> Values
     return union(found) if found else None
 
 
-def instantiate(
-    m: Interpreter, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def instantiate(m: Interpreter, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
     """Make an object of a class of the project."""
     place = m.place(node)
     label = m.hints.get(id(node)) or cls.label
@@ -387,24 +361,24 @@ def instantiate(
     left_out = _left_out(m)
     if left_out and any(isinstance(f, Function) for f in initialiser or ()):
         return m.unknown(node, f"{cls.label} is made {left_out}")
-    given = _given_by_new(m, cls, args, keywords, node)
+    given = _given_by_new(m, cls, arguments, node)
     if m.unreachable:
         return NONE_SET
     if given is not None:
-        return m.for_each_value(given, lambda each: _begun(m, each, args, keywords, node), node)
+        return m.for_each_value(given, lambda each: _begun(m, each, arguments, node), node)
     made = new_object(cls, m.allocation_site(place), place, label, m)
-    if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in (*args, *keywords.values())):
+    if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in arguments):
         m.set_fact(made, OF_SETTINGS, singleton(TRUE))
     if initialiser is not None:
-        _construct(m, made, initialiser, (singleton(made), *args), keywords, node)
+        _construct(m, made, initialiser, arguments.behind(singleton(made)), node)
     # Configurations are written so: their constructors exist in no file.
     elif cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases):
-        _fill_fields(m, made, cls, args, keywords, node)
+        _fill_fields(m, made, cls, arguments, node)
     else:
-        call_method(m, made, "__init__", args, keywords, node)
+        call_method(m, made, "__init__", arguments, node)
     after = find_in_class(m, cls, "__post_init__") if cls.is_dataclass else None
     if after is not None:
-        call(m, after, (singleton(made),), {}, node)
+        call(m, after, Arguments((singleton(made),)), node)
     # What is registered can be judged only once the constructor is done.
     look = MODELS.ready_objects.get(type(made))
     if look is not None and not m.unreachable:
@@ -412,25 +386,23 @@ def instantiate(
     return m.fact(made, AS_MADE) or singleton(made)
 
 
-def _given_by_new(
-    m: Interpreter, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values | None:
+def _given_by_new(m: Interpreter, cls: Class, arguments: Arguments, node: ast.AST) -> Values | None:
     """What `__new__` of a plain class gives: a new object, or the only one that there is; None where it has none, or
     gives something else."""
     plain = not cls.is_dataclass and cls.library_bases <= PLAIN
     maker = find_in_class(m, cls, "__new__") if plain else None
     if maker is None or any(isinstance(each, Function) and _is_too_deep(m, each, node) for each in maker):
         return None
-    given = call(m, maker, (singleton(cls), *args), keywords, node)
+    given = call(m, maker, arguments.behind(singleton(cls)), node)
     return given if given.all(lambda each: isinstance(each, Instance)) else None
 
 
-def _begun(m: Interpreter, made: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
+def _begun(m: Interpreter, made: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Run the constructor of what `__new__` has given: each time, also where it was there before."""
     cls = class_of(made)
     initialiser = find_in_class(m, cls, "__init__") if cls is not None else None
     if initialiser is not None:
-        call(m, initialiser, (singleton(made), *args), keywords, node)
+        call(m, initialiser, arguments.behind(singleton(made)), node)
     return singleton(made)
 
 
@@ -455,22 +427,19 @@ def _construct(
     m: Interpreter,
     made: Value,
     initialiser: Values,
-    args: tuple[Values, ...],
-    keywords: dict[str, Values],
+    arguments: Arguments,
     node: ast.AST,
 ) -> None:
     if not isinstance(made, (Dataset, Sampler)):
-        call(m, initialiser, args, keywords, node)
+        call(m, initialiser, arguments, node)
         return
     with probing_iteration(m) as heard:
-        call(m, initialiser, args, keywords, node)
+        call(m, initialiser, arguments, node)
     if heard.picks:
         m.takes_parts.add(made)
 
 
-_WAYS_TO_CALL: dict[
-    type[Value], Callable[[Interpreter, Any, tuple[Values, ...], dict[str, Values], ast.AST], Values]
-] = {
+_WAYS_TO_CALL: dict[type[Value], Callable[[Interpreter, Any, Arguments, ast.AST], Values]] = {
     Function: call_function,
     BoundMethod: _call_bound,
     Partial: _call_partial,
@@ -480,18 +449,16 @@ _WAYS_TO_CALL: dict[
 }
 
 
-def _fill_fields(
-    m: Interpreter, made: Value, cls: Class, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> None:
+def _fill_fields(m: Interpreter, made: Value, cls: Class, arguments: Arguments, node: ast.AST) -> None:
     names = list(fields_of(cls))
-    for name, values in zip(names, args, strict=False):
+    for name, values in zip(names, arguments.positional, strict=False):
         m.write((made, name), values)
-    for name in names[len(args) :]:
-        given = keywords.get(name) or find_in_class(m, cls, name)
+    for name in names[len(arguments.positional) :]:
+        given = arguments.keywords.get(name) or find_in_class(m, cls, name)
         only = given.single if given is not None else None
         if isinstance(only, FieldFactory):
-            given = call(m, only.factory, (), {}, node)
-        if name not in keywords:
-            given = _among_the_rest(m, name, given)
+            given = call(m, only.factory, NO_ARGUMENTS, node)
+        if name not in arguments.keywords:
+            given = _among_the_rest(arguments, name, given)
         missing = singleton(Unknown(("field", made, name), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

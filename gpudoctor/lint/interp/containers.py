@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.collective_taint import put_back
 from gpudoctor.lint.analyses.state_dicts import is_loaded
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator
 from gpudoctor.lint.domain.function import Generator
@@ -287,7 +288,7 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
     # `defaultdict(list)[key]` makes what is not there yet.
     factory = m.fact(value, "factory")
     if factory is not None and not candidates:
-        made = m.call(factory, (), {}, node)
+        made = m.call(factory, NO_ARGUMENTS, node)
         set_item(m, value, singleton(key) if key is not None else m.unknown(node, "a key"), made, node)
         return made
     return union(candidates) if candidates else m.unknown(node, "no such key is known")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Partial
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.interp.attributes import library_call
@@ -39,7 +40,7 @@ def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef
     result: Values = singleton(function)
     for name in library:
         change = MODELS.decorators.get(name)
-        result = change(library_call(m, name, (result,), {}, node, None)) if change is not None else result
+        result = change(library_call(m, name, Arguments((result,)), node, None)) if change is not None else result
     for values, decorator in others:
         # An unknown decorator is taken to keep the function: most only log or time it.
         if not values.all(lambda value: isinstance(value, Unknown)):
@@ -53,7 +54,7 @@ def _decorated(m: Interpreter, decorator: Values, function: Values, node: ast.ex
     # A registry of a thousand models tells nothing more after the first ones.
     if kept >= MAX_DECORATED:
         return function
-    result = m.call(decorator, (function,), {}, node)
+    result = m.call(decorator, Arguments((function,)), node)
     if isinstance(only, Function):
         m.decorated[only.node] = kept + 1 if result == function else 0
     return result
@@ -137,7 +138,7 @@ def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
     result: Values = singleton(cls)
     for values, decorator in reversed(decorators):
         if values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
-            made = m.call(values, (result,), {}, decorator)
+            made = m.call(values, Arguments((result,)), decorator)
             # A registry that could not be followed still hands the class on.
             result = made if made.any(lambda value: isinstance(value, (Class, Function))) else result
     return result

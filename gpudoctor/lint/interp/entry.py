@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
@@ -50,7 +51,7 @@ def run_commands(m: Interpreter, scope: Hashable, file: ModuleFile, names: tuple
         if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
             with m.store.delta():
                 m.path, m.unreachable = type(m.path)(), False
-                m.call(values, (), {}, getattr(values.single, "node", file.source.tree.body[-1]))
+                m.call(values, NO_ARGUMENTS, getattr(values.single, "node", file.source.tree.body[-1]))
             m.unreachable = False
     m.frames.pop()
 
@@ -59,7 +60,7 @@ def _call(m: Interpreter, function: Function) -> None:
     # Each on its own: the order in which others call them is not known.
     with m.store.delta():
         m.path, m.unreachable = type(m.path)(), False
-        call_function(m, function, (), _numbers(function), function.node)
+        call_function(m, function, Arguments((), _numbers(function)), function.node)
     m.unreachable = False
 
 
@@ -122,7 +123,7 @@ def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None
         initialiser = find_in_class(m, cls, "__init__")
         first = initialiser.single if initialiser is not None else None
         given = _numbers(first) if isinstance(first, Function) else {}
-        made = instantiate(m, cls, (), given, cls.node).single
+        made = instantiate(m, cls, Arguments((), given), cls.node).single
         _put_anywhere(m, made)
         for statement in cls.node.body:
             if not isinstance(statement, ast.FunctionDef) or statement.name in ("__init__", *mentioned):
@@ -133,7 +134,7 @@ def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None
                 receiver = (singleton(made),) if only.kind in ("function", "property") else ()
                 with m.store.delta():
                     m.path, m.unreachable = type(m.path)(), False
-                    call_function(m, only, receiver, _numbers(only), only.node)
+                    call_function(m, only, Arguments(receiver, _numbers(only)), only.node)
         m.unreachable = False
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator, LazyImport, Library, ProjectModule
 from gpudoctor.lint.domain.rank import Rank, Size
@@ -72,9 +73,9 @@ class Interpreter(Machine):
 
     __slots__ = (
         "augmenting", "class_being_defined", "decorated", "ended", "executing_module", "frame_star_libraries",
-        "imported", "imported_statements", "importing_since", "main_guards", "main_scope", "open_ended",
+        "imported", "imported_statements", "importing_since", "main_guards", "main_scope",
         "open_imports", "open_modules",
-        "packages", "pending", "reading_library", "rest", "unread",
+        "packages", "pending", "reading_library", "unread",
     )  # fmt: skip
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -94,8 +95,6 @@ class Interpreter(Machine):
         """The body of a module is being executed, and not yet a function of the library file."""
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
         self.class_being_defined: Class | None = None
-        self.open_ended = False
-        self.rest: tuple[Values, ...] = ()
         self.ended: Stop | None = None
         """Where all paths of the program end in an error."""
         self.augmenting = False
@@ -135,7 +134,7 @@ class Interpreter(Machine):
             "path": ALWAYS, "unreachable": False, "job_aborted": self.job_aborted, "enclosing": [], "open_loops": [],
             # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
             "frames": self.frames[:1], "calls": [], "contexts": [], "augmenting": False, "class_being_defined": None,
-            "muted": 0, "open_ended": False, "rest": (), "executing_module": True, "oldest_write": self.oldest_write,
+            "muted": 0, "executing_module": True, "oldest_write": self.oldest_write,
             # Executed once and for all, it is no part of a look ahead, and nobody listens to what it calls.
             "look_ends": None, "iteration_probe": None,
             # Its body runs as well where a new process imports it, whoever has asked for it first.
@@ -279,13 +278,13 @@ class Interpreter(Machine):
         found = self.project.find(self.frame.file, package)
         return self.project.module_names(found) if found is not None else ()
 
-    def call(self, function: Values, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
-        return calls.call(self, function, args, keywords, node)
+    def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values:
+        return calls.call(self, function, arguments, node)
 
     def method(self, receiver: Value, name: str, args: tuple[Values, ...], node: ast.AST) -> Values | None:
         """Call a method of the project's class; None where it has none of that name."""
         found = self.find_method(receiver, name)
-        return None if found is None else self.call(found, args, {}, node)
+        return None if found is None else self.call(found, Arguments(args), node)
 
     def context_name(self, dotted: str) -> str:
         return with_statements.context_name(dotted)
@@ -315,7 +314,7 @@ class Interpreter(Machine):
         with self.events_suppressed():
             return list(self.evaluate(node.func.value).restrict(self.path))
 
-    def missing_argument(self, function: Function, name: str, node: ast.AST) -> Values:
+    def missing_argument(self, function: Function, name: str, arguments: Arguments) -> Values:
         """A parameter for which nothing was given: a library fills it, or the call was made up."""
         # These decorators fill the parameters from the command line.
         settings = any(each.startswith(("click.", "hydra.", "fire.", "typer.")) for each in function.decorators)
@@ -325,7 +324,9 @@ class Interpreter(Machine):
             if declared is not None:
                 return declared
         key = ("setting", name) if settings else ("parameter", function.place, name)
-        return singleton(Unknown(key, "a parameter", name, config=settings or self.open_ended or len(self.calls) <= 1))
+        return singleton(
+            Unknown(key, "a parameter", name, config=settings or arguments.open_ended or len(self.calls) <= 1)
+        )
 
     # --- containers --------------------------------------------------------------------------------------------
 
@@ -378,18 +379,14 @@ class Interpreter(Machine):
     def library_name(self, name: str, node: ast.AST) -> Values:
         return library.library_name(self, name, node)
 
-    def call_library(self, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values:
-        return library.call_library(self, name, args, keywords, node)
+    def call_library(self, name: str, arguments: Arguments, node: ast.AST) -> Values:
+        return library.call_library(self, name, arguments, node)
 
-    def call_unknown(
-        self, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-    ) -> Values:
-        return library.call_unknown(self, value, args, keywords, node)
+    def call_unknown(self, value: Value, arguments: Arguments, node: ast.AST) -> Values:
+        return library.call_unknown(self, value, arguments, node)
 
-    def unanswered(
-        self, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-    ) -> Values:
-        return library.unanswered(self, receiver, name, args, keywords, node)
+    def unanswered(self, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
+        return library.unanswered(self, receiver, name, arguments, node)
 
     def library_item(self, value: Value, index: Values, node: ast.AST) -> Values:
         return library.library_item(self, value, index, node)
@@ -433,9 +430,8 @@ class Interpreter(Machine):
     def run_spawned(
         self,
         function: Values,
-        args: tuple[Values, ...],
+        arguments: Arguments,
         node: ast.AST,
-        keywords: dict[str, Values] | None = None,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
@@ -443,7 +439,7 @@ class Interpreter(Machine):
         with self.store.delta():
             before = self.path, self.unreachable
             prepare()
-            self.call(function, args, keywords or {}, node)
+            self.call(function, arguments, node)
             self._note_end(None)
             self.path, self.unreachable = before
 

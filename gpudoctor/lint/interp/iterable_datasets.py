@@ -6,6 +6,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Class, Generator
@@ -96,7 +97,7 @@ def _follow(
         given.tests.update(m.path.difference(base))
         heard.handed_on = NOTHING
 
-    made = m.call(iterator, (singleton(source),), {}, node)
+    made = m.call(iterator, Arguments((singleton(source),)), node)
     only = made.single
     if isinstance(only, Generator):
         run_body(m, only, on_yield, node)

@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
@@ -64,31 +65,28 @@ def _mentioned(name: str) -> Values:
     return singleton(Library(name))
 
 
-def call_library(
-    m: Interpreter, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def call_library(m: Interpreter, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """Call a library callable: its model answers, else the result is unknown."""
     if m.iteration_probe is not None:
-        m.iteration_probe.called(name, args)
-    receiver = args[0].single if args and name.endswith(".__init__") else None
+        m.iteration_probe.called(name, arguments.positional)
+    first = arguments.positional[:1]
+    receiver = first[0].single if first and name.endswith(".__init__") else None
     constructor = MODELS.methods.get((type(receiver), "__init__")) if receiver is not None else None
     if constructor is not None:
         # `nn.Linear.__init__(self, …)` in a class of the project.
-        return constructor(library_call(m, "__init__", args[1:], keywords, node, receiver))
+        return constructor(library_call(m, "__init__", arguments.without_first(), node, receiver))
     model = MODELS.find(name)
-    answered = model(library_call(m, name, args, keywords, node, None)) if model is not None else NOT_ANSWERED
-    return _unknown_result(m, name, args, keywords, node) if answered is NOT_ANSWERED else answered
+    answered = model(library_call(m, name, arguments, node, None)) if model is not None else NOT_ANSWERED
+    return _unknown_result(m, name, arguments, node) if answered is NOT_ANSWERED else answered
 
 
-def _unknown_result(
-    m: Interpreter, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def _unknown_result(m: Interpreter, name: str, arguments: Arguments, node: ast.AST) -> Values:
     # Optimizers of unknown libraries are known by what they are given.
     for fallback in MODELS.fallbacks:
-        answered = fallback(library_call(m, name, args, keywords, node, None))
+        answered = fallback(library_call(m, name, arguments, node, None))
         if answered is not NOT_ANSWERED:
             return answered
-    given = (*args, *keywords.values())
+    given = (*arguments,)
     _note_shown(m, name, given, node)
     divergence = Divergence.NONE
     # Unknown code may wrap, move or step what it gets: rules of absence must stand back.
@@ -102,7 +100,7 @@ def _unknown_result(
     for values in given:
         for value in values:
             divergence |= value.divergence
-    key = ("call", name, args, tuple(sorted(keywords.items(), key=lambda item: item[0])))
+    key = ("call", name, arguments.positional, tuple(sorted(arguments.keywords.items(), key=lambda item: item[0])))
     why, settings = f"what {name} returns", gives_settings(name)
     return singleton(Unknown(key, why, m.text(node, 40), divergence, settings, shards, escaped_from=name))
 
@@ -172,28 +170,27 @@ def attributes_of(m: Interpreter, value: Value) -> list[Value]:
     return [each for name in m.store.names(value) for each in (m.read((value, name)) or ())]
 
 
-def call_unknown(
-    m: Interpreter, value: Value, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def call_unknown(m: Interpreter, value: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Call something of which nothing is known."""
+    known = (*arguments,)
     if isinstance(value, Unknown):
-        _note_chosen(m, value, (*args, *keywords.values()), node)
-        if len(args) == 1 and _method_of(value) == "update" and not m.path.literals:
-            m.set_fact(Unknown(value.key[1]), MERGED, args[0])  # type: ignore[index]
+        _note_chosen(m, value, known, node)
+        if len(arguments.positional) == 1 and _method_of(value) == "update" and not m.path.literals:
+            m.set_fact(Unknown(value.key[1]), MERGED, arguments.positional[0])  # type: ignore[index]
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
             _open_defaults(m, Unknown(value.key[1]), {})  # type: ignore[index]
-        answered = _unknown_method(m, value, args, keywords, node)
+        answered = _unknown_method(m, value, arguments, node)
         if answered is not None:
             return answered
-        _note_shown(m, value.escaped_from, (*args, *keywords.values()), node)
-        _note_unread(m, value, (*args, *keywords.values()), node)
-    given = [each for values in (*args, *keywords.values()) for each in values]
+        _note_shown(m, value.escaped_from, known, node)
+        _note_unread(m, value, known, node)
+    given = arguments.values()
     made_by = value.escaped_from if isinstance(value, Unknown) else ""
     shards = value.shards if isinstance(value, Unknown) else frozenset()
     if computes(made_by):
         # numpy sums this rank's numbers and asks nobody else.
-        shards |= tensors.shares_of(m, (*args, *keywords.values()))
+        shards |= tensors.shares_of(m, known)
     if any(isinstance(each, Tensor) for each in given):
         return _with_shards(_unread(m, given, node), shards)
     divergence, config = value.divergence, isinstance(value, Unknown) and value.config
@@ -201,7 +198,7 @@ def call_unknown(
         divergence |= Divergence.UNREAD
     for each in given:
         divergence |= each.divergence
-    key = ("call", value, args, tuple(keywords.items()))
+    key = ("call", value, arguments.key)
     # What it comes from says more than that it was returned.
     why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
     return singleton(Unknown(key, why, m.text(node, 40), divergence, config, shards, escaped_from=made_by))
@@ -259,35 +256,31 @@ _LOUD = frozenset({"to", "cuda", "save_to_disk"})
 """Methods that do what their name says, whatever they are called on."""
 
 
-def _unknown_method(
-    m: Interpreter, value: Unknown, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values | None:
+def _unknown_method(m: Interpreter, value: Unknown, arguments: Arguments, node: ast.AST) -> Values | None:
     """`x.backward()` of something unknown still is what it is called."""
     name, key = _method_of(value), value.key
     # What objects that a library made can do is known by its name: `mesh.get_rank()`.
     own = MODELS.callables.get(value.escaped_from) if name and value.escaped_from else None
     if own is not None:
-        return own(library_call(m, name, args, keywords, node, Unknown(key[1])))  # type: ignore[index]
+        return own(library_call(m, name, arguments, node, Unknown(key[1])))  # type: ignore[index]
     model = MODELS.methods.get((Unknown, name)) if name else None
     # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
     quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in _LOUD
     if model is None or quiet:
         return None
     receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])  # type: ignore[index]
-    answered = model(library_call(m, name, args, keywords, node, receiver))
+    answered = model(library_call(m, name, arguments, node, receiver))
     return None if answered is NOT_ANSWERED else answered
 
 
-def unanswered(
-    m: Interpreter, receiver: Value, name: str, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST
-) -> Values:
+def unanswered(m: Interpreter, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """A method of a library object for which no model answers."""
-    given = [value for values in (*args, *keywords.values()) for value in values]
+    given = arguments.values()
     stored = _is_builtin(receiver) and not _objects(m, given)
     if isinstance(receiver, Instance) and not stored and not _is_quiet(receiver, name):
-        note_escape(m, name, (*args, *keywords.values()), node)
+        note_escape(m, name, (*arguments,), node)
         note_escape(m, name, (singleton(receiver),), node)
-    key = ("method", receiver, name, args, tuple(keywords.items()))
+    key = ("method", receiver, name, arguments.key)
     return singleton(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.divergence))
 
 
@@ -314,16 +307,16 @@ def _is_quiet(receiver: Instance, name: str) -> bool:
 def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]` for something that is no container of the program."""
     if isinstance(value, environment_variables.Environ):
-        return environment_variables.read(library_call(m, "__getitem__", (index,), {}, node, value))
+        return environment_variables.read(library_call(m, "__getitem__", Arguments((index,)), node, value))
     # `Queue[int]()`.
     if isinstance(value, Class) and "typing.Generic" in value.library_bases:
         return singleton(value)
     found = m.find_method(value, "__getitem__")
     if found is not None:
-        return m.call(found, (index,), {}, node)
+        return m.call(found, Arguments((index,)), node)
     model = MODELS.methods.get((type(value), "__getitem__"))
     if model is not None:
-        return model(library_call(m, "__getitem__", (index,), {}, node, value))
+        return model(library_call(m, "__getitem__", Arguments((index,)), node, value))
     only = index.single
     # `models.__dict__[args.arch]()` of the ImageNet example.
     if isinstance(value, Library) and value.name.endswith(".__dict__"):
@@ -331,7 +324,7 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
     if isinstance(value, ProjectModule) and _text_of(only):
         return m.attribute(value, _text_of(only), node)
     if isinstance(value, ProjectModule):
-        found = member_named_by(m, value, only, library_call(m, "__getitem__", (index,), {}, node, value))
+        found = member_named_by(m, value, only, library_call(m, "__getitem__", Arguments((index,)), node, value))
         if found is not None:
             return found
     if isinstance(value, Unknown):
@@ -370,17 +363,17 @@ def _text_of(value: Value | None) -> str:
 def set_library_item(m: Interpreter, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
     """`os.environ[name] = value`, or an object's own `__setitem__`."""
     if isinstance(value, environment_variables.Environ):
-        environment_variables.write(library_call(m, "__setitem__", (index, values), {}, target, value))
+        environment_variables.write(library_call(m, "__setitem__", Arguments((index, values)), target, value))
         return True
     found = m.find_method(value, "__setitem__")
     if found is not None:
-        m.call(found, (index, values), {}, target)
+        m.call(found, Arguments((index, values)), target)
         return True
     if isinstance(value, Unknown) and _text_of(index.single):
         m.set_fact(value, f"item {_text_of(index.single)}", values)
     model = MODELS.methods.get((type(value), "__setitem__"))
     if model is not None:
-        model(library_call(m, "__setitem__", (index, values), {}, target, value))
+        model(library_call(m, "__setitem__", Arguments((index, values)), target, value))
     return model is not None
 
 
@@ -395,15 +388,15 @@ def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
         found = m.find_method(value, name)
         if found is None:
             continue
-        args = (m.unknown(node, "an index"),) if name == "__getitem__" else ()
-        made = m.call(found, args, {}, node)
+        arguments = Arguments((m.unknown(node, "an index"),)) if name == "__getitem__" else NO_ARGUMENTS
+        made = m.call(found, arguments, node)
         if name == "__iter__" and made.single != value and made.single is not None:
             return m.items_of(made, node)
         if name != "__iter__":
             return made
     model = MODELS.methods.get((type(value), "__iter__"))
     if model is not None:
-        return model(library_call(m, "__iter__", (), {}, node, value))
+        return model(library_call(m, "__iter__", NO_ARGUMENTS, node, value))
     return singleton(Unknown(("item of", value), "an item", m.text(node, 40), value.divergence))
 
 
@@ -440,7 +433,7 @@ def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     """What an operation on tensors returns."""
     for value in values:
         if isinstance(value, Work):
-            return MODELS.methods[Work, "__operate__"](library_call(m, "__operate__", (), {}, node, value))
+            return MODELS.methods[Work, "__operate__"](library_call(m, "__operate__", NO_ARGUMENTS, node, value))
     result = tensors.combined(m, values, m.place(node), m.text(node, 40))
     # `(grid == rank).nonzero()` is where this rank stands.
     for value in values:

@@ -18,6 +18,7 @@ from gpudoctor.lint.interp.machine import NEVER, singleton
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.interp.machine import Machine
@@ -49,9 +50,9 @@ class Summary:
     cost: int = 0
     """The most statements that it took."""
 
-    def answer(self, m: Machine, args: tuple[Values, ...], keywords: dict[str, Values], node: ast.AST) -> Values | None:
+    def answer(self, m: Machine, arguments: Arguments, node: ast.AST) -> Values | None:
         """The result without following the function; None where it must be followed."""
-        key: Hashable = (args, tuple(keywords.items()))
+        key: Hashable = arguments.key
         past = self.calls.get(key)
         if past is not None and past.holds(m):
             return past.result
@@ -61,9 +62,8 @@ class Summary:
         # With what it reads changed, it is another value than before.
         key = (key, m.clock) if past is not None else key
         divergence = Divergence.NONE
-        for values in (*args, *keywords.values()):
-            for value in values:
-                divergence |= value.divergence
+        for value in arguments.values():
+            divergence |= value.divergence
         return singleton(
             Unknown(("dull", m.text(node), key), "a long function that was followed before", "", divergence)
         )

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
 from gpudoctor.lint.domain.value import Unknown, Value, Values
@@ -91,7 +92,7 @@ def open_in_stack(m: Interpreter, manager: Values, node: ast.AST) -> Values:
         m.contexts += [name] if name else []
         return singleton(only.owner) if only.owner is not None else NONE_SET
     opening = m.find_method(only, "__enter__") if only is not None else None
-    return call(m, opening, (), {}, node) if opening is not None else manager
+    return call(m, opening, NO_ARGUMENTS, node) if opening is not None else manager
 
 
 def _inside(m: Interpreter, name: str, inside: Body, entered: Values) -> None:
@@ -144,11 +145,11 @@ def _enter_object(m: Interpreter, value: Value, inside: Body, node: ast.AST) -> 
         # Code that was not read may let one rank in after the other.
         _inside(m, "unread" if isinstance(value, Unknown) else "", inside, singleton(value))
         return
-    entered = call(m, opening, (), {}, node)
+    entered = call(m, opening, NO_ARGUMENTS, node)
     inside(entered)
     closing = m.find_method(value, "__exit__")
     if closing is not None and not m.unreachable:
-        call(m, closing, (NONE_SET, NONE_SET, NONE_SET), {}, node)
+        call(m, closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
 
 
 def run_generator(m: Interpreter, generator: Generator, node: ast.AST) -> Values:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.forward_body import tell_guarded
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.tensor import Tensor
@@ -32,7 +33,7 @@ def _apply(call: Call) -> Values:
     context = singleton(Unknown(("context", call.allocation_site()), "the context of a function"))
     call.do.contexts.append("no_grad")
     try:
-        returned = call.do.call(forward, (context, *call.args), {}, call.node)
+        returned = call.do.call(forward, call.arguments.behind(context), call.node)
     finally:
         call.do.contexts.pop()
     _look_at_backward(call, cls, context)
@@ -48,7 +49,7 @@ def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
         call.do.studied.add(cls)
         gradient = singleton(Unknown(("gradient", cls), "a gradient"))
         tell_guarded(
-            call.do, call.do.run_speculatively(partial(call.do.call, own, (context, gradient), {}, call.node))[1]
+            call.do, call.do.run_speculatively(partial(call.do.call, own, Arguments((context, gradient)), call.node))[1]
         )
 
 

@@ -6,6 +6,7 @@ import re
 from functools import reduce
 from operator import or_
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
@@ -213,9 +214,11 @@ def _filter(call: Call) -> Values:
     known = call.do.known_items(only) if only is not None else None
     # One by one, since `map(copy, layers)` makes separate objects.
     if known is not None and len(call.args) == 2 and len(known) <= MAX_MAPPED:
-        return call.do.new_list([call.do.call(call.args[0], (item,), {}, call.node) for item in known], call.node)
+        return call.do.new_list(
+            [call.do.call(call.args[0], Arguments((item,)), call.node) for item in known], call.node
+        )
     item = call.do.items_of(call.args[1], call.node)
-    return call.do.new_list([call.do.call(call.args[0], (item,), {}, call.node)], call.node, exact=False)
+    return call.do.new_list([call.do.call(call.args[0], Arguments((item,)), call.node)], call.node, exact=False)
 
 
 @MODELS.callable("builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow")

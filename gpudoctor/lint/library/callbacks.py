@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.value import NONE, Unknown, Values
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -14,7 +15,7 @@ def _agent(call: Call) -> Values:
     """`wandb.agent(sweep_id, function=train)` calls it once for each set of settings."""
     function = call.arg(1, "function")
     if function is not None:
-        call.do.call(function, (), {}, call.node)
+        call.do.call(function, NO_ARGUMENTS, call.node)
     return singleton(NONE)
 
 
@@ -26,7 +27,7 @@ def _optimize(call: Call) -> Values:
         Unknown(("trial", call.allocation_site()), "a trial of optuna", "trial", escaped_from="optuna.Trial")
     )
     if function is not None:
-        call.do.call(function, (trial,), {}, call.node)
+        call.do.call(function, Arguments((trial,)), call.node)
     return singleton(NONE)
 
 
@@ -40,5 +41,5 @@ def _memory_usage(call: Call) -> Values:
         args = call.do.known_items(parts[1].single) if len(parts) > 1 and parts[1].single is not None else ()
         pairs = call.do.pairs(parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
         keywords = {str(getattr(key.single, "value", "")): value for key, value in pairs or () if key is not None}
-        call.do.call(parts[0], tuple(args or ()), keywords, call.node)
+        call.do.call(parts[0], Arguments(tuple(args or ()), keywords), call.node)
     return singleton(Unknown((call.name, call.allocation_site()), "numbers", call.label, escaped_from=call.name))

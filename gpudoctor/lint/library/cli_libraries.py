@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace
 from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
@@ -140,7 +141,7 @@ def _start_one(call: Call, choices: list[Value]) -> Values | None:
 
 def _start(call: Call, value: Value) -> Values:
     settings = dict(_settings(call, value))
-    made = call.do.call(singleton(value), (), settings, call.node)
+    made = call.do.call(singleton(value), Arguments((), settings), call.node)
     only = made.single
     # `fire.Fire(Trainer)`: the methods are the commands.
     if isinstance(value, Class) and only is not None and call.name == "fire.Fire":

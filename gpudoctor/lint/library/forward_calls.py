@@ -8,6 +8,7 @@ from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -42,7 +43,7 @@ def forward(call: Call, module: Value | None) -> Values:
         check_initialised(call.do, core, "", core.cls.place)  # type: ignore[attr-defined]
     own = call.do.find_method(core, "forward") if looks_inside(call.do) else None
     if own is not None:
-        return call.do.call(own, call.args, call.keywords, call.node)
+        return call.do.call(own, call.arguments, call.node)
     # `model(**batch)`: under which name each entry goes in does not matter.
     given = flatten(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
     tensors = tuple(value for value in given if isinstance(value, Tensor))
@@ -50,7 +51,7 @@ def forward(call: Call, module: Value | None) -> Values:
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
         own = call.do.find_method(core, "forward")
         if own is not None:
-            return call.do.call(own, call.args, call.keywords, call.node)
+            return call.do.call(own, call.arguments, call.node)
         if not tensors:
             return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
         operands = computing(core.made_by, call.sure_values())
@@ -103,7 +104,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.
     for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
-        study(replace(call, args=(singleton(output),), keywords={}), part, core_of(part), device)
+        study(replace(call, arguments=Arguments((singleton(output),))), part, core_of(part), device)
     forget_what_forward_sets(call.do, core)
     parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
     return singleton(
@@ -130,7 +131,7 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
     if isinstance(device, Device) and device.is_accelerator:
         own = call.do.find_method(core, "forward")
         if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
-            _, events = call.do.run_speculatively(lambda: call.do.call(own, call.args, call.keywords, call.node))
+            _, events = call.do.run_speculatively(lambda: call.do.call(own, call.arguments, call.node))
             if not any(isinstance(event, Mixed) for event in events):
                 return
         standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Namespace, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -89,7 +90,7 @@ def _own_model(call: Call) -> Values:
     key = ("configuration", call.allocation_site())
     config = call.keywords.get("config") or singleton(Unknown(key, "a configuration", "config", config=True))
     given = {name: values for name, values in call.keywords.items() if name not in LOADING}
-    made = call.do.call(singleton(cls), (config, *call.args[1:]), given, call.node)
+    made = call.do.call(singleton(cls), Arguments((config, *call.args[1:]), given), call.node)
     for value in made:
         # As `from_pretrained` leaves it.
         call.do.set_own_attribute(value, "training", singleton(FALSE))
@@ -100,7 +101,7 @@ def _own_model(call: Call) -> Values:
 @MODELS.callable("transformers.pytorch_utils.apply_chunking_to_forward")
 def _in_chunks(call: Call) -> Values:
     """It calls what it is given, on all of the input or on parts of it."""
-    return call.do.call(call.args[0], call.args[3:], {}, call.node) if call.args else NOT_ANSWERED
+    return call.do.call(call.args[0], Arguments(call.args[3:]), call.node) if call.args else NOT_ANSWERED
 
 
 def _ready_model(call: Call) -> Module:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Function, Library, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
@@ -47,7 +48,7 @@ def _spawn(call: Call) -> Values:
     # One process beside its parent is no job of several.
     if nprocs.single == Const(1) and target is not None:
         if not call.do.several_processes:
-            call.do.run_spawned(target, (singleton(Const(0)), *(rest or ())), call.node)
+            call.do.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
         return singleton(Unknown(("spawned", call.place), "the spawned process", call.label))
     call.emit(
         Spawn, target=target or singleton(NONE), args=args, nprocs=call.arg(2, "nprocs"),
@@ -63,7 +64,7 @@ def _spawn(call: Call) -> Values:
     if target is not None:
         # spawn passes the index first: the rank on one node, a local rank on several.
         index = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
-        call.do.run_spawned(target, (index, *(rest or ())), call.node)
+        call.do.run_spawned(target, Arguments((index, *(rest or ()))), call.node)
     return singleton(Unknown(("spawned", call.place), "the spawned processes", call.label))
 
 
@@ -84,7 +85,7 @@ def _process(call: Call) -> Values:
     )  # fmt: skip
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
     call.do.assume_counted()
-    call.do.run_spawned(target, items, call.node)
+    call.do.run_spawned(target, Arguments(items), call.node)
     return _made(call)
 
 
@@ -147,7 +148,7 @@ def _submit(call: Call) -> Values:
     if call.name == "map_array":
         args = tuple(call.do.items_of(each, call.node) for each in args)
     if call.args:
-        call.do.run_spawned(call.args[0], args, call.node, call.keywords)
+        call.do.run_spawned(call.args[0], Arguments(args, call.keywords), call.node)
     return singleton(
         Unknown(("job", call.allocation_site()), "a job of the cluster", call.label, escaped_from="submitit.Job")
     )
@@ -182,7 +183,7 @@ def _notebook_launcher(call: Call) -> Values:
     if function is None:
         return result
     if count is not None and count.single == Const(1):
-        return call.do.call(function, items or (), {}, call.node)
+        return call.do.call(function, Arguments(items or ()), call.node)
     call.emit(
         Spawn, target=function, args=given, nprocs=count, args_node_is_tuple=True, guarded=True,
         start_method=singleton(Const("fork")), by="notebook_launcher",
@@ -193,7 +194,7 @@ def _notebook_launcher(call: Call) -> Values:
             call.emit(EnvironmentWrite, name=name, value=singleton(value))
             call.do.set_fact(ENVIRON, name, singleton(value))
 
-    call.do.run_spawned(function, items or (), call.node, prepare=prepare)
+    call.do.run_spawned(function, Arguments(items or ()), call.node, prepare=prepare)
     return result
 
 
@@ -224,7 +225,7 @@ def _launch_function(call: Call) -> Values:
     given = call.arg(position, args)
     items = call.do.known_items(given.single) if given is not None and given.single is not None else ()
     if function is not None:
-        call.do.run_spawned(function, tuple(items or ()), call.node)
+        call.do.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(
         Unknown(
             (call.name, call.allocation_site()), "what the processes return", call.label, escaped_from="torch.launch"

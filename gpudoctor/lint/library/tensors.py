@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
@@ -460,7 +461,7 @@ def _register_hook(call: Call) -> Values:
         given = made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, graph=False)
     hook = call.arg(0, "hook")
     if hook is not None:
-        call.do.call(hook, (singleton(given),), {}, call.node)
+        call.do.call(hook, Arguments((singleton(given),)), call.node)
     return singleton(Unknown(("hook", call.allocation_site()), "a handle", call.label))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
@@ -14,6 +15,7 @@ from gpudoctor.lint.library.devices import use
 from gpudoctor.lint.library.torch_distributed import begin_group
 from gpudoctor.lint.library.torch_optim import new_optimizer, owners
 from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.record import replace
 
 
 @MODELS.callable("timm.optim.*")
@@ -38,8 +40,7 @@ def _optim(call: Call) -> Values:
 
 def _optimizer(call: Call) -> Optimizer:
     models = [values for values in (*call.args, *call.keywords.values()) if values.any(_has_parameters)]
-    call.args, call.keywords = tuple(models), {}
-    return new_optimizer(call)
+    return new_optimizer(replace(call, arguments=Arguments(tuple(models))))
 
 
 def _has_parameters(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.analyses.state_dicts import origin
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
@@ -154,11 +155,11 @@ def _step(call: Call) -> Values:
     own = call.do.find_method(call.receiver, "step")
     if own is not None:
         call.emit(OptimizerStep, optimizer=call.receiver)
-        return call.do.call(own, call.args, call.keywords, call.node)
+        return call.do.call(own, call.arguments, call.node)
     closure = call.arg(0, "closure")
     # LBFGS runs forward and backward inside the closure.
     if closure is not None and closure.single != NONE:
-        call.do.call(closure, (), {}, call.node)
+        call.do.call(closure, NO_ARGUMENTS, call.node)
     call.emit(OptimizerStep, optimizer=call.receiver)
     return singleton(NONE)
 
