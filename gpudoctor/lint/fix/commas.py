@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ class File(Protocol):
     """What the layout of a call depends on."""
 
     placed: dict[cst.CSTNode, tuple[tuple[int, int], tuple[int, int]]]
+    lines: list[str]
     room: list[int]
 
     def expression(self, text: str) -> cst.BaseExpression: ...
@@ -34,19 +36,20 @@ def with_arguments(change: NewArguments, was: cst.Call, now: cst.Call, file: Fil
         tail, args[-1] = args[-1].whitespace_after_arg, args[-1].with_changes(whitespace_after_arg=_NOTHING)
     listed = CommaList(args, now.whitespace_before_args, tail)
     values = [each.value for each in was.args]
-    column = file.placed[was.args[0]][0][1] - 1 if was.args else 0
+    line, column = file.placed[was.args[0]][0] if was.args else (1, 1)
+    margin = re.sub(r"[^\t]", " ", file.lines[line - 1][: column - 1])
     for place, text in change.values:
         node = file.expression_at(place)
         index = next(index for index, each in enumerate(values) if each is node)
         if len(text) - (place.end_column - place.column) > file.room[place.line - 1]:
-            listed.break_before(index or 1, column)
+            listed.break_before(index or 1, margin)
         old = listed.items[index]
         listed.items[index] = old.with_changes(value=replaced(old.value, file.expression(text)))
     full = bool(values) and len(", ".join(change.added)) + 2 > file.room[file.placed[was.args[-1]][1][0] - 1]
     if change.added:
         new = file.expression(f"_({', '.join(change.added)})")
         assert isinstance(new, cst.Call)
-        listed.append(new.args, broken_at=column if full else None)
+        listed.append(new.args, broken_at=margin if full else "")
     gone = [file.expression_at(place) for place in change.removed]
     for index in reversed(range(len(values))):
         if values[index] in gone:
@@ -98,16 +101,16 @@ class CommaList(Generic[Item]):
         self.gaps.insert(index + 1, _bare(gap) if isinstance(gap, cst.ParenthesizedWhitespace) else _SPACE)
         self.items.insert(index, item)
 
-    def append(self, items: Sequence[Item], *, broken_at: int | None = None) -> None:
-        """Put items at the end, as those before are: in lines of their own, or beside them. `broken_at` is a column to
-        begin a new line at, where there is no room."""
+    def append(self, items: Sequence[Item], *, broken_at: str = "") -> None:
+        """Put items at the end, as those before are: in lines of their own, or beside them. `broken_at` is what to
+        begin a new line with, where there is no room."""
         if not self.items:
             self.items += items
             self.gaps += [*[_SPACE] * (len(items) - 1), _NOTHING]
             return
         beside, tail = self.gaps[-2:]
         gap: Gap = _bare(beside) if isinstance(beside, cst.ParenthesizedWhitespace) else _SPACE
-        if gap is _SPACE and broken_at is not None:
+        if gap is _SPACE and broken_at:
             gap = self._line_break(broken_at)
         alone = all(isinstance(each, cst.ParenthesizedWhitespace) for each in self.gaps[1:-1] or self.gaps[:1])
         others: list[Gap] = [gap if alone else _SPACE] * (len(items) - 1)
@@ -133,17 +136,17 @@ class CommaList(Generic[Item]):
         if not self.items:
             self.gaps, self._trailing = [_NOTHING], False
 
-    def break_before(self, index: int, column: int) -> None:
+    def break_before(self, index: int, margin: str) -> None:
         """Begin a new line before an item, where none begins there."""
         if 0 < index < len(self.items) and not isinstance(self.gaps[index], cst.ParenthesizedWhitespace):
-            self.gaps[index] = self._line_break(column)
+            self.gaps[index] = self._line_break(margin)
 
-    def _line_break(self, column: int) -> Gap:
-        """As the others are broken, or to the column of the first item."""
+    def _line_break(self, margin: str) -> Gap:
+        """As the others are broken, or with this margin."""
         for gap in self.gaps[: len(self.items)]:
             if isinstance(gap, cst.ParenthesizedWhitespace):
                 return _bare(gap)
-        return cst.ParenthesizedWhitespace(indent=False, last_line=cst.SimpleWhitespace(" " * column))
+        return cst.ParenthesizedWhitespace(indent=False, last_line=cst.SimpleWhitespace(margin))
 
     @property
     def head(self) -> Gap:

@@ -56,9 +56,9 @@ class FileRewrite:
         self.pieces = self._texts_of(self._module)
         counts = (each.count("\n") for each in self.pieces)
         self._first_lines = [*itertools.accumulate(counts, initial=1)][1:-2]
-        lines = text.split("\n")
-        longest = min(max(_LONG, *map(len, lines)), _LONGEST)
-        self.room = [longest - len(line.partition("#")[0].rstrip()) for line in lines]
+        self.lines = text.split("\n")
+        longest = min(max(_LONG, *map(len, self.lines)), _LONGEST)
+        self.room = [longest - len(line.partition("#")[0].rstrip()) for line in self.lines]
         """How many characters more each line may have."""
 
     def size(self, changes: Iterable[ch.Change]) -> int:

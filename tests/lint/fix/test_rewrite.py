@@ -210,6 +210,14 @@ def test_an_argument_goes(call: str, after: str) -> None:
     assert changed(f"{call}\n", NewArguments(at(f"{call}\n", call), removed=(at(f"{call}\n", "gone"),))) == f"{after}\n"
 
 
+def test_a_new_line_in_tabs_begins_with_tabs() -> None:
+    call = f"ffff({'a' * 60}, {'b' * 40})"
+    text = f"def g():\n\tif x:\n\t\t{call}\n"
+    assert changed(text, NewArguments(at(text, call), added=("new=1",))) == text.replace(
+        "b)\n", "b,\n\t\t     new=1)\n"
+    )
+
+
 def test_an_argument_changes_and_others_come_and_go() -> None:
     text = "x = f(a, (b), c=d)\n"
     change = NewArguments(at(text, "f(a, (b), c=d)"), ((at(text, "b"), "g(b)"),), ("e=1", "f=2"), (at(text, "d"),))
