@@ -1,8 +1,8 @@
 """Finds the rules and selects among them.
 
 A *pack* is an import package with a folder for each family and a file for each rule. The built-in one is
-`gpudoctor_rules`; others are named by the entry-point group `gpudoctor.rules`. A pack may carry a generated index of
-cards (`_index.py`), so that a rule's file is imported only when the rule has something to look at.
+`gpudoctor_rules`; others are named by the entry-point group `gpudoctor.rules`. Of each pack an index of cards is kept
+(`card_index.py`), so that a rule's file is imported only when the rule has something to look at.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gpudoctor.card_index import Entry, Stamp, keep, read_kept, read_shipped, stamp_of, written
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError, nearest
 from gpudoctor.record import dataclass
@@ -125,31 +126,41 @@ def find_rules() -> Registry:
     return Registry(tuple(sorted(cards, key=lambda card: card.code)))
 
 
-def cards_in(pack: str) -> Iterator[RuleCard]:
-    """The cards of a pack's rules: from its index, or from the rule's file where the index does not know it."""
+def cards_in(pack: str) -> Iterable[RuleCard]:
+    """The cards of a pack's rules: from its index, or from the rule's file where that has changed since."""
     package = _imported(pack, pack)
-    indexed = _index_of(pack)
     folder = package.__path__[0]
-    if not os.path.isdir(folder):  # inside an archive there is nothing that could have been added since
-        yield from indexed.values()
+    shipped = read_shipped(package)
+    if shipped:
+        return shipped
+    kept = read_kept(folder)
+    known: dict[str, Entry] = {}
+    for module, stamp in rule_files(pack, folder):
+        entry = kept.get(module)
+        known[module] = entry if entry is not None and entry[0] == stamp else (stamp, card_of(module, pack))
+    if known != kept:
+        keep(folder, known)
+    return [card for _, card in known.values()]
+
+
+def index_of(pack: str) -> bytes:
+    """What an index of the pack holds that is built with it."""
+    folder = _imported(pack, pack).__path__[0]
+    return written((stamp, card_of(module, pack)) for module, stamp in rule_files(pack, folder))
+
+
+def rule_files(pack: str, folder: str) -> Iterator[tuple[str, Stamp]]:
+    """The dotted names of a pack's rule files in order, each with what tells that it has changed."""
+    if not os.path.isdir(folder):  # inside an archive, of which whoever packs it ships an index
         return
-    for module, size in rule_files(pack, folder):
-        card = indexed.get(module)
-        # The size costs one look at the file, a digest would cost reading it. An edit that keeps the size is caught by
-        # the test of the index.
-        yield card if card is not None and card.size == size else card_of(module, pack, size)
-
-
-def rule_files(pack: str, folder: str) -> Iterator[tuple[str, int]]:
-    """The dotted names of a pack's rule files with their sizes, in order."""
     for family in _entries(folder):
         if family.is_dir() and not family.name.startswith(("_", ".")):
             for file in _entries(family.path):
                 if file.name.endswith(".py") and not file.name.startswith("_"):
-                    yield f"{pack}.{family.name}.{file.name[:-3]}", file.stat().st_size
+                    yield f"{pack}.{family.name}.{file.name[:-3]}", stamp_of(file.stat())
 
 
-def card_of(module: str, pack: str, size: int = -1) -> RuleCard:
+def card_of(module: str, pack: str) -> RuleCard:
     """The card of a rule, from its file, once it is known to be declared as it should be."""
     rule = _rule_class(_imported(module, pack), pack)
     flaw = _flaw(rule, sys.modules[module], pack)
@@ -167,7 +178,7 @@ def card_of(module: str, pack: str, size: int = -1) -> RuleCard:
         fix_safety=rule.fix_safety,
         shows_in_run=rule.shows_in_run,
         since_torch=rule.since_torch,
-        size=size,
+        needs=tuple(sorted(each.__name__ for each in rule.needs)),
         # Rules about files and comments have neither: lint itself knows where they are broken.
         stops=rule.stops,
         run_only=rule.in_code is Rule.in_code and rule.in_run is not Rule.in_run,
@@ -180,7 +191,7 @@ def load(card: RuleCard) -> Rule:
     rule = _rule_class(_imported(card.module, pack), pack)
     # The index chose the rule; were it wrong, another rule than was selected would run.
     if (rule.code, rule.name, rule.severity) != (card.code, card.name, card.severity):
-        raise _invalid(pack, _place(rule), "the index is stale: run `python tests/tools/make_index.py`")
+        raise _invalid(pack, _place(rule), "the index of its pack has another rule there: install the pack anew")
     return rule()
 
 
@@ -193,15 +204,6 @@ def page_of(card: RuleCard) -> str:
 def _entries(folder: str) -> Sequence[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
-
-
-def _index_of(pack: str) -> dict[str, RuleCard]:
-    try:
-        index = import_module(f"{pack}._index")
-    # A pack need not have an index; without one each rule's file is imported.
-    except ModuleNotFoundError:
-        return {}
-    return {card.module: card for card in index.CARDS}
 
 
 def _imported(module: str, pack: str) -> ModuleType:

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 class RuleCard:
     """What is known about a rule before its file is imported: what selects it, what lists it, what it needs.
 
-    `module` is the dotted name of its file. `needs` names the classes of events of which one must have happened for
-    the rule to have anything to say; empty where it is not known. `size` is that of the file in bytes when the card
-    was written: where the two differ, the card is stale.
+    `module` is the dotted name of its file, `needs` has the names of the classes that the rule declares there.
     """
 
     code: str
@@ -39,7 +37,6 @@ class RuleCard:
     shows_in_run: bool = False
     since_torch: str = ""
     needs: tuple[str, ...] = ()
-    size: int = -1
     stops: bool = False
     run_only: bool = False
     """The code cannot show it, only a run can: lint leaves it out."""
@@ -60,6 +57,9 @@ class Rule:
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     since_torch: ClassVar[str] = ""
     """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
+    needs: ClassVar[tuple[type[Event], ...]] = ()
+    """The rule has nothing to say of a program in which no event of these classes happens, so that neither is it asked
+    nor its file loaded. Empty: it is always asked."""
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         """The places where `program` makes this mistake."""

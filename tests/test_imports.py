@@ -127,7 +127,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.run.recording",
         "gpudoctor.diagnostic",
     },
-    "gpudoctor.registry": {"gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.card_index": {"gpudoctor", "gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.drafts"},
+    "gpudoctor.registry": {"gpudoctor.card_index", "gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # --- from events to findings ---
     "gpudoctor.lint.fix": {
         "gpudoctor.lint.repair",
@@ -255,6 +256,8 @@ NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     "gpudoctor.lint.analyze",
+    # Mostly the index of the rules is up to date, and nothing is written.
+    "gpudoctor.drafts",
     # Where nothing was executed, nothing is left behind.
     "gpudoctor.lint.flow.interning",
     # Most programs make no mistake.

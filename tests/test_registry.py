@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor import registry
-from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor import card_index, registry
+from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import ConfigError, InternalError, UsageError
-from gpudoctor.registry import Registry, Selection, cards_in, find_rules, load, page_of
+from gpudoctor.registry import Registry, Selection, card_of, cards_in, find_rules, load, page_of
 from gpudoctor.rule import RuleCard
-from tests.tools import make_index
 
 RULE = '''"""{summary}
 
@@ -50,13 +52,18 @@ def write_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writ
         (family.parent / "__init__.py").touch()
         (family / "__init__.py").touch()
         for name, text in texts.items():
-            folder = family.parent if name == "_index" else family
-            (folder / f"{name}.py").write_text(text, encoding="utf-8")
+            (family / f"{name}.py").write_text(text, encoding="utf-8")
         return family.parent
 
     yield write
+    forget_toys()
+
+
+def forget_toys() -> None:
+    """As a new process would begin."""
     for name in [name for name in sys.modules if name.startswith("toy_rules")]:
         del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def card(code: str, name: str, severity: Severity = Severity.ERROR, **more: str) -> RuleCard:
@@ -83,10 +90,8 @@ class TestBuiltIn:
         assert {"GPU001", "GPU002", "GPU003"} <= set(found)
         assert found == sorted(set(found))
 
-    def test_index_is_up_to_date(self) -> None:
-        assert make_index.main(["--check"]) == 0, "run `python tests/tools/make_index.py`"
-
     def test_starting_with_the_index_imports_no_rule(self) -> None:
+        find_rules()
         code = "from gpudoctor.registry import find_rules; find_rules(); import sys; print(*sys.modules)"
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
         loaded = run.stdout.split()
@@ -95,6 +100,7 @@ class TestBuiltIn:
 
     def test_what_the_index_says_is_what_the_files_say(self) -> None:
         for each in find_rules().cards:
+            assert card_of(each.module, "gpudoctor_rules") == each
             assert load(each).name == each.name
             assert page_of(each).startswith(each.summary)
 
@@ -108,20 +114,61 @@ class TestPack:
         assert found.summary == "A car is lost."
         assert load(found).code == "TOY301"
 
-    def test_new_and_changed_files_are_found_beside_a_stale_index(self, write_pack: WritePack) -> None:
-        text = rule("TOY301", "car-lost")
-        index = (
-            "from gpudoctor.diagnostic import Severity\nfrom gpudoctor.rule import RuleCard\n"
-            "CARDS = (RuleCard('TOY301', 'car-lost', Severity.ERROR, 'toys', 'toy_rules.toys.car_lost', 'Indexed.',"
-            f" size={len(text)}), RuleCard('TOY999', 'gone', Severity.ERROR, 'toys', 'toy_rules.toys.gone', ''))\n"
-        )
-        write_pack(car_lost=text, car_found=rule("TOY302", "car-found"), _index=index)
-        assert [(each.code, each.summary) for each in cards_in("toy_rules")] == [
-            ("TOY302", "An offence."),
-            ("TOY301", "Indexed."),
-        ]
-        write_pack(car_lost=text + "# changed\n")
-        assert [each.summary for each in cards_in("toy_rules")] == ["An offence.", "An offence."]
+    def test_a_second_start_imports_no_rule(self, write_pack: WritePack) -> None:
+        write_pack(car_lost=rule("TOY301", "car-lost"), car_found=rule("TOY302", "car-found"))
+        first = list(cards_in("toy_rules"))
+        forget_toys()
+        assert list(cards_in("toy_rules")) == first
+        assert "toy_rules.toys.car_lost" not in sys.modules
+
+    def test_what_changed_since_is_read_anew(self, write_pack: WritePack) -> None:
+        pack = write_pack(car_lost=rule("TOY301", "car-lost"), car_gone=rule("TOY303", "car-gone"))
+        list(cards_in("toy_rules"))
+        forget_toys()
+        # As long as before, so that only the time tells.
+        changed = write_pack(car_lost=rule("TOY309", "car-lost"), car_found=rule("TOY302", "car-found"))
+        os.utime(changed / "toys" / "car_lost.py", ns=(1, 1))
+        (pack / "toys" / "car_gone.py").unlink()
+        assert [each.code for each in cards_in("toy_rules")] == ["TOY302", "TOY309"]
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            pytest.param(lambda data: data[: len(data) // 2], id="cut short"),
+            pytest.param(lambda data: b"", id="empty"),
+            pytest.param(lambda data: data.replace(b"summary", b"resume!"), id="of another version"),
+        ],
+    )
+    def test_an_index_that_cannot_be_read_is_made_anew(
+        self, write_pack: WritePack, damage: Callable[[bytes], bytes]
+    ) -> None:
+        pack = write_pack(car_lost=rule("TOY301", "car-lost"))
+        first = list(cards_in("toy_rules"))
+        kept = pack / "__pycache__" / card_index.SHIPPED
+        whole = kept.read_bytes()
+        kept.write_bytes(damage(whole))
+        assert list(cards_in("toy_rules")) == first
+        assert kept.read_bytes() == whole
+
+    def test_a_folder_that_cannot_be_written_to(self, write_pack: WritePack) -> None:
+        (write_pack(car_lost=rule("TOY301", "car-lost")) / "__pycache__").write_text("in the way")
+        assert [each.code for each in cards_in("toy_rules")] == ["TOY301"]
+
+    @pytest.mark.parametrize("archived", [False, True])
+    def test_an_index_that_was_shipped_is_believed(
+        self, write_pack: WritePack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: bool
+    ) -> None:
+        pack = write_pack(car_lost=rule("TOY301", "car-lost"))
+        (pack / card_index.SHIPPED).write_bytes(registry.index_of("toy_rules"))
+        forget_toys()
+        if archived:
+            archive = shutil.make_archive(str(tmp_path / "toys"), "zip", tmp_path, "toy_rules")
+            shutil.rmtree(pack)
+            monkeypatch.syspath_prepend(archive)
+        found = list(cards_in("toy_rules"))
+        assert [each.code for each in found] == ["TOY301"]
+        assert "toy_rules.toys.car_lost" not in sys.modules
+        assert load(found[0]).code == "TOY301"
 
     @pytest.mark.parametrize(
         ("text", "complaint"),
@@ -165,7 +212,7 @@ class TestPack:
     def test_a_card_that_lies_is_noticed(self, write_pack: WritePack) -> None:
         write_pack(car_lost=rule("TOY301", "car-lost"))
         lying = RuleCard("TOY302", "car-lost", Severity.ERROR, "toys", "toy_rules.toys.car_lost", "")
-        with pytest.raises(ConfigError, match="the index is stale"):
+        with pytest.raises(ConfigError, match="has another rule there"):
             load(lying)
 
 
@@ -234,45 +281,3 @@ class TestSelection:
         assert TOYS.find("gpu301") is TOYS.find("Car-Lost")
         with pytest.raises(UsageError, match="did you mean `car-lost`"):
             TOYS.find("carlost")
-
-
-class TestIndexGenerator:
-    def test_needs_are_the_events_that_a_rule_goes_over_or_imports(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        events = (
-            "from gpudoctor.lint.events.files import Load, Save; from gpudoctor.lint.events.model import Wrap\n"
-            "class R:\n  def in_code(self, program):\n"
-        )
-        texts = {
-            "named": "from gpudoctor.lint.events.event_context import Event, Loop; "
-            "from gpudoctor.lint.events.files import Save; from gpudoctor.lint.events.model import Wrap\n",
-            "asked": "from gpudoctor.lint.events.files import Save\ndef f(p): return p.forwards\n",
-            "through": "from gpudoctor_rules.toys._shared import g\n",
-            "_shared": "from gpudoctor.lint.events.files import Load\n",
-            "reads_all": "from gpudoctor.lint.events.files import Save\ndef f(p): return p.log\n",
-            "goes_over": events + "    for e in program.events(Save, Wrap):\n        yield program.events(Load)\n",
-            "guarded": events + "    for e in program.events(Wrap) if program.has(Load) else ():\n        yield e\n",
-            "returned": events + "    if not program.has(Wrap):\n        return\n    yield program.events(Load)\n",
-            "outside": events + "    for e in program.events(Save):\n        yield e\n    yield from f(program)\n",
-        }
-        folder = tmp_path / "rules" / "gpudoctor_rules" / "toys"
-        folder.mkdir(parents=True)
-        for name, text in texts.items():
-            (folder / f"{name}.py").write_text(text)
-        monkeypatch.setattr(make_index, "ROOT", tmp_path)
-        needs = {name: make_index.needs_of(f"gpudoctor_rules.toys.{name}") for name in texts}
-        assert needs["named"] == ("Save", "Wrap")
-        assert needs["asked"] == ("Forward", "Save")
-        assert needs["through"] == ("Load",)
-        assert needs["reads_all"] == ()
-        assert needs["goes_over"] == ("Save", "Wrap")
-        assert needs["guarded"] == ("Load",)
-        assert needs["returned"] == ("Wrap",)
-        assert needs["outside"] == ("Load", "Save", "Wrap")
-
-    def test_a_card_as_source(self) -> None:
-        text = make_index._entry(card("GPU101", "doll-broken", fix_safety=Safety.SAFE))
-        assert "fix_safety=Safety.SAFE," in text
-        assert "since" not in text
-        assert max(map(len, text.splitlines())) <= 120

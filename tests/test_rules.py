@@ -7,19 +7,48 @@ for all others.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.registry import find_rules
+from gpudoctor.lint import analyze
+from gpudoctor.registry import find_rules, load
 from tests.support.fixture_marks import STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
 from tests.support.linting import Seen, lint, places
 from tests.support.wording import wrong_words
+
+if TYPE_CHECKING:
+    from gpudoctor.coverage import Coverage
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.lint.program import Program
+    from gpudoctor.rule import RuleCard
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 CASES = cases(FIXTURES)
 RUN_ONLY = {card.code for card in find_rules().cards if card.run_only}
 PROGRAMS = sorted(path.parent for path in (FIXTURES / "programs").glob("*/expected.txt"))
+
+
+@pytest.fixture(autouse=True)
+def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is found is the same as if each rule were asked: those whose `needs` did not happen are asked here."""
+    coverage_of = analyze.coverage_of
+    overlooked: list[str] = []
+
+    def asked_all_the_same(program: Program, silenced: Any, unasked: list[RuleCard]) -> Coverage:
+        coverage = coverage_of(program, silenced, unasked)
+        overlooked.extend(f"{finding.code} {finding.location}" for card in unasked for finding in _asked(card, program))
+        return coverage
+
+    monkeypatch.setattr(analyze, "coverage_of", asked_all_the_same)
+    yield
+    assert not overlooked, "the rule's `needs` are too narrow"
+
+
+def _asked(card: RuleCard, program: Program) -> list[Finding]:
+    return list(load(card).in_code(program))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.code}/{case.name}") for case in CASES])

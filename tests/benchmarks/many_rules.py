@@ -12,7 +12,6 @@ import argparse
 import itertools
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -29,8 +28,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         few, many = (_copy(Path(scratch) / name) for name in ("few", "many"))
         base = f"with {_multiply_rules(many, options.more)} rules"
-        _index(few)
-        _index(many)
         commands = {base: _lint_in(many), f"with {len(_rule_files(few))} rules": _lint_in(few)}
         print(table(SCRIPT, measure(commands, options.rounds, Path(scratch)), base))
     return 0
@@ -61,10 +58,6 @@ def _multiply_rules(folder: Path, more: int) -> int:
         ]
         path.with_name(f"{path.stem}_{number}.py").write_text("".join(lines), encoding="utf-8")
     return len(_rule_files(folder))
-
-
-def _index(folder: Path) -> None:
-    subprocess.run([sys.executable, "tests/tools/make_index.py"], cwd=folder, check=True)
 
 
 def _lint_in(folder: Path) -> list[str]:

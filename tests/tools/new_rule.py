@@ -75,6 +75,7 @@ class {cls}(Rule):
     name = "{name}"
     severity = Severity.{severity}
     since = "{since}"
+    needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # SCAFFOLD: ask `program`, and for each mistake

@@ -96,6 +96,7 @@ class BestChosenFromLocalMetric(Rule):
     name = "best-chosen-from-local-metric"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by - {"accelerate"}:

@@ -81,6 +81,7 @@ class FilesystemRace(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (ChangeFolder,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - LAUNCHERS:

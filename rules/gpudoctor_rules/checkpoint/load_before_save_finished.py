@@ -88,6 +88,7 @@ class LoadBeforeSaveFinished(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Load,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.managed_by - {"accelerate"}:

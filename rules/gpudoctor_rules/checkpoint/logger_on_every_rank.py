@@ -71,6 +71,7 @@ class LoggerOnEveryRank(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (StartLogger,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Their trainers open loggers on rank 0; what the program opens itself is opened by all.

@@ -82,6 +82,7 @@ class SaveGuardedByLocalRank(Rule):
     name = "save-guarded-by-local-rank"
     severity = Severity.INFO
     shows_in_run = True
+    needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - {"accelerate", "transformers"}:

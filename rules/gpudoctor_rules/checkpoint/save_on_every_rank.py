@@ -82,6 +82,7 @@ class SaveOnEveryRank(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Other frameworks guard their own ways of saving, in code that is not read.

@@ -83,6 +83,7 @@ class ShardedStateOnSomeRanks(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Save, ShardedState)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a rank has all parts.

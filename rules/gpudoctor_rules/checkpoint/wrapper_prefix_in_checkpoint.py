@@ -86,6 +86,7 @@ class WrapperPrefixInCheckpoint(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks unwrap what they save, or strip the prefix when they load.

@@ -89,6 +89,7 @@ class ZeroStateNotConsolidated(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (ShardedState,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or not program.whole:

@@ -104,6 +104,7 @@ class CollectiveArguments(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a program mostly skips these calls: the mistake waits for the second process.

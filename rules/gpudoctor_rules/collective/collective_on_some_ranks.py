@@ -64,6 +64,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
@@ -82,6 +83,7 @@ class CollectiveOnSomeRanks(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process a collective returns at once, whoever calls it.

@@ -81,6 +81,7 @@ class CollectivesInDifferentOrder(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, any order will do.

@@ -70,6 +70,7 @@ class CpuTensorWithNccl(Rule):
     name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR
     stops = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # The default backend and `cpu:gloo,cuda:nccl` serve both.

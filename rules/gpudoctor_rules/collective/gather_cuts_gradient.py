@@ -88,6 +88,7 @@ class GatherCutsGradient(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, nothing is gathered.

@@ -89,6 +89,7 @@ class GroupMadeInLoop(Rule):
     name = "group-made-in-loop"
     severity = Severity.PERF
     shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process a group costs nothing.

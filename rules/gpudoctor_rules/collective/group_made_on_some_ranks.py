@@ -80,6 +80,7 @@ class GroupMadeOnSomeRanks(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A group of one process is made at once.

@@ -76,6 +76,7 @@ class InPlaceCollectiveResultUsed(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (ResultUsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -80,8 +80,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
-from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
@@ -105,6 +106,7 @@ class LocalDecisionEndsLoop(Rule):
     severity = Severity.WARNING
     stops = True
     shows_in_run = True
+    needs = (Backward, Collective)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:

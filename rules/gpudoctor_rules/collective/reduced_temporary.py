@@ -89,6 +89,7 @@ class ReducedTemporary(Rule):
     name = "reduced-temporary"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, the sum is what was handed in.

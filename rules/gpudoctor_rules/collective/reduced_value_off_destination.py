@@ -77,6 +77,7 @@ class ReducedValueOffDestination(Rule):
     name = "reduced-value-off-destination"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, rank 0 is the only one, and has the sum.

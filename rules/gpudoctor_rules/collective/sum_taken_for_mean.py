@@ -92,6 +92,7 @@ class SumTakenForMean(Rule):
     name = "sum-taken-for-mean"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # The sum of one rank is its own mean.

@@ -78,6 +78,7 @@ class WorkNotWaited(Rule):
     name = "work-not-waited"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Discard, HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a collective is done when it returns.

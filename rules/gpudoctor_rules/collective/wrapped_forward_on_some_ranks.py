@@ -99,6 +99,7 @@ class WrappedForwardOnSomeRanks(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Forward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:

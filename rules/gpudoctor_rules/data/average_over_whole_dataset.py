@@ -106,6 +106,7 @@ class AverageOverWholeDataset(Rule):
     name = "average-over-whole-dataset"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Averaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or program.managed_by or program.cut_short:

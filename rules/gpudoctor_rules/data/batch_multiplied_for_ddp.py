@@ -80,6 +80,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.value import NONE, Unknown, Value
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, is_name, samplers_of, trained_with
 
@@ -102,6 +103,7 @@ class BatchMultipliedForDdp(Rule):
     name = "batch-multiplied-for-ddp"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or program.managed_by:

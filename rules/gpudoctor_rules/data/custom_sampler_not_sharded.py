@@ -79,7 +79,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.value import NONE, Unknown, Value
-from gpudoctor.lint.events.data_loading import Streamed
+from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     escapes,
@@ -106,6 +106,7 @@ class CustomSamplerNotSharded(Rule):
     name = "custom-sampler-not-sharded"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.cut_short or program.shared_out:

@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import NONE, Const
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, is_name, trained_with
@@ -77,6 +78,7 @@ class DataParallelBatchNotScaled(Rule):
     code = "GPU319"
     name = "data-parallel-batch-not-scaled"
     severity = Severity.INFO
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.managed_by or not program.has(Wrap):

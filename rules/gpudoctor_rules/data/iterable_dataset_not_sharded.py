@@ -89,7 +89,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.value import Const, Value
-from gpudoctor.lint.events.data_loading import Streamed
+from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
 
@@ -105,6 +105,7 @@ class IterableDatasetNotSharded(Rule):
     name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.cut_short or program.shared_out:

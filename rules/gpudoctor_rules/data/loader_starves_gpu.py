@@ -64,7 +64,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, Const, Value, Values
-from gpudoctor.lint.events.data_loading import ItemRead, MakeLoader
+from gpudoctor.lint.events.data_loading import ItemRead, Iterate, MakeLoader
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
@@ -90,6 +90,7 @@ class LoaderStarvesGpu(Rule):
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.managed_by - LEAVE_LOADERS:

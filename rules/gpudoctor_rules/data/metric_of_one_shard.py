@@ -92,6 +92,7 @@ class MetricOfOneShard(Rule):
     name = "metric-of-one-shard"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Trainers reduce what they log; Accelerate leaves that to the program.

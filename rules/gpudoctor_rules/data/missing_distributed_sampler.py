@@ -80,7 +80,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.value import TRUE
-from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.program import is_whole, shares_nothing
 from gpudoctor.lint.repair.repair import (
@@ -125,6 +125,7 @@ class MissingDistributedSampler(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks replace the sampler when they prepare the loader.

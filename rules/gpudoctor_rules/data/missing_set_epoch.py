@@ -77,7 +77,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
 from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
 from gpudoctor.rule import Rule
@@ -98,6 +98,7 @@ class MissingSetEpoch(Rule):
     # The call only changes a seed that all ranks share.
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What is only evaluated, with gradients or without, may be read in any order.

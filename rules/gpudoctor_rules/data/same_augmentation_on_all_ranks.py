@@ -112,6 +112,7 @@ class SameAugmentationOnAllRanks(Rule):
     name = "same-augmentation-on-all-ranks"
     severity = Severity.INFO
     shows_in_run = True
+    needs = (Augments,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or not program.whole or program.cut_short or program.managed_by:

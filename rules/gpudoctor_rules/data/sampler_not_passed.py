@@ -75,6 +75,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import Pass, trained_with, unused_samplers
@@ -94,6 +95,7 @@ class SamplerNotPassed(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # That no loader is given the sampler is an absence: everything must have been read.

@@ -108,6 +108,7 @@ class SamplerRankHardCoded(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A framework may number its processes in another way, or set the sampler's rank later.

@@ -79,6 +79,7 @@ class SamplerWithIterableDataset(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (MakeLoader,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):

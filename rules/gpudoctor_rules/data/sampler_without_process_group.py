@@ -85,6 +85,7 @@ class SamplerWithoutProcessGroup(Rule):
     name = "sampler-without-process-group"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if (

@@ -82,7 +82,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.value import Const, Unknown
-from gpudoctor.lint.events.data_loading import SetEpoch
+from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
@@ -102,6 +102,7 @@ class SetEpochMisplaced(Rule):
     name = "set-epoch-misplaced"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Iterate, SetEpoch)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(SetEpoch):

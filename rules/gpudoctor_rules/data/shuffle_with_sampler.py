@@ -68,6 +68,7 @@ class ShuffleWithSampler(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (MakeLoader,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):

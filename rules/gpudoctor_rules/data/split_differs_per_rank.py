@@ -94,6 +94,7 @@ class SplitDiffersPerRank(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Split,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or program.cut_short or program.managed_by:

@@ -84,7 +84,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, Values
-from gpudoctor.lint.events.data_loading import MakeLoader, SetEpoch
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
@@ -113,6 +113,7 @@ class TrainingDataNotShuffled(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or any(_deals(event) for event in program.events(UseManaged)):

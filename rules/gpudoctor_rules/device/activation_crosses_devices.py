@@ -80,6 +80,7 @@ class ActivationCrossesDevices(Rule):
     name = "activation-crosses-devices"
     severity = Severity.ERROR
     stops = True
+    needs = (Crossed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What comes of it meets the next layer in the same line.

@@ -68,6 +68,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.repair.repair import After, Code, Imported, Repair, Replace, Step, Substitute
@@ -79,7 +80,6 @@ from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gp
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.model import Wrap
     from gpudoctor.lint.program import Program
 
 
@@ -96,6 +96,7 @@ class AllRanksOnOneGpu(Rule):
     name = "all-ranks-on-one-gpu"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
+    needs = (DeviceUsed, InitGroup, Move, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.

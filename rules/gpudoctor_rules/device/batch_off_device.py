@@ -84,6 +84,7 @@ class BatchOffDevice(Rule):
     severity = Severity.ERROR
     stops = True
     fix_safety = Safety.UNSAFE
+    needs = (Mixed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `prepare` and trainers wrap loaders so that batches arrive on the device.

@@ -99,6 +99,7 @@ class CudaInLoaderWorker(Rule):
     name = "cuda-in-loader-worker"
     severity = Severity.ERROR
     stops = True
+    needs = (ItemOnGpu,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -76,6 +76,7 @@ class DeviceIdsMismatch(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Forward, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

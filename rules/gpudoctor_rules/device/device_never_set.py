@@ -91,6 +91,7 @@ class DeviceNeverSet(Rule):
     name = "device-never-set"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
+    needs = (Collective, DeviceUsed, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or managed(program) or one_visible(program) or first_choice(program) is not None:

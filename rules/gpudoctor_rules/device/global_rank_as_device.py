@@ -88,6 +88,7 @@ class GlobalRankAsDevice(Rule):
     name = "global-rank-as-device"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
+    needs = (DeviceUsed, EnvironmentWrite, InitGroup)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `mp.spawn` starts its processes on one node; of a library file the caller may know better.

@@ -83,6 +83,7 @@ class LayersInPlainList(Rule):
     fix_safety = Safety.SAFE
     # The layers are on the CPU when the first batch comes, so the run ends with an error that names no list.
     shows_in_run = True
+    needs = (ModuleClassFlaw,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

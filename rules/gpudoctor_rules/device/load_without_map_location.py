@@ -82,6 +82,7 @@ class LoadWithoutMapLocation(Rule):
     name = "load-without-map-location"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
+    needs = (Load,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process the copy goes where it is wanted anyway.

@@ -80,6 +80,7 @@ class ModelOffDevice(Rule):
     severity = Severity.ERROR
     stops = True
     fix_safety = Safety.UNSAFE
+    needs = (Forward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if managed(program):

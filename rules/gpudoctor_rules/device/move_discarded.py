@@ -85,6 +85,7 @@ class MoveDiscarded(Rule):
     severity = Severity.ERROR
     stops = True
     fix_safety = Safety.SAFE
+    needs = (Discard,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -73,6 +73,7 @@ class SuperInitMissing(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (ModuleClassFlaw,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Value] = set()

@@ -84,6 +84,7 @@ class TensorMadeOnCpu(Rule):
     severity = Severity.ERROR
     stops = True
     fix_safety = Safety.UNSAFE
+    needs = (ConstantMixed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What a module keeps should be a buffer: GPU211 says so. A move that was dropped is the cause: GPU203.

@@ -86,6 +86,7 @@ class TensorNotABuffer(Rule):
     name = "tensor-not-a-buffer"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
+    needs = (ConstantMixed, FixedMet)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What is computed from a constant, as `self.table[:n]`, is known by what it began as.

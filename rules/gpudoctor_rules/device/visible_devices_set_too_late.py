@@ -74,6 +74,7 @@ class VisibleDevicesSetTooLate(Rule):
     code = "GPU210"
     name = "visible-devices-set-too-late"
     severity = Severity.ERROR
+    needs = (EnvironmentWrite,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

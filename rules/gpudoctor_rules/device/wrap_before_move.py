@@ -91,6 +91,7 @@ class WrapBeforeMove(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (InitGroup, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

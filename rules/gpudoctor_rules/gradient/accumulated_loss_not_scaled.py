@@ -88,6 +88,7 @@ class AccumulatedLossNotScaled(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Who scales gradients by hand may divide there.

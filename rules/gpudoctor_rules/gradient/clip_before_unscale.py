@@ -90,6 +90,7 @@ class ClipBeforeUnscale(Rule):
     name = "clip-before-unscale"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
+    needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

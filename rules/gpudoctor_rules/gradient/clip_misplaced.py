@@ -86,6 +86,7 @@ class ClipMisplaced(Rule):
     name = "clip-misplaced"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Value] = set()

@@ -102,6 +102,7 @@ class GradientAveragedTwice(Rule):
     name = "gradient-averaged-twice"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Who says when DDP reduces may well do it himself in between.

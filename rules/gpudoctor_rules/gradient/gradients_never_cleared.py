@@ -81,6 +81,7 @@ class GradientsNeverCleared(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (OptimizerStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Value] = set()

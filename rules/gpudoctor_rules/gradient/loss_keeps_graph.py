@@ -82,6 +82,7 @@ class LossKeepsGraph(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (Accumulated,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

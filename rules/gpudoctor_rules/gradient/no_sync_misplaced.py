@@ -109,6 +109,7 @@ class NoSyncMisplaced(Rule):
     name = "no-sync-misplaced"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (GradientSync,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:

@@ -104,6 +104,7 @@ class ParametersUsedOutsideForward(Rule):
     name = "parameters-used-outside-forward"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by:

@@ -109,6 +109,7 @@ class ReentrantCheckpoint(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (Recompute,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:

@@ -91,6 +91,7 @@ class ScalerMisused(Rule):
     code = "GPU704"
     name = "scaler-misused"
     severity = Severity.ERROR
+    needs = (ScalerCall,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(ScalerCall):

@@ -89,6 +89,7 @@ class StepMissing(Rule):
     name = "step-missing"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (MakeOptimizer, OptimizerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: Told = set()

@@ -100,6 +100,7 @@ class SyncOnEveryMicrobatch(Rule):
     name = "sync-on-every-microbatch"
     severity = Severity.PERF
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:

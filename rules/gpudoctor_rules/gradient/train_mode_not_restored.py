@@ -96,6 +96,7 @@ class TrainModeNotRestored(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (ModeChange,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.managed_by - {"accelerate"} or not program.has(ModeChange):

@@ -79,6 +79,7 @@ class BackendForOtherDevice(Rule):
     severity = Severity.WARNING
     stops = True
     shows_in_run = True
+    needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         groups = list(program.events(InitGroup))

@@ -86,6 +86,7 @@ class CudaBeforeFork(Rule):
     name = "cuda-before-fork"
     severity = Severity.ERROR
     stops = True
+    needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(Spawn):

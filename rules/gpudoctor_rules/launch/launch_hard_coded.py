@@ -61,6 +61,7 @@ class LaunchHardCoded(Rule):
     code = "GPU416"
     name = "launch-hard-coded"
     severity = Severity.INFO
+    needs = (EnvironmentWrite, InitGroup, Spawn, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         lists = {wrap.location: getattr(_only(wrap.device_ids), "place", None) for wrap in program.events(Wrap)}

@@ -102,6 +102,7 @@ class LocalRankArgument(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (ArgumentDeclared,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # DeepSpeed's launcher, for one, does pass the option.

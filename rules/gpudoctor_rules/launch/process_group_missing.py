@@ -86,6 +86,7 @@ class ProcessGroupMissing(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Collective, InitGroup, MakeSampler, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A group may be made anywhere: the claim needs the whole program.

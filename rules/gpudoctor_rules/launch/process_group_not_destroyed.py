@@ -75,6 +75,7 @@ class ProcessGroupNotDestroyed(Rule):
     severity = Severity.INFO
     fix_safety = Safety.SAFE
     since_torch = "2.4"
+    needs = (Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.managed_by or not program.whole or program.cut_short or _speaks_of_it(program):

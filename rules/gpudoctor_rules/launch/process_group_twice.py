@@ -74,6 +74,7 @@ class ProcessGroupTwice(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (InitGroup,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         seen: set[object] = set()

@@ -85,6 +85,7 @@ class RankArithmetic(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (InitGroup,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.world is LaunchWorld.SINGLE or program.managed_by:

@@ -82,6 +82,7 @@ class RankIsAString(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (RankTextUsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -89,6 +89,7 @@ class RendezvousMissing(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `torchrun` sets all four; a single process has nobody to meet.

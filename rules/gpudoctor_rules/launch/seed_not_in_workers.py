@@ -107,6 +107,7 @@ class SeedNotInWorkers(Rule):
     name = "seed-not-in-workers"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(Spawn):

@@ -92,6 +92,7 @@ class SlowRank0BeforeCollective(Rule):
     severity = Severity.INFO
     stops = True
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or not program.whole or program.managed_by:

@@ -84,6 +84,7 @@ class SpawnArguments(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(Spawn):

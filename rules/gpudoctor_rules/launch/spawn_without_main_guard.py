@@ -74,6 +74,7 @@ class SpawnWithoutMainGuard(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `python -m package` runs `__main__.py`, which new processes know and do not import again.

@@ -116,6 +116,7 @@ class WorkerFailureSwallowed(Rule):
     name = "worker-failure-swallowed"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Swallowed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or not program.whole:

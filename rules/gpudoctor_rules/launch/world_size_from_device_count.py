@@ -70,6 +70,7 @@ class WorldSizeFromDeviceCount(Rule):
     severity = Severity.WARNING
     stops = True
     shows_in_run = True
+    needs = (InitGroup, MakeSampler)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.world is LaunchWorld.SINGLE or program.managed_by:

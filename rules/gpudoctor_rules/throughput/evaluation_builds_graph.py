@@ -87,6 +87,7 @@ class EvaluationBuildsGraph(Rule):
     severity = Severity.PERF
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (Backward, Escape, Forward, GradientsSwitched, ModeChange, OptimizerStep, TakeGradient)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks switch gradients off around the user's validation; Accelerate leaves the loop to the user.

@@ -95,6 +95,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import TRUE
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.program import is_whole, shares_nothing
@@ -104,7 +105,6 @@ from gpudoctor_rules.throughput._evaluation import evaluations
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.data_loading import Iterate
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -116,6 +116,7 @@ class EvaluationOnEveryRank(Rule):
     name = "evaluation-on-every-rank"
     severity = Severity.PERF
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.cut_short or not _trains_one_model(program):

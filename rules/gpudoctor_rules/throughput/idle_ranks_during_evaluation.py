@@ -100,6 +100,7 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
@@ -120,6 +121,7 @@ class IdleRanksDuringEvaluation(Rule):
     name = "idle-ranks-during-evaluation"
     severity = Severity.PERF
     shows_in_run = True
+    needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or program.managed_by:

@@ -86,6 +86,7 @@ class NoMixedPrecision(Rule):
     code = "GPU803"
     name = "no-mixed-precision"
     severity = Severity.INFO
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.managed_by or program.cut_short or not program.has(Backward):

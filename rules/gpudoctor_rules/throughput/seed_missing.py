@@ -96,6 +96,7 @@ class SeedMissing(Rule):
     name = "seed-missing"
     severity = Severity.INFO
     shows_in_run = True
+    needs = (Backward, Forward, InitGroup, Iterate, MakeLoader, SeedSet, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.cut_short:

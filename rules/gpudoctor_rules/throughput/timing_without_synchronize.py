@@ -87,6 +87,7 @@ class TimingWithoutSynchronize(Rule):
     name = "timing-without-synchronize"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
+    needs = (Elapsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if _launches_block(program):

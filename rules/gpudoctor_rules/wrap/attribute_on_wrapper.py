@@ -94,6 +94,7 @@ class AttributeOnWrapper(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    needs = (AttributeMissed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # One line may miss two attributes; a loop or two worlds report the same one again.

@@ -111,6 +111,7 @@ class BatchnormNotSynced(Rule):
     name = "batchnorm-not-synced"
     severity = Severity.INFO
     shows_in_run = True
+    needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

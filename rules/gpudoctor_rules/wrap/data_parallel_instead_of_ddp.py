@@ -80,6 +80,7 @@ class DataParallelInsteadOfDdp(Rule):
     name = "data-parallel-instead-of-ddp"
     # It works and may be a choice, so it must never break a build: opt-in.
     severity = Severity.INFO
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # For inference the copies and the gathering may still pay, and there is no other wrapper to recommend.

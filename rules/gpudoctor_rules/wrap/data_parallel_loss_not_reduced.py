@@ -91,6 +91,7 @@ class DataParallelLossNotReduced(Rule):
     severity = Severity.ERROR
     stops = True
     fix_safety = Safety.SAFE
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -84,6 +84,7 @@ class DataParallelStateLost(Rule):
     code = "GPU109"
     name = "data-parallel-state-lost"
     severity = Severity.WARNING
+    needs = (ReplicaWrite,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -103,6 +103,7 @@ class GradFlagChangedAfterWrap(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (GradientFlag,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

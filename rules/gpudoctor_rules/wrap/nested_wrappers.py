@@ -87,6 +87,7 @@ class NestedWrappers(Rule):
     name = "nested-wrappers"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

@@ -76,6 +76,7 @@ class NothingToTrain(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

@@ -91,6 +91,7 @@ class OptimizerOfOtherParameters(Rule):
     name = "optimizer-of-other-parameters"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (OptimizerStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.managed_by or program.cut_short:

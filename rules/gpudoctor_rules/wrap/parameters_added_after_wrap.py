@@ -95,6 +95,7 @@ class ParametersAddedAfterWrap(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (PartAdded,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

@@ -82,6 +82,7 @@ class SyncBatchnormMisplaced(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (SyncNorm,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

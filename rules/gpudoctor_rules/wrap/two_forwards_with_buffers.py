@@ -96,6 +96,7 @@ class TwoForwardsWithBuffers(Rule):
     name = "two-forwards-with-buffers"
     severity = Severity.WARNING
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

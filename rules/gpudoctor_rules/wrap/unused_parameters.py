@@ -112,6 +112,7 @@ class UnusedParameters(Rule):
     severity = Severity.WARNING
     stops = True
     shows_in_run = True
+    needs = (UnusedPart,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

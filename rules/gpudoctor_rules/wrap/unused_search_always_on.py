@@ -98,6 +98,7 @@ class UnusedSearchAlwaysOn(Rule):
     name = "unused-search-always-on"
     severity = Severity.INFO
     shows_in_run = True
+    needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

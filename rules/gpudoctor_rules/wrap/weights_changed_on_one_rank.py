@@ -98,6 +98,7 @@ class WeightsChangedOnOneRank(Rule):
     name = "weights-changed-on-one-rank"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (LoadState, WeightsDrawn)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

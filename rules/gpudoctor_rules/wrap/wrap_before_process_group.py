@@ -76,6 +76,7 @@ class WrapBeforeProcessGroup(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    needs = (Collective, MakeSampler, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # No group anywhere is GPU401: what to do about it is another story than moving a line up.

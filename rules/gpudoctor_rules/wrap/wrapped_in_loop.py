@@ -80,6 +80,7 @@ class WrappedInLoop(Rule):
     name = "wrapped-in-loop"
     severity = Severity.ERROR
     shows_in_run = True
+    needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

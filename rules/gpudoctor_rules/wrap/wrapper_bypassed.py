@@ -110,6 +110,7 @@ class WrapperBypassed(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A framework may install hooks on the bare module, so that calling it is no bypass.

@@ -84,6 +84,7 @@ class WrapperDiscarded(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    needs = (Discard,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         used: set[Wrapper] = set()
