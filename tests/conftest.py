@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.fast import is_fast, starting_nothing
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -29,6 +32,23 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
     # Made only where it is used; results of one test are none of another's.
     caches = tmp_path_factory.getbasetemp() / "caches"
     monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(caches / str(next(_NUMBERS))))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `pytest -m fast` runs."""
+    for item in items:
+        if is_fast(item):
+            item.add_marker("fast")
+
+
+@pytest.fixture(autouse=True)
+def _fast_tests_start_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("fast") is None:
+        yield
+        return
+    with starting_nothing():
+        yield
 
 
 @pytest.fixture(scope="session")

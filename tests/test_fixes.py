@@ -49,6 +49,7 @@ def test_golden(program: Copy) -> None:
     assert {file: file.read_bytes() for file in program.files} == after, "a second run changes it again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FIXED, ids=named)
 def test_line_ends_and_byte_order_mark_stay(program: Copy) -> None:
     """Every line that is not touched has the bytes that it had, and new lines look like them."""

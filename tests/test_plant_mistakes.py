@@ -32,6 +32,7 @@ def test_what_is_planted_is_a_program_still(operator):
         assert each.line in each.lines
 
 
+@pytest.mark.slow
 def test_every_mistake_is_found_in_a_plain_program():
     outcomes = list(planted_in(PROGRAM.parent, Path(PROGRAM.name)))
     assert {each.operator.name for each in outcomes} == {each.name for each in OPERATORS} - NO_PLACE

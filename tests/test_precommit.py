@@ -89,8 +89,11 @@ def hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with a program that is wrong, one that is right, and the helpers that they import."""
+def project(hook: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a wrong program, a right one and the helpers that they import, configured as the README says.
+
+    What pre-commit installs for the first of its commits serves the others, too.
+    """
     folder = tmp_path_factory.mktemp("project")
     files = {
         "dataset.py": DATASET,
@@ -100,38 +103,37 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"^### pre-commit\n.*?```yaml\n(.*?)```", readme, re.DOTALL | re.MULTILINE)
+    revision = _git(hook, "rev-parse", "HEAD").strip()
+    config = re.sub(r"repo: \S+", f"repo: {hook}", re.sub(r"rev: \S+", f"rev: {revision}", config))
+    (folder / ".pre-commit-config.yaml").write_text(config, encoding="utf-8")
     _commit_all(folder)
     return folder
 
 
-def test_wrong_program_fails(hook: Path, project: Path) -> None:
-    run = _try_hook(hook, project, "train_wrong.py")
+def test_wrong_program_fails(project: Path) -> None:
+    run = _hook(project, "train_wrong.py")
     assert run.returncode == 1, run.stdout + run.stderr
     assert "GPU301" in run.stdout
     assert "loaders.py:6" in run.stdout, "the loader stands in a file that was not in the commit"
 
 
-def test_right_program_passes(hook: Path, project: Path) -> None:
-    run = _try_hook(hook, project, "train_right.py")
+def test_right_program_passes(project: Path) -> None:
+    run = _hook(project, "train_right.py")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "Passed" in run.stdout
 
 
-def test_configuration_of_the_readme_works(hook: Path, project: Path, repository: Path) -> None:
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    (config,) = re.findall(r"^### pre-commit\n.*?```yaml\n(.*?)```", readme, re.DOTALL | re.MULTILINE)
-    revision = _git(hook, "rev-parse", "HEAD").strip()
-    config = re.sub(r"repo: \S+", f"repo: {hook}", re.sub(r"rev: \S+", f"rev: {revision}", config))
-    (project / ".pre-commit-config.yaml").write_text(config, encoding="utf-8")
-    # As somebody would meet it: the files that are about to be committed, right ones and wrong ones.
-    run = _pre_commit(project, "run", "gpudoctor", "--color=never", "--files", "train_wrong.py", "train_right.py")
+def test_files_that_are_about_to_be_committed_are_told_once(project: Path) -> None:
+    run = _hook(project, "train_wrong.py", "train_right.py")
     assert run.returncode == 1, run.stdout + run.stderr
     assert "gpudoctor lint" in run.stdout
     assert run.stdout.count(": error: GPU301") == 1
 
 
-def _try_hook(hook: Path, project: Path, *files: str) -> subprocess.CompletedProcess[str]:
-    return _pre_commit(project, "try-repo", str(hook), "gpudoctor", "--color=never", "--files", *files)
+def _hook(project: Path, *files: str) -> subprocess.CompletedProcess[str]:
+    return _pre_commit(project, "run", "gpudoctor", "--color=never", "--files", *files)
 
 
 def _pre_commit(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -134,6 +134,7 @@ def test_rules_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+@pytest.mark.slow
 def test_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
     monkeypatch.setenv("TORCH_TOKEN", "hush")
@@ -158,6 +159,7 @@ def test_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     assert f"machine     {len(os.sched_getaffinity(0))} CPUs, memory " in text
 
 
+@pytest.mark.slow
 def test_env_doubts_values_and_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0")
     monkeypatch.setenv("NCCL_P2P_DISABLED", "1")
@@ -167,6 +169,7 @@ def test_env_doubts_values_and_names(capsys: pytest.CaptureFixture[str], monkeyp
     assert "! nothing reads this name: NCCL_P2P_DISABLE is meant" in text
 
 
+@pytest.mark.slow
 def test_env_asks_the_driver_and_torch_where_told_to(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

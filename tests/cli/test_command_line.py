@@ -170,6 +170,7 @@ class TestEdge:
     def test_interrupted(self) -> None:
         assert self.ending(KeyboardInterrupt()) == 130
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("error", [ZeroDivisionError("by zero"), InternalError("rule GPU301: by zero")])
     def test_a_bug_of_ours(self, error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
         assert self.ending(error) == 3
@@ -178,6 +179,7 @@ class TestEdge:
         for fact in (__version__, "Python 3.", "command: gpudoctor lint train.py", "by zero"):
             assert fact in text
 
+    @pytest.mark.slow
     def test_the_last_frames_are_named(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.ending(ZeroDivisionError("by zero"))
         assert re.search(
@@ -185,6 +187,7 @@ class TestEdge:
             capsys.readouterr().err,
         )
 
+    @pytest.mark.slow
     def test_the_traceback_for_debugging(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -217,10 +220,12 @@ class TestStartUp:
         )
         assert not set(ended.stdout.split()) & {*SLOW, "tomllib", "textwrap", "shutil"}
 
+    @pytest.mark.slow
     def test_a_lint_loads_no_more(self, write: Callable[..., Path], seed_rule: object) -> None:
         write(train=TRAINING)
         assert not self.loaded_by("lint", "--no-cache") & {*SLOW, "tomllib"}
 
+    @pytest.mark.slow
     def test_what_is_known_already_loads_no_interpreter(self, write: Callable[..., Path], seed_rule: object) -> None:
         write(train=TRAINING)
         assert "gpudoctor.lint.interp" in self.loaded_by("lint")

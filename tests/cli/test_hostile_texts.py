@@ -152,6 +152,7 @@ def test_settings(run: Run, settings: str) -> None:
     refuse_steering(out + err)
 
 
+@pytest.mark.slow
 def test_names_of_files(run: Run) -> None:
     folder = Path("\x1b[31mx\n::error::x")
     folder.mkdir()
@@ -170,6 +171,7 @@ def test_names_of_files(run: Run) -> None:
     refuse_steering(out + err)
 
 
+@pytest.mark.slow
 def test_bugs_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(*_: object) -> int:
         raise KeyError(EVIL)
@@ -182,6 +184,7 @@ def test_bugs_of_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_steering(err)
 
 
+@pytest.mark.slow
 def test_variables_of_the_machine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_DEBUG", EVIL)
     code, out, err = run("env")

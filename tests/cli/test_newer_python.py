@@ -12,7 +12,7 @@ import pytest
 from gpudoctor import cli
 from tests.support.notebooks import notebook
 
-pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads it")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads it")]
 
 NEWER = "import torch\nmessage = t'{torch}'\n"
 WRONG = "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))\n"

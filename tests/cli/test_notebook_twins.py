@@ -14,6 +14,8 @@ import pytest
 from gpudoctor import cli
 from tests.support.notebooks import notebook
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
 SAMPLE = 40
 

@@ -169,6 +169,7 @@ def test_unknown_codes_in_comments(lint: Lint) -> None:
     assert "train.ipynb:cell 2:2:31: warning: GPU003" in out
 
 
+@pytest.mark.slow
 def test_a_broken_cell_and_the_others(lint: Lint) -> None:
     code, out, _ = lint("--output-format=concise", cells=(SETUP, DATA, "to do:\n  ask Anna", LOADER))
     assert code == 1
@@ -237,6 +238,7 @@ def test_baseline_outlives_a_cell_above(lint: Lint) -> None:
     assert lint("--select=GPU303", "--baseline=known.json", cells=(*CELLS, LOADER))[0] == 1
 
 
+@pytest.mark.slow
 def test_cache(lint: Lint, capsys: pytest.CaptureFixture[str]) -> None:
     lint("--select=GPU303", cells=(*CELLS, "to do"))
     outs = set()
@@ -384,6 +386,7 @@ def test_comments_in_programs_that_cells_write(lint: Lint) -> None:
     assert lint(cells=())[:2] == (0, "")
 
 
+@pytest.mark.slow
 def test_a_broken_program_that_a_cell_writes(lint: Lint) -> None:
     _, out, _ = lint("--output-format=concise", cells=(SETUP, f"{WRITTEN}\n  (", LAUNCH))
     assert out.startswith("train.ipynb:cell 2:1")

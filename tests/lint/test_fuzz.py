@@ -23,15 +23,15 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from gpudoctor.lint import pipeline
 from gpudoctor.lint.request import Request
 from gpudoctor.registry import find_rules
 from tests.support.mutations import mutated
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.slow
 
 CASES = 120
 MADE_UP = 120

@@ -6,6 +6,8 @@ import ast
 import gc
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gpudoctor.lint import pipeline
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime import garbage
@@ -14,7 +16,8 @@ from gpudoctor.registry import find_rules
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = """\
 import torch

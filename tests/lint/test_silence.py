@@ -194,6 +194,7 @@ def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_is_told_of_good_fixtures_that_were_followed() -> None:
     rules = FIXTURES / "rules"
     cards, told = find_rules().select(), set()
@@ -434,6 +435,7 @@ RUNNER = """
     """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("starts", "is_program"),
     [
@@ -526,6 +528,7 @@ def test_a_library_whose_training_no_program_calls_is_told_once(tell: Tell) -> N
     assert "  help: name the script that starts the training" in told.lines
 
 
+@pytest.mark.slow
 def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
     many = {f"train_{n}": ANOTHER_WAY.replace("train", f"train{n}") for n in range(40)}
     engine = "import torch\n" + "".join(

@@ -29,6 +29,8 @@ from gpudoctor.probe.page import page_of, words
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:

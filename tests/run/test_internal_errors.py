@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.hang import Watch
 from gpudoctor.run.internal_errors import Faults
@@ -14,13 +16,12 @@ from gpudoctor.run.session import python_command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
 
 def broken(*_: object) -> None:
     raise KeyError("no such key")
 
 
+@pytest.mark.slow
 def test_the_job_goes_on_when_we_cannot_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Watch, "look", broken)
     done = tmp_path / "done"

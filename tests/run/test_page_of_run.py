@@ -32,6 +32,8 @@ from gpudoctor.run.page import page_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:

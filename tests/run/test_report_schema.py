@@ -16,6 +16,8 @@ from tests.tools import make_schema
 if TYPE_CHECKING:
     from gpudoctor.run.outcome import Watched
 
+pytestmark = pytest.mark.slow
+
 jsonschema = pytest.importorskip("jsonschema")
 
 

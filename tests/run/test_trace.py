@@ -13,6 +13,8 @@ from gpudoctor.run.recording import Recording
 from gpudoctor.run.trace import trace_of
 from tests.support.made_runs import EVERY, crashed, healthy, sick
 
+pytestmark = pytest.mark.slow
+
 NAMES = {"process_name", "process_sort_index", "thread_name"}
 
 

@@ -45,7 +45,8 @@ def install(programs: Path, *what: str) -> None:
 def outside(**more: str) -> dict[str, str]:
     """An environment in which nothing points into this checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
+    # Of what is installed here little is ever imported.
+    return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1", **more}
 
 
 def run_outside(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -127,6 +127,7 @@ def test_the_frameworks_are_those_of_the_models():
     assert set(FRAMEWORKS) == known - OF_LAYERS - TOLD_OTHERWISE
 
 
+@pytest.mark.slow
 def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """What is found where every function is executed is found where only those are that come close."""
     bad = [path for case in cases(fixtures) if case.bad and case.code != "GPU001" for path in case.files]
@@ -166,6 +167,7 @@ def test_functions_that_call_one_another_are_all_followed():
     assert relevant_definitions(parsed(chain(500))) == {f"f{number}" for number in range(500)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -275,6 +275,7 @@ def test_changes_of_what_goes_are_refused() -> None:
             FileRewrite(text).spans(changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["x = " + " + ".join(["1"] * 2_000) + "\n", "x = " + "f(" * 90 + "1" + ")" * 90 + "\nx = a" + ".b(1)" * 500 + "\n"],

@@ -65,6 +65,7 @@ def test_plain_implications_are_seen():
         assert one.implies(other) is all(holds(other, row) for row in ROWS if holds(one, row)), (one, other)
 
 
+@pytest.mark.slow
 def test_a_gap_is_where_none_of_the_conditions_holds():
     for first, second in PAIRS:
         for base in (ALWAYS, all_of(A), all_of(B.negated()), all_of(BOTH), all_of(EITHER.negated())):

@@ -15,6 +15,8 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.interp import budget, launch_worlds, machine
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 
+pytestmark = pytest.mark.slow
+
 DOUBLING = {
     "tuples": "x = (1, 2)\n" + "x = (*x, *x)\n" * 60,
     "tuples in tuples": "x = (1, 2)\n" + "x = (x, x)\n" * 100 + "y = {x: 1}\nif x == x: pass\n",

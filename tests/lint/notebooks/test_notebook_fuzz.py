@@ -17,6 +17,8 @@ from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.record import replace
 from tests.support.notebooks import WRITERS, cell, notebook
 
+pytestmark = pytest.mark.slow
+
 LINES = (
     "x = 1", "", "    ", "y = '''", "'''", '"""', "!ls -la \\", "%time f(x)", "%%time", "%%bash", "x?", "?x", "(", ")",
     "[1,", "]", "if x:", "    y = 2", "    !ls {x}", "for i in x:", "    %cd a", "z = !ls", "# größe \U0001f600",

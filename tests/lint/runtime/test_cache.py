@@ -102,6 +102,7 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_after_a_change_the_entry_is_executed_again(project: Project, change: Callable[[Project], object]):
     project.lint()

@@ -12,6 +12,8 @@ from gpudoctor.lint.source.file import Unreadable, parse_text
 from gpudoctor.lint.source.newer_syntax import asked_again
 from gpudoctor.lint.source.syntax_errors import explain
 
+pytestmark = pytest.mark.slow
+
 RUNNING = sys.version_info[:2]
 
 

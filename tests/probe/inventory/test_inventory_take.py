@@ -65,6 +65,7 @@ def test_newer_and_older_recordings_can_be_read() -> None:
     assert from_plain(Inventory, {"gpus": [{"index": 0, "name": "L4", "of the future": 1}]}).gpus[0].name.value == "L4"
 
 
+@pytest.mark.slow
 def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_query.sys, "executable", "/nonexistent/python")
     found = take_inventory(environment={})
@@ -81,6 +82,7 @@ def test_a_part_that_is_too_slow_says_what_it_was_doing() -> None:
     assert found.system.cpus.known
 
 
+@pytest.mark.slow
 def test_modules_of_the_working_directory_are_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')")
     monkeypatch.chdir(tmp_path)
@@ -143,6 +145,7 @@ def test_the_sampler_watches_every_gpu(
     assert isinstance(sampler.moments[0], Moment)
 
 
+@pytest.mark.slow
 def test_a_sampler_without_a_driver_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with Sampler([]) as sampler:
         pass

@@ -1,0 +1,102 @@
+"""Which tests are fast: those that start no process, load no torch and are not marked as slow.
+
+Found out, not written down: a test, its fixtures and the helpers that they call are looked through for what starts a
+process. What that overlooks fails when it runs: nothing can be started inside `starting_nothing`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+STARTERS = frozenset({"subprocess", "multiprocessing", "torch", "fork", "execv", "posix_spawn"})
+"""Names that a process begins with, or the seconds that loading torch takes."""
+_EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"})
+
+_forbidden = False
+_watching = False
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Whether a test and its fixtures do all that they do in this process, and soon."""
+    if item.get_closest_marker("slow") or not isinstance(item, pytest.Function):
+        return False
+    fixtures = [each.func for found in item._fixtureinfo.name2fixturedefs.values() for each in found]
+    used = {mark.args for mark in item.iter_markers("usefixtures")}
+    return not used and not any(map(starts, (item.function, *fixtures)))
+
+
+@cache
+def starts(thing: Any) -> bool:
+    """Whether a function, or another one of the tests that it calls, may start a process or load torch."""
+    seen: set[int] = set()
+    waiting = [thing]
+    while waiting:
+        function = inspect.unwrap(waiting.pop())
+        function = getattr(function, "__func__", function)
+        if id(function) in seen or not isinstance(function, (FunctionType, type)):
+            continue
+        seen.add(id(function))
+        if isinstance(function, type):
+            waiting += [value for value in vars(function).values() if isinstance(value, FunctionType)]
+            continue
+        names = _names(function.__code__)
+        if names & STARTERS:
+            return True
+        known = {name: function.__globals__.get(name) for name in names}
+        parts = [
+            value
+            for value in known.values()
+            if isinstance(value, ModuleType) and _ours(getattr(value, "__file__", None))
+        ]
+        known_parts = [vars(part).get(name) for part in parts for name in names]
+        waiting += [each for each in (*known.values(), *known_parts) if _is_helper(each)]
+    return False
+
+
+def _is_helper(value: Any) -> bool:
+    """A function or a class of the tests."""
+    if not isinstance(value, (FunctionType, type)):
+        return False
+    return _ours(getattr(sys.modules.get(value.__module__), "__file__", None))
+
+
+def _ours(file: str | None) -> bool:
+    return file is not None and Path(file).is_relative_to(TESTS)
+
+
+def _names(code: CodeType) -> set[str]:
+    """All names that are looked up in a function and in those inside it."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _names(constant)
+    return {part for name in found for part in name.split(".")}
+
+
+@contextlib.contextmanager
+def starting_nothing() -> Iterator[None]:
+    """Inside, starting a process is an error."""
+    global _forbidden, _watching
+    if not _watching:
+        sys.addaudithook(_refuse)
+        _watching = True
+    _forbidden = True
+    try:
+        yield
+    finally:
+        _forbidden = False
+
+
+def _refuse(event: str, arguments: Any) -> None:
+    if _forbidden and event in _EVENTS:
+        raise AssertionError(f"a test that counts as fast starts a process ({event}); mark it with pytest.mark.slow")

@@ -1,0 +1,70 @@
+"""`pytest -m fast`: a verdict while one waits, of tests that start nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.fast import starting_nothing, starts
+from tests.support.watching import watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def subset(repository: Path) -> list[str]:
+    """The tests in it, by their ids."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "fast", "-p", "no:cacheprovider"]
+    run = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True, timeout=300)
+    return [line for line in run.stdout.splitlines() if "::" in line]
+
+
+def test_most_tests_are_in_it(subset: list[str]) -> None:
+    files = {test.partition("::")[0] for test in subset}
+    assert len(subset) > 6000
+    assert {"tests/test_rules.py", "tests/test_pages.py", "tests/lint/interp/test_branches.py"} <= files
+
+
+def test_no_test_of_ranks_is_in_it(subset: list[str]) -> None:
+    # What each of these files asks takes ranks.
+    files = ("tests/run/test_hangs.py", "tests/run/test_report_of_run.py", "tests/probe/test_fake_gpus.py")
+    proofs = "tests/proofs/test_proofs.py::test_claim["
+    assert not [test for test in subset if test.startswith((*files, proofs)) and "does_not_expect" not in test]
+
+
+def _through_a_helper(folder: Path) -> None:
+    watch(folder, "train.py")
+
+
+def _by_itself() -> None:
+    subprocess.run(["true"], check=True)
+
+
+def _in_a_function_inside() -> None:
+    def inside() -> None:
+        _by_itself()
+
+    inside()
+
+
+def _starts_nothing() -> None:
+    assert sys.version_info > (3, 9)
+
+
+@pytest.mark.parametrize("test", [_through_a_helper, _by_itself, _in_a_function_inside])
+def test_what_starts_something_is_seen(test: object) -> None:
+    assert starts(test)
+
+
+def test_what_starts_nothing_is_not() -> None:
+    assert not starts(_starts_nothing)
+
+
+def test_what_was_overlooked_cannot_start_anything_either() -> None:
+    with starting_nothing(), pytest.raises(AssertionError, match="counts as fast starts a process"):
+        _by_itself()
+    _by_itself()
