@@ -53,7 +53,7 @@ def _inventory() -> Inventory:
 
 
 def _facts(inventory: Inventory | None) -> dict[str, Any]:
-    from gpudoctor.probe.inventory.field_json import to_plain
+    from gpudoctor.plain import plain
     from gpudoctor.probe.inventory.system import system
 
     machine = system() if inventory is None else inventory.system
@@ -65,11 +65,11 @@ def _facts(inventory: Inventory | None) -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": _versions(),
         # None where nothing is known without asking the driver, which may hang.
-        "gpus": to_plain(machine.nvidia_models.value),
+        "gpus": plain(machine.nvidia_models.value),
         "driver": machine.nvidia_module.value,
         "environment": {each.name: each.value for each in variables},
-        "variables": [to_plain(each) for each in variables],
-        "system": {name: value for name, value in to_plain(machine).items() if name != "host"},
+        "variables": [plain(each) for each in variables],
+        "system": {name: value for name, value in plain(machine).items() if name != "host"},
     }
 
 
@@ -141,8 +141,8 @@ def _document(facts: dict[str, Any], inventory: Inventory | None) -> str:
 
     document = {"version": 1, **facts}
     if inventory is not None:
-        from gpudoctor.probe.inventory.field_json import to_plain
+        from gpudoctor.plain import plain
         from gpudoctor.probe.inventory.findings.judge import weak_points
 
-        document |= {"inventory": to_plain(inventory), "weak_points": to_plain(weak_points(inventory))}
+        document |= {"inventory": plain(inventory), "weak_points": plain(weak_points(inventory))}
     return json.dumps(document, indent=2) + "\n"

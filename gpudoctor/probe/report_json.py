@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudoctor.errors import UsageError
-from gpudoctor.plain import plain
-from gpudoctor.probe.results import SCHEMA_VERSION, Check, Fact, Gpu, Link, Machine, ProbeReport, Variable, Verdict
+from gpudoctor.plain import from_plain, plain
+from gpudoctor.probe.results import SCHEMA_VERSION, Machine, ProbeReport
+from gpudoctor.record import replace
 
 
 def document(report: ProbeReport) -> dict[str, Any]:
@@ -24,23 +25,12 @@ def rendered(report: ProbeReport) -> str:
 
 def machine_from(entries: Mapping[str, Any], host: str) -> Machine:
     """A node's inventory from what `plain` made of it, under the name `host`."""
-    return Machine(
-        host=host,
-        gpus=tuple(Gpu(each["index"], each["uuid"], _facts(each["facts"])) for each in entries["gpus"]),
-        links=tuple(Link(each["a"], each["b"], Fact(**each["kind"]), Fact(**each["p2p"])) for each in entries["links"]),
-        system=_facts(entries["system"]),
-        torch=_facts(entries["torch"]),
-        environment=tuple(Variable(**each) for each in entries["environment"]),
-        weak=tuple(Check(**{**each, "verdict": Verdict(each["verdict"]), "node": host}) for each in entries["weak"]),
-    )
+    machine = from_plain(Machine, {**entries, "host": host})
+    return replace(machine, weak=tuple(replace(each, node=host) for each in machine.weak))
 
 
 MAX_BYTES = 16 * 1024 * 1024
 """A hundred times what a machine with eight GPUs takes."""
-
-
-def _facts(entries: Mapping[str, Any]) -> dict[str, Fact]:
-    return {name: Fact(**each) for name, each in entries.items()}
 
 
 def read_document(path: str) -> dict[str, Any]:

@@ -31,9 +31,9 @@ from gpudoctor.lint.events.training_step import OptimizerStep
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory import take
 from gpudoctor.probe.inventory.facts import Inventory
-from gpudoctor.probe.inventory.field_json import from_plain
 from gpudoctor.registry import find_rules
 from gpudoctor.report.markdown import plain
 from gpudoctor.report.text import Style

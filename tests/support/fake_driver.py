@@ -22,13 +22,13 @@ SOURCE = Path(__file__).with_name("fake_nvml.c")
 _READ_ALL = """
 import json, os, sys
 from gpudoctor.probe.inventory import nvml
-from gpudoctor.probe.inventory.field_json import to_plain
+from gpudoctor.plain import plain
 for name, text in json.load(sys.stdin).items():
     path = os.path.join(sys.argv[1], name)
     with open(path, "w") as file:
         file.write(text)
     os.environ["FAKE_NVML"] = path
-    told = [(type(each).__name__, to_plain(each)) for each in nvml.read() if not isinstance(each, str)]
+    told = [(type(each).__name__, plain(each)) for each in nvml.read() if not isinstance(each, str)]
     print(json.dumps([name, told]))
 """
 

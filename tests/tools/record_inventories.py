@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from gpudoctor.plain import plain  # noqa: E402
 from gpudoctor.probe.inventory.facts import (  # noqa: E402
     Interface,
     Inventory,
@@ -27,7 +28,6 @@ from gpudoctor.probe.inventory.facts import (  # noqa: E402
     Xid,
 )
 from gpudoctor.probe.inventory.field import absent, known  # noqa: E402
-from gpudoctor.probe.inventory.field_json import to_plain  # noqa: E402
 from gpudoctor.probe.inventory.findings.judge import weak_points  # noqa: E402
 from gpudoctor.probe.inventory.visible_gpus import visibility  # noqa: E402
 from gpudoctor.record import replace  # noqa: E402
@@ -45,7 +45,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, inventory in inventories().items():
         names = [point.name for point in weak_points(inventory)]
-        document = {"synthetic": SYNTHETIC, "weak_points": names, "inventory": to_plain(inventory)}
+        document = {"synthetic": SYNTHETIC, "weak_points": names, "inventory": plain(inventory)}
         (FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import facts as own
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
-from gpudoctor.probe.inventory.field_json import to_plain
 from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Variable, Verdict
 from gpudoctor.record import fields
@@ -86,7 +86,7 @@ def fact(field: Field[Any]) -> Fact:
     """A field in the report's form: records and sequences become lists of words."""
     if field.value is None:
         return Fact(None, field.why_not)
-    value = to_plain(field.value)
+    value = plain(field.value)
     if isinstance(value, list):
         return Fact([str(each) for each in value])
     return Fact(value if isinstance(value, (str, int, float, bool)) else str(value))

@@ -6,10 +6,12 @@ import enum
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from gpudoctor.plain import Form, from_plain
 from gpudoctor.record import dataclass
 
 T = TypeVar("T")
 U = TypeVar("U")
+_MISSING = "not_available"
 
 
 class Absence(enum.Enum):
@@ -32,6 +34,14 @@ class Absence(enum.Enum):
 
 
 @dataclass(frozen=True)
+class _Missing:
+    """What JSON has where there is no value."""
+
+    not_available: str
+    kind: Absence = Absence.FAILED
+
+
+@dataclass(frozen=True)
 class Field(Generic[T]):
     """A value, or the reason why there is none. `None` is never a value."""
 
@@ -51,6 +61,22 @@ class Field(Generic[T]):
 
     def or_else(self, default: U) -> T | U:
         return default if self.value is None else self.value
+
+    def as_plain(self) -> Any:
+        """The value itself, or why there is none."""
+        return self.value if self.known else {_MISSING: self.why_not, "kind": self.absence}
+
+    @classmethod
+    def form(cls, of: Form) -> Form:
+        """The field of what JSON has for it."""
+
+        def read(found: Any) -> Field[Any]:
+            if isinstance(found, dict) and _MISSING in found:
+                why = from_plain(_Missing, found)
+                return Field(None, why.not_available, why.kind)
+            return Field(of(found))
+
+        return read
 
     def then(self, change: Callable[[T], U]) -> Field[U]:
         """The changed value, or the same reason."""

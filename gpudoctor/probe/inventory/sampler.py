@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory.facts import Glance, Moment
-from gpudoctor.probe.inventory.field_json import from_plain
 from gpudoctor.probe.inventory.nvml_calls import Nvml, first, load
 from gpudoctor.probe.inventory.slowdown import in_words
 from gpudoctor.probe.inventory.subprocess_query import Answers, Errand

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import TypeVar
 
+from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory.environment import variables
 from gpudoctor.probe.inventory.facts import (
     Driver,
@@ -20,7 +21,6 @@ from gpudoctor.probe.inventory.facts import (
     TorchView,
 )
 from gpudoctor.probe.inventory.field import NOT_ASKED, Absence, absent
-from gpudoctor.probe.inventory.field_json import from_plain
 from gpudoctor.probe.inventory.meanings import Surroundings
 from gpudoctor.probe.inventory.subprocess_query import Answers, Errand
 from gpudoctor.probe.inventory.visible_gpus import visibility

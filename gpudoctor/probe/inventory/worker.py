@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 
-from gpudoctor.probe.inventory.field_json import to_plain
+from gpudoctor.plain import plain
 from gpudoctor.ranks.process_tree import die_with_parent
 
 PARTS = {"nvml": "nvml", "torch": "torch_view", "system": "system", "sample": "sampler"}
@@ -28,7 +28,7 @@ def main() -> None:
     # Libraries print warnings; only ours may go where the answers go.
     answers, sys.stdout = sys.stdout, sys.stderr
     for piece in part.read():
-        told = {ASKING: piece} if isinstance(piece, str) else {type(piece).__name__: to_plain(piece)}
+        told = {ASKING: piece} if isinstance(piece, str) else {type(piece).__name__: plain(piece)}
         answers.write(json.dumps(told) + "\n")
         answers.flush()
 

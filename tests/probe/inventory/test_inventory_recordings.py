@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.plain import plain
+from gpudoctor.plain import from_plain, plain
 from gpudoctor.probe.inventory import contract
 from gpudoctor.probe.inventory.facts import Inventory
-from gpudoctor.probe.inventory.field_json import from_plain, to_plain
 from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.inventory.overview import summary
 from gpudoctor.probe.inventory.speeds import nvlink_speed
@@ -39,7 +38,7 @@ def test_the_recordings_are_up_to_date(libraries: Mapping[str, Path]) -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     recorded = {path.stem: json.loads(path.read_text())["inventory"] for path in RECORDINGS}
-    now = {name: to_plain(each) for name, each in module.inventories().items()}
+    now = {name: plain(each) for name, each in module.inventories().items()}
     assert now == recorded, "python tests/tools/record_inventories.py"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.plain import plain
+from gpudoctor.plain import from_plain, plain
 from gpudoctor.probe.inventory import (
     Limits,
     Sampler,
@@ -26,7 +26,6 @@ from gpudoctor.probe.inventory import (
 )
 from gpudoctor.probe.inventory.facts import Inventory, Moment
 from gpudoctor.probe.inventory.field import Absence, absent, known
-from gpudoctor.probe.inventory.field_json import from_plain, to_plain
 from gpudoctor.probe.inventory.findings.judge import weak_points as judged
 from gpudoctor.probe.inventory.overview import summary
 from gpudoctor.probe.inventory.subprocess_query import Answers, Errand
@@ -48,17 +47,17 @@ def test_this_machine(here: Inventory) -> None:
     assert here.torch.version.known or here.torch.version.absence is Absence.NOT_INSTALLED
     if here.torch.version.known:
         assert "gloo" in here.torch.backends.get()
-    assert from_plain(Inventory, json.loads(json.dumps(to_plain(here)))) == here
+    assert from_plain(Inventory, json.loads(json.dumps(plain(here)))) == here
 
 
 def test_every_inventory_survives_json(fleet: Fleet) -> None:
     for each in fleet.values():
-        assert from_plain(Inventory, json.loads(json.dumps(to_plain(each)))) == each
+        assert from_plain(Inventory, json.loads(json.dumps(plain(each)))) == each
 
 
 def test_a_field_in_json_is_its_value_or_says_why() -> None:
-    assert to_plain(known(3)) == 3
-    assert to_plain(absent("nobody knows", Absence.LOST)) == {"not_available": "nobody knows", "kind": "lost"}
+    assert plain(known(3)) == 3
+    assert plain(absent("nobody knows", Absence.LOST)) == {"not_available": "nobody knows", "kind": "lost"}
 
 
 def test_newer_and_older_recordings_can_be_read() -> None:
@@ -113,7 +112,7 @@ def test_the_report_gets_facts_links_and_weak_points(fleet: Fleet) -> None:
 def test_visible_gpus_are_told_as_torch_counts_them(fleet: Fleet) -> None:
     eight = fleet["eight-h100"]
     told = [("TorchDevice", {"index": 0, "name": "H100", "uuid": str(eight.gpus[5].uuid)})]
-    nvml = [("Gpu", to_plain(gpu)) for gpu in eight.gpus]
+    nvml = [("Gpu", plain(gpu)) for gpu in eight.gpus]
     found = put_together({"nvml": Answers(tuple(nvml)), "torch": Answers(tuple(told))}, {}, 0.0)
     machine = contract.machine(found)
     assert machine.torch["visible_gpus"].value == [eight.gpus[5].uuid.value]
