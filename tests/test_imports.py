@@ -250,7 +250,6 @@ BY_ALL = "gpudoctor.record"
 CIRCLES_TO_CUT: dict[str, frozenset[str]] = {
     # The evaluator calls itself; how much of the room that takes is still to be found out.
     "gpudoctor.lint.interp": frozenset(),
-    "instruments": frozenset({"gpudoctor.run.instruments.collective_calls", "gpudoctor.run.instruments.tensor_reads"}),
 }
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.

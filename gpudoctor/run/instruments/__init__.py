@@ -7,7 +7,6 @@ None of them is called for each module, changes a tensor, or takes part in a col
 from __future__ import annotations
 
 from gpudoctor.run.instruments import (
-    collective_calls,
     command_line,
     compiling,
     crashes,
@@ -17,6 +16,7 @@ from gpudoctor.run.instruments import (
     loggers,
     moves,
     randomness,
+    tensor_reads,
     training,
     wrappers,
 )
@@ -29,7 +29,7 @@ def install(folder: str) -> None:
     recorder = Recorder(folder)
     state = State(recorder)
     every = (
-        *(compiling, crashes, groups, collective_calls, wrappers, loaders),
+        *(compiling, crashes, groups, tensor_reads, wrappers, loaders),
         *(moves, training, file_writes, loggers, randomness),
         command_line,
     )

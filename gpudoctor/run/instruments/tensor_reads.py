@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import get_worker_info
 
+from gpudoctor.run.instruments import collective_calls
 from gpudoctor.run.places import is_own
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ _MOST_COMPARED = 64
 _NEARLY = 1e-5
 
 
-def watch(state: State, exchanges: Exchanges) -> None:
-    """Count the questions of each line, and keep the first answers."""
-    reads = _Reads(state, exchanges)
+def watch(state: State) -> None:
+    """Count the questions of each line, keep the first answers, and compare them with what was added up."""
+    reads = _Reads(state, collective_calls.watch(state))
     for name in _METHODS:
         setattr(torch.Tensor, name, _Watched(getattr(torch.Tensor, name), reads))
     state.recorder.guarded(_pass_by_optimizers)()

@@ -90,7 +90,7 @@ from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.program import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
-from gpudoctor_rules.wrap._together import wrapped_together
+from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

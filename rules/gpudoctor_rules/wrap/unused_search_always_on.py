@@ -79,7 +79,7 @@ from gpudoctor.lint.domain.value import TRUE, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
-from gpudoctor_rules.wrap._together import wrapped_together
+from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
