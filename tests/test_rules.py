@@ -15,7 +15,7 @@ import pytest
 
 from gpudoctor.lint import analyze
 from gpudoctor.registry import find_rules, load
-from tests.support.fixture_marks import STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
+from tests.support.fixture_marks import FOLDERS, STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
 from tests.support.linting import Seen, lint, places
 from tests.support.wording import wrong_words
 
@@ -71,13 +71,14 @@ def test_fixture(case: Case) -> None:
 @pytest.mark.parametrize("code", [card.code for card in find_rules().cards])
 def test_rule_has_enough_fixtures(code: str) -> None:
     kinds = Counter("bad" if case.bad else "good" for case in CASES if case.code == code)
-    assert kinds["bad"] >= 2, f"fixtures/rules/{code} needs two bad programs at least"
-    assert kinds["good"] >= 3, f"fixtures/rules/{code} needs three good programs at least"
+    assert kinds["bad"] >= 2, f"fixtures/rules/{FOLDERS[code]} needs two bad programs at least"
+    assert kinds["good"] >= 3, f"fixtures/rules/{FOLDERS[code]} needs three good programs at least"
 
 
 def test_fixtures_belong_to_rules() -> None:
     codes = {card.code for card in find_rules().cards}
-    assert {case.code for case in CASES} <= codes
+    folders = {"/".join(path.relative_to(FIXTURES / "rules").parts[:2]) for path in (FIXTURES / "rules").rglob("*.py")}
+    assert folders <= set(FOLDERS.values()), "a folder of fixtures has the family and the name of a rule's file"
     named = {mark.code for case in CASES for mark in (*expected_in(case), *fine_in(case))}
     assert named <= codes, f"marks name rules that do not exist: {sorted(named - codes)}"
 

@@ -14,6 +14,7 @@ from gpudoctor.diagnostic import Finding, Fix, Location, Safety, Severity
 from gpudoctor.lint import analyze
 from gpudoctor.record import replace
 from gpudoctor.report.fixable import fixable
+from tests.support.fixture_marks import FOLDERS, label_of
 
 RULES = Path(__file__).resolve().parent.parent.parent / "fixtures" / "rules"
 HEAD = re.compile(r"^(\S+:\d+:\d+): \w+: (GPU\d+) (?:(\[.\]) )?", re.MULTILINE)
@@ -21,7 +22,7 @@ MARKS = {"safe": "[*]", "unsafe": "[!]", None: ""}
 PROGRAMS = [
     path
     for code in ("GPU205", "GPU210", "GPU214", "GPU302", "GPU303", "GPU501", "GPU601", "GPU709")
-    for path in sorted((RULES / code).glob("bad_*.py"))[:2]
+    for path in sorted((RULES / FOLDERS[code]).glob("bad_*.py"))[:2]
     if not path.name.endswith(".fixed.py")
 ]
 
@@ -42,7 +43,7 @@ def marks(text: str) -> dict[tuple[str, str], str]:
     return {(place, code): mark for place, code, mark in HEAD.findall(text)}
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("program", PROGRAMS, ids=label_of)
 def test_marks_are_true(lint: Lint, program: Path) -> None:
     found = json.loads(lint("--no-cache", "--output-format=json", str(program))[0])["findings"]
     fixes = {
@@ -59,7 +60,7 @@ def test_marks_are_true(lint: Lint, program: Path) -> None:
 
 def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path))
-    program = str(next(iter((RULES / "GPU302").glob("bad_*.py"))))
+    program = str(next(iter((RULES / FOLDERS["GPU302"]).glob("bad_*.py"))))
     for limit in (0, 1000):
         monkeypatch.setattr(analyze, "_QUICKLY_DONE_AGAIN", limit)
         fresh, again = lint("--output-format=concise", program), lint("--output-format=concise", program)
@@ -83,10 +84,10 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def test_a_program_is_executed_again_only_where_a_mark_hangs_on_names(lint: Lint, executed: list[object]) -> None:
     # A guard that has other words where no name holds the rank.
-    lint("--no-cache", "--select=GPU601", str(RULES / "GPU601" / "bad_end_of_epoch.py"))
+    lint("--no-cache", "--select=GPU601", str(RULES / FOLDERS["GPU601"] / "bad_end_of_epoch.py"))
     assert len(executed) == 1
     # The sampler has a name, or there is no fix.
-    lint("--no-cache", "--select=GPU302", str(RULES / "GPU302" / "bad_while_epochs.py"))
+    lint("--no-cache", "--select=GPU302", str(RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"))
     assert len(executed) == 3
 
 
@@ -94,13 +95,15 @@ def test_a_large_program_is_not_executed_again(
     lint: Lint, executed: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analyze, "_QUICKLY_DONE_AGAIN", 0)
-    named = RULES / "GPU302" / "bad_while_epochs.py"
+    named = RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"
     out, err = lint("--no-cache", "--output-format=concise", "--select=GPU302", str(named))
     assert "GPU302 [?] " in out
     assert "[?] 1 perhaps: `--diff" in err
     assert len(executed) == 1
     # What needs no names is known without.
-    plain = next(path for path in sorted((RULES / "GPU303").glob("bad_*.py")) if not path.name.endswith(".fixed.py"))
+    plain = next(
+        path for path in sorted((RULES / FOLDERS["GPU303"]).glob("bad_*.py")) if not path.name.endswith(".fixed.py")
+    )
     out, _ = lint("--no-cache", "--output-format=concise", "--select=GPU303", str(plain))
     assert "GPU303 [*] " in out
     assert len(executed) == 2
@@ -111,14 +114,16 @@ def test_a_bug_in_a_fix_hides_nothing(lint: Lint, monkeypatch: pytest.MonkeyPatc
         raise KeyError("a bug of ours")
 
     monkeypatch.setattr("gpudoctor.lint.fix.findings.Fixes", crash)
-    out, err = lint("--no-cache", "--output-format=concise", str(RULES / "GPU302" / "bad_while_epochs.py"))
+    out, err = lint("--no-cache", "--output-format=concise", str(RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"))
     assert "GPU302 missing-set-epoch: " in out
     assert "bug" not in err
 
 
 def test_what_was_tried_in_vain_is_not_promised(lint: Lint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "train.py"
-    program.write_text((RULES / "GPU302" / "bad_while_epochs.py").read_text(encoding="utf-8"), encoding="utf-8")
+    program.write_text(
+        (RULES / FOLDERS["GPU302"] / "bad_while_epochs.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     monkeypatch.setattr("gpudoctor.lint.fix_loop._is_better", lambda *_: False)
     out, err = lint("--no-cache", "--select=GPU302", "--fix", "--unsafe-fixes", str(program))
     assert "GPU302 missing-set-epoch" in out

@@ -116,8 +116,8 @@ def test_a_project_is_told_the_same(project: Path):
 
 
 def test_fixtures_are_told_the_same(repository: Path):
-    folders = sorted(path for path in (repository / "fixtures" / "rules").iterdir() if path.is_dir())
-    some = [f"fixtures/rules/{path.name}" for path in folders[::12]]
+    folders = sorted(path for path in (repository / "fixtures" / "rules").glob("*/*") if path.is_dir())
+    some = [path.relative_to(repository).as_posix() for path in folders[::12]]
     first = report(repository, "--no-cache", "--no-config", "--jobs", "1", *some)
     assert report(repository, "--no-cache", "--no-config", "--jobs", "2", *reversed(some), seed=7) == first
 

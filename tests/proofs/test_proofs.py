@@ -20,6 +20,7 @@ from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
+from tests.support import fixture_marks
 from tests.support.linting import lint
 
 from . import claims
@@ -61,17 +62,17 @@ def rules_seen_in_runs() -> list[type[Rule]]:
 
 def fixture_of(proof: Proof) -> str:
     """The name of the fixture, which says whether it is a bad or a good one."""
-    return proof.script.relative_to(FIXTURES).parts[1]
+    return proof.script.relative_to(FIXTURES).parts[2]
 
 
 def code_of(proof: Proof) -> str:
     """The code of the rule that the fixture belongs to."""
-    return proof.script.relative_to(FIXTURES).parts[0]
+    return fixture_marks.code_of(proof.script)
 
 
 def named(proof: Proof) -> str:
     """How the tests of a proof are called."""
-    return str(proof.script.relative_to(FIXTURES))
+    return fixture_marks.label_of(proof.script)
 
 
 def as_fixed(proof: Proof, folder: Path) -> Proof:

@@ -15,6 +15,7 @@ from gpudoctor.report import concise, full
 from gpudoctor.report.report import Report
 from gpudoctor.report.story import story
 from gpudoctor.report.text import Style
+from tests.support.fixture_marks import FOLDERS
 
 FIXTURES = Path(__file__).resolve().parent.parent.parent / "fixtures" / "rules"
 
@@ -49,7 +50,7 @@ def test_what_stops_the_training_comes_first_within_a_file() -> None:
 @pytest.mark.parametrize("card", find_rules().cards, ids=lambda card: card.code)
 def test_a_rule_whose_mistake_was_seen_to_crash_or_hang_says_so(card: object) -> None:
     code = card.code  # type: ignore[attr-defined]
-    heads = [path.read_text(encoding="utf-8") for path in (FIXTURES / code).glob("bad_*.py")]
+    heads = [path.read_text(encoding="utf-8") for path in (FIXTURES / FOLDERS[code]).glob("bad_*.py")]
     if any(re.match(r"# proof: (crash|hang)", text) for text in heads):
         assert card.stops  # type: ignore[attr-defined]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpudoctor.registry import find_rules
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 STUB = "SCAFFOLD"
 """A file with this word in it still is what tests/tools/new_rule.py made."""
 
+FOLDERS = {card.code: "/".join(card.module.split(".")[1:]) for card in find_rules().cards}
+"""Where in `fixtures/rules` the programs of each rule lie: as its file in the pack, by family and name."""
+
+_CODES = {folder: code for code, folder in FOLDERS.items()}
 _EXPECTED = re.compile(r"#\s*(GPU\d{3}):\s*([^#]*)")
 _FINE = re.compile(r"#\s*ok:\s*(GPU\d{3})\b")
 
@@ -48,14 +54,27 @@ class Case(NamedTuple):
 
 
 def cases(fixtures: Path) -> list[Case]:
-    """All programs below `fixtures/rules`."""
-    folders = sorted(path for path in (fixtures / "rules").glob("*") if path.is_dir())
+    """All programs of the rules, in the order of their codes."""
     return [
-        Case(folder.name, path.stem, _entry(path), folder)
-        for folder in folders
-        for path in sorted(folder.iterdir())
+        Case(code, path.stem, _entry(path), folder)
+        for code in FOLDERS
+        for folder in [fixtures / "rules" / FOLDERS[code]]
+        for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
         if path.name.startswith(("bad_", "good_")) and not path.name.endswith(".fixed.py")
     ]
+
+
+def code_of(path: Path) -> str:
+    """The code of the rule whose fixtures a file is one of; empty where it is none."""
+    parts = path.parts
+    starts = (n for n in range(len(parts) - 2) if parts[n] == "rules")
+    return next((code for n in starts if (code := _CODES.get("/".join(parts[n + 1 : n + 3])))), "")
+
+
+def label_of(path: Path) -> str:
+    """The name of a fixture for people: `GPU302/bad_two_files/train.py`."""
+    code = code_of(path)
+    return f"{code}/{path.as_posix().partition(f'/{FOLDERS[code]}/')[2]}"
 
 
 def expected_in(case: Case) -> list[Mark]:

@@ -159,7 +159,7 @@ def _write(family: str, name: str, code: str, severity: str) -> list[Path]:
         severity=severity.upper(),
         since=version[1] if version else "0.1",
     )
-    programs = ROOT / "fixtures" / "rules" / code
+    programs = ROOT / "fixtures" / "rules" / family / name.replace("-", "_")
     contents = {package / f"{name.replace('-', '_')}.py": module}
     contents |= {programs / f"bad_{which}.py": BAD.format(code=code) for which in ("one", "two")}
     contents |= {programs / f"good_{which}.py": GOOD.format(code=code) for which in ("one", "two", "three")}

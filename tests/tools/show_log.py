@@ -1,6 +1,6 @@
 """Print what a program does on paper: all events of its log, in each way of launching. It is what rules see of it.
 
-python tests/tools/show_log.py fixtures/rules/GPU302/bad_spawn_trainer.py [--launch torchrun]
+python tests/tools/show_log.py fixtures/rules/data/missing_set_epoch/bad_spawn_trainer.py [--launch torchrun]
 """
 
 from __future__ import annotations

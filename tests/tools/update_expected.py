@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.support.fixture_marks import Case, answers, cases, expected_in  # noqa: E402
+from tests.support.fixture_marks import FOLDERS, Case, answers, cases, expected_in  # noqa: E402
 from tests.support.linting import lint, places  # noqa: E402
 
 LONGEST = 60
@@ -41,7 +41,7 @@ def _update(case: Case) -> None:
     fresh = [s for s in seen if not any(answers(s, mark) for mark in marks)]
     if not case.bad:
         for finding in fresh:
-            print(f"fixtures/rules/{case.code}/{finding.path}:{finding.line} is flagged, and should not be")
+            print(f"fixtures/rules/{FOLDERS[case.code]}/{finding.path}:{finding.line} is flagged, and should not be")
         return
     changes: dict[tuple[str, int], list[str]] = defaultdict(list)
     for mark in stale:
