@@ -23,6 +23,7 @@ from gpudoctor.probe.launch import FOLDER
 from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Fact, Machine
 from gpudoctor.probe.run_probe import INSTALL, examine
+from gpudoctor.ranks.process_tree import children
 from gpudoctor.ranks.scratch import remove_orphans, scratch
 from tests.support.probing import NO_GPU, with_faults
 
@@ -65,6 +66,14 @@ def wait_for(folder: Path, words: str) -> None:
     pytest.fail(f"no rank has written {words}")
 
 
+def wait_for_a_child(pid: int) -> None:
+    """Until a process has started another one: the command is at work, and hears signals as it wants to."""
+    until = time.monotonic() + 120
+    while not children(pid):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def processes_of(folder: Path) -> list[int]:
     """All processes that carry the variable."""
     sign = f"{MARK}={folder}".encode()
@@ -73,7 +82,7 @@ def processes_of(folder: Path) -> list[int]:
 
 def assert_nobody_left(folder: Path) -> None:
     """The kernel takes a moment to end those whose parent has died."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while processes_of(folder) and time.monotonic() < until:
         time.sleep(0.1)
     assert processes_of(folder) == []
@@ -95,9 +104,9 @@ def test_an_interrupt_ends_everything(moment: str, number: signal.Signals, repos
         if MOMENTS[moment]:
             wait_for(tmp_path, MOMENTS[moment])
         else:
-            time.sleep(0.7)
+            wait_for_a_child(process.pid)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert_nobody_left(tmp_path)
     assert list(tmp_path.glob("gpudoctor-probe-*")) == []
@@ -113,7 +122,7 @@ def test_ranks_die_with_a_parent_that_is_killed(repository: Path, tmp_path: Path
     with started(repository, tmp_path) as process:
         wait_for(tmp_path, '"stage": "collectives"')
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         assert_nobody_left(tmp_path)
     assert list(tmp_path.glob("gpudoctor-probe-*"))
     # What nobody was left to remove, the next probe removes.

@@ -46,7 +46,7 @@ def test_a_rank_that_dies_on_another_node_is_named(repository: Path) -> None:
 
 
 def test_a_rank_that_hangs_on_another_node_is_named(repository: Path) -> None:
-    faulty = {**variables(Fault.HANGS, stage="collectives"), "GPUDOCTOR_TEST_TIMEOUT": "8"}
+    faulty = {**variables(Fault.HANGS, stage="collectives"), "GPUDOCTOR_TEST_TIMEOUT": "15"}
     first, second = _nodes(repository, "tests.support.given_rank", "collectives", **faulty)
     check = _checks(first.stdout or second.stdout)["collectives"]
     assert check["verdict"] == "fail"

@@ -58,7 +58,8 @@ def test_the_others_are_ended_soon_after_one_fails() -> None:
     began = time.monotonic()
     exits = supervise(ranks, limits(after_failure=0.3))
     assert exits == [Exit(Ending.PEER_FAILED, -9), Exit(Ending.EXITED, 1)]
-    assert time.monotonic() - began < 10
+    # Long before the first would end by itself.
+    assert time.monotonic() - began < 120
     assert not any(map(exists, ranks))
 
 
@@ -84,9 +85,11 @@ def test_a_rank_that_works_has_until_the_deadline() -> None:
 def test_a_child_that_works_keeps_its_waiting_parent_alive() -> None:
     rank = start("import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'while True: pass'])")
     try:
-        stillness = Stillness([rank])
-        time.sleep(0.5)
+        limit = time.monotonic() + 60
+        while not descendants(rank) and time.monotonic() < limit:
+            time.sleep(0.02)
         assert len(descendants(rank)) == 1
+        stillness = Stillness([rank])
         for _ in range(4):
             stillness.look()
             time.sleep(0.2)

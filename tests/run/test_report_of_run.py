@@ -157,7 +157,8 @@ def test_a_group_that_is_never_complete_is_a_standstill(tmp_path: Path) -> None:
         "    mp.spawn(work, nprocs=2)",
     )
     (tmp_path / "train.py").write_text("\n".join(lines))
-    watched = watch(tmp_path, "--hang-after", "2", "--kill-on-hang", "train.py")
+    # Longer than two processes may take to load torch one after the other.
+    watched = watch(tmp_path, "--hang-after", "5", "--kill-on-hang", "train.py")
     assert watched.status == 1
     assert {(each["line"], each["collective"]) for each in watched.report["hang"]} == {(3, None)}
     assert watched.codes == {"GPU415"}

@@ -166,7 +166,7 @@ def test_no_driver_at_all(take: Take, tmp_path: object) -> None:
 def test_a_driver_that_hangs_is_left_behind(take: Take) -> None:
     started = time.monotonic()
     found = take("gpus 3\ngpu.1.hang.DeviceGetName 1", limits=Limits(nvml=2.0))
-    assert time.monotonic() - started < 10.0
+    assert time.monotonic() - started < 60.0
     assert found.gpus[0].name.known
     assert [gpu.name.absence for gpu in found.gpus[1:]] == [Absence.TIMED_OUT] * 2
     assert found.trouble == ("GPU 1: no answer within 2 s",)

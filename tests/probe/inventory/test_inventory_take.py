@@ -75,7 +75,7 @@ def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_part_that_is_too_slow_says_what_it_was_doing() -> None:
     started = time.monotonic()
     found = take_inventory(Limits(torch=0.05, torch_after_hang=0.05))
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert any("no answer within 0.05 s" in line for line in found.trouble)
     assert found.torch.version.absence is Absence.TIMED_OUT
     assert found.system.cpus.known
@@ -206,7 +206,7 @@ def environment_of(folder: Path) -> bytes:
         return b""
 
 
-def until(true: Callable[[], bool], limit: float = 20.0) -> None:
+def until(true: Callable[[], bool], limit: float = 120.0) -> None:
     """Wait for something to be true, and fail where it never is."""
     started = time.monotonic()
     while not true():
