@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
 from typing import Protocol, TypeVar
 
@@ -97,6 +98,19 @@ class Program:
         if not self.has_entry:
             self.answers.note(Cause.NO_ENTRY)
         return self.has_entry
+
+    def presence(self, *, knows: AbstractSet[str] = frozenset()) -> bool:
+        """For a rule of presence, "this line does X": what was seen happens in processes that train together, and means
+        what it says, because no framework is in charge but those that the rule `knows`."""
+        return self.distributed and not self.managed_by - knows
+
+    def absence(self, *, of: Value | None = None, knows: AbstractSet[str] = frozenset()) -> bool:
+        """For a rule of absence, "nobody does X": what was not seen does not happen. The world is closed: there is an
+        entry, no framework is in charge but those that the rule `knows`, no limit was reached, and the object that it
+        would be done to did not go into code that was not read."""
+        if not self.whole or self.managed_by - knows or self.cut_short:
+            return False
+        return of is None or of not in self.escaped
 
     @cached_property
     def _by_type(self) -> dict[type[Event], list[Event]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
@@ -66,6 +67,40 @@ def test_managed_and_cut_short():
     assert program(managed).managed_by == {"accelerate"}
     assert not program(lost()).cut_short
     assert program(Imprecision(context=EventContext(HERE), why="too much", limit=True)).cut_short
+
+
+GROUP = InitGroup(context=EventContext(HERE), order=0, by="x")
+MANAGED = UseManaged(context=EventContext(HERE), framework="accelerate", call="accelerate.Accelerator")
+LIMIT = Imprecision(context=EventContext(HERE), why="too much", limit=True)
+TAKEN = Escape(context=EventContext(HERE), into="company.run", values=(WRAPPED,))
+
+
+@pytest.mark.parametrize(
+    ("executed", "cause"),
+    [
+        (program(GROUP, has_entry=False), Cause.NO_ENTRY),
+        (program(GROUP, MANAGED), Cause.FRAMEWORK),
+        (program(GROUP, LIMIT), Cause.LIMIT),
+        (program(GROUP, TAKEN), Cause.UNREAD),
+    ],
+)
+def test_absence_wants_a_closed_world(executed: Program, cause: Cause):
+    assert not executed.absence(of=MODEL)
+    assert executed.answers.taken()[-1][0] is cause
+
+
+def test_absence_of_what_stays_in_sight():
+    assert program(GROUP).absence()
+    assert program(GROUP, TAKEN).absence()
+    assert program(GROUP, TAKEN).absence(of=LOADER)
+    assert program(GROUP, MANAGED).absence(knows={"accelerate"})
+
+
+def test_presence_wants_processes_that_train_together_by_themselves():
+    assert program(GROUP, WRAP).presence()
+    assert not program(WRAP).presence()
+    assert not program(GROUP, WRAP, MANAGED).presence()
+    assert program(GROUP, WRAP, MANAGED).presence(knows={"accelerate"})
 
 
 def test_what_escapes_takes_its_model_along():

@@ -65,7 +65,7 @@ class Repeated:
 def repeated_samplers(program: Program) -> Iterator[Repeated]:
     """The distributed samplers that shuffle for training, epoch after epoch, and whose life is known in full."""
     # That nobody calls `set_epoch` can only be said where all calls are known.
-    if not program.whole or program.managed_by or program.cut_short or _somebody_unknown_is_told(program):
+    if not program.absence() or _somebody_unknown_is_told(program):
         return
     seen: set[Sampler] = set()
     by_epoch = {event.source for event in program.events(Streamed) if event.by_epoch}

@@ -109,7 +109,7 @@ class AverageOverWholeDataset(Rule):
     needs = (Averaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or program.managed_by or program.cut_short:
+        if not program.presence() or program.cut_short:
             return
         trained = trained_with(program)
         # What is divided by the whole and then summed over the ranks is right.

@@ -106,7 +106,7 @@ class BatchMultipliedForDdp(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or program.managed_by:
+        if not program.presence():
             return
         for loader, found in trained_with(program).items():
             size = _multiplied_by(found)

@@ -115,7 +115,7 @@ class SameAugmentationOnAllRanks(Rule):
     needs = (Augments,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or not program.whole or program.cut_short or program.managed_by:
+        if not program.presence() or not program.absence():
             return
         augments = next(program.events(Augments), None)
         seed = _common_seed(program)

@@ -99,7 +99,7 @@ class SamplerNotPassed(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # That no loader is given the sampler is an absence: everything must have been read.
-        if not program.whole or program.managed_by or program.cut_short:
+        if not program.absence():
             return
         passes = list(trained_with(program).values())
         for sampler in unused_samplers(program):

@@ -97,7 +97,7 @@ class SplitDiffersPerRank(Rule):
     needs = (Split,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or program.cut_short or program.managed_by:
+        if not program.presence() or program.cut_short:
             return
         together = [event for event in program.events(Wrap) if event.kind.synchronises]  # type: ignore[attr-defined]
         for split in program.events(Split):

@@ -23,7 +23,7 @@ def is_followed(program: Program, optimizer: Value) -> bool:
     # An optimizer of unknown parameters may be stepped for others than the models we see.
     if not isinstance(optimizer, Optimizer) or not optimizer.complete or optimizer.managed or not optimizer.modules:
         return False
-    if not program.whole or program.cut_short or program.managed_by or optimizer in program.escaped:
+    if not program.absence(of=optimizer):
         return False
     # Whoever holds a model can clear its gradients, or use them.
     return not any(program.within(each) & program.escaped for each in optimizer.modules)

@@ -112,7 +112,7 @@ class ScalerMisused(Rule):
     def _incomplete(self, program: Program, scaler: Scaler, its: Calls) -> Finding | None:
         """A step without `scale`, or without `update`, anywhere."""
         step = next((e for e in its if e.call == "step" and repeating_loop(e) is not None), None)
-        if step is None or not program.whole or program.cut_short or program.managed_by or not scaler.whole:
+        if step is None or not program.absence() or not scaler.whole:
             return None
         made = {event.call for event in its}
         if "scale" not in made:

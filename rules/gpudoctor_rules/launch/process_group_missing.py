@@ -90,7 +90,7 @@ class ProcessGroupMissing(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A group may be made anywhere: the claim needs the whole program.
-        if not program.whole or program.managed_by or program.cut_short or _makes_group(program):
+        if not program.absence() or _makes_group(program):
             return
         events = program.events(Collective, MakeSampler, Wrap)
         # The first one ends the program.

@@ -78,7 +78,7 @@ class ProcessGroupNotDestroyed(Rule):
     needs = (Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if program.managed_by or not program.whole or program.cut_short or _speaks_of_it(program):
+        if not program.absence() or _speaks_of_it(program):
             return
         made = next((group for group in program.events(InitGroup) if _warns(program, group)), None)
         if made is None:

@@ -95,7 +95,7 @@ class RendezvousMissing(Rule):
         # `torchrun` sets all four; a single process has nobody to meet.
         if not program.has(Spawn):
             return
-        if program.world is not LaunchWorld.SPAWN or not program.whole or program.managed_by or program.cut_short:
+        if program.world is not LaunchWorld.SPAWN or not program.absence():
             return
         spawn = next(program.events(Spawn), None)
         for event in program.events(InitGroup):

@@ -112,7 +112,7 @@ class SeedNotInWorkers(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(Spawn):
             return
-        if not program.whole or program.cut_short or program.managed_by - LAUNCHERS:
+        if not program.absence(knows=LAUNCHERS):
             return
         for seed in _left_in_parent(program)[:1]:
             spawn = next(program.events(Spawn))

@@ -95,7 +95,7 @@ class SlowRank0BeforeCollective(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or not program.whole or program.managed_by:
+        if not program.presence() or not program.whole:
             return
         # Who gives a timeout has thought of it.
         if any(group.timeout is not None for group in program.events(InitGroup)):

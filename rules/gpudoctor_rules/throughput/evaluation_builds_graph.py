@@ -91,7 +91,7 @@ class EvaluationBuildsGraph(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks switch gradients off around the user's validation; Accelerate leaves the loop to the user.
-        if not program.whole or program.managed_by - {"accelerate"} or program.cut_short:
+        if not program.absence(knows={"accelerate"}):
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):

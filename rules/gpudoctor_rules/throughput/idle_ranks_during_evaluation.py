@@ -124,7 +124,7 @@ class IdleRanksDuringEvaluation(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or program.managed_by:
+        if not program.presence():
             return
         alone = [each for each in evaluations(program) if each.start.rank_guards and not _hangs(program, each)]
         together = [*_together(program)] if alone else []

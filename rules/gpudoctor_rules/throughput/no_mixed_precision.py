@@ -89,7 +89,7 @@ class NoMixedPrecision(Rule):
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.whole or program.managed_by or program.cut_short or not program.has(Backward):
+        if not program.absence() or not program.has(Backward):
             return
         if _is_spoken_of(program) or any(move.dtype for move in program.events(Move)):
             return

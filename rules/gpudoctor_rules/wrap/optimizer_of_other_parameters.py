@@ -94,7 +94,7 @@ class OptimizerOfOtherParameters(Rule):
     needs = (OptimizerStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.whole or program.managed_by or program.cut_short:
+        if not program.absence():
             return
         told: set[Value] = set()
         for step in program.events(OptimizerStep):
