@@ -248,8 +248,6 @@ ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
 # Circles of today, to be cut: no other may come. A room stands for all of its files.
 CIRCLES_TO_CUT: dict[str, frozenset[str]] = {
-    # The evaluator calls itself; how much of the room that takes is still to be found out.
-    "gpudoctor.lint.interp": frozenset(),
 }
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.

@@ -36,6 +36,9 @@ Library model
     question, such as the scale of a loss (`analyses`).
 Speculative run
     An execution whose events are kept back until somebody replays them: a `forward`, the items of a data set.
+Evaluator
+    The state of an execution with the questions that statements, expressions and calls ask each other: each part of the
+    evaluation knows only it (`interp/evaluator.py`), and the interpreter puts the parts together.
 Summary
     What a call of a function did before, where following it again would tell nothing new (`interp/summaries.py`).
 Widening

@@ -29,6 +29,8 @@ T = TypeVar("T", bound=Value)
 class LibraryContext(Protocol):
     """What a model may ask and do."""
 
+    __slots__ = ()
+
     @property
     def several_processes(self) -> bool: ...
     @property

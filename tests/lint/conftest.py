@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.interp import interpreter
+from gpudoctor.lint.interp import expressions
 from gpudoctor.lint.library_call import MODELS
 from tests.support import paper as on_paper
 
@@ -20,7 +20,7 @@ Execute = Callable[..., on_paper.Paper]
 @pytest.fixture
 def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
     """Execute a program on paper: `paper(source)`, or `paper(source, launch="auto")`."""
-    monkeypatch.setattr(interpreter, "BUILTINS", interpreter.BUILTINS | {"reveal"})
+    monkeypatch.setattr(expressions, "BUILTINS", expressions.BUILTINS | {"reveal"})
     monkeypatch.setitem(MODELS.callables, "builtins.reveal", on_paper.reveal)
     monkeypatch.chdir(tmp_path)
     return lambda source, launch="torchrun": on_paper.execute(tmp_path, source, launch)

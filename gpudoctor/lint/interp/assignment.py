@@ -6,28 +6,31 @@ import ast
 from typing import TYPE_CHECKING, TypeGuard
 
 from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
+from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.events.training_step import ClearGradients
+from gpudoctor.lint.interp import attributes, containers, library
 from gpudoctor.lint.interp.machine import NONE_SET, UNBOUND_SET
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 MAX_NAME = 1_000
 
 
-def assign(m: Interpreter, target: ast.expr, values: Values) -> None:
+def assign(m: Evaluator, target: ast.expr, values: Values) -> None:
     """Bind a target: a name, an attribute, an item, or several at once."""
     if m.unreachable:
         return
     if isinstance(target, ast.Name):
         m.bind(target.id, _called(values, target.id))
     elif isinstance(target, ast.Attribute):
-        m.set_attribute(target, values)
+        _set_attribute(m, target, values)
     elif isinstance(target, ast.Subscript):
-        m.set_item(target, values)
+        _set_item(m, target, values)
     elif isinstance(target, ast.Starred):
         assign(m, target.value, values)
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -47,15 +50,15 @@ def _is_batch(value: Value) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
 
 
-def _unpack(m: Interpreter, target: ast.Tuple | ast.List, values: Values) -> None:
+def _unpack(m: Evaluator, target: ast.Tuple | ast.List, values: Values) -> None:
     count = len(target.elts)
     star = next((i for i, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
-    columns = m.unpack(values, count, star, target)
+    columns = containers.unpack(m, values, count, star, target)
     for each, column in zip(target.elts, columns, strict=True):
         assign(m, each, column)
 
 
-def unbind(m: Interpreter, target: ast.expr) -> None:
+def unbind(m: Evaluator, target: ast.expr) -> None:
     """`del name`."""
     if isinstance(target, ast.Name):
         m.bind(target.id, UNBOUND_SET)
@@ -67,7 +70,7 @@ def unbind(m: Interpreter, target: ast.expr) -> None:
                 m.set_own_attribute(owner, target.attr, NONE_SET)
 
 
-def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:
+def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:
     """Calls whose result goes to a target name what they make after it."""
     if type(value) not in _NAMED_BY_TARGET:
         return
@@ -84,7 +87,7 @@ def hint(m: Interpreter, target: ast.expr, value: ast.expr) -> None:
 _NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.Tuple})
 
 
-def hint_as(m: Interpreter, name: str, value: ast.expr) -> None:
+def hint_as(m: Evaluator, name: str, value: ast.expr) -> None:
     """Calls in an expression name what they make after `name`."""
     while True:
         if isinstance(value, ast.Call):
@@ -100,3 +103,32 @@ def hint_as(m: Interpreter, name: str, value: ast.expr) -> None:
             if isinstance(value, (ast.List, ast.ListComp)):
                 m.hints[id(value)] = name
             return
+
+
+def _set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
+    _clears_gradient(m, target, values)
+    attributes.set_attribute(m, target, values)
+
+
+def _set_item(m: Evaluator, target: ast.Subscript, values: Values) -> None:
+    owner, index = m.evaluate(target.value), m.evaluate(target.slice)
+    for value in owner.restrict(m.path):
+        # `os.environ["X"] = …` is a write to the environment, not to a dictionary.
+        if not library.set_library_item(m, value, index, values, target):
+            containers.set_item(m, value, index, values, target)
+
+
+def _clears_gradient(m: Evaluator, target: ast.expr, values: Values) -> None:
+    """`p.grad = None` clears as `zero_grad()` does."""
+    if isinstance(target, ast.Attribute) and target.attr == "grad" and values.all(lambda v: v == Const(None)):
+        for owner in m.evaluate(target.value):
+            # `image.grad = None` of an adversarial input clears no parameter.
+            if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
+                m.emit(ClearGradients, at=m.place(target), target=owner, named=_is_named(m, owner))
+
+
+def _is_named(m: Evaluator, owner: Value) -> bool:
+    """`if "last_layer" in name:` leads here: it is about parameters of that name."""
+    name = Unknown(name_key(owner))
+    keys = [literal.atom.key for literal in m.path if literal.holds]
+    return any(isinstance(key, tuple) and name in key for key in keys)

@@ -35,7 +35,7 @@ from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 MODULE = "torch.nn.Module"
 DICT_METHODS = frozenset(dir(dict))
@@ -43,7 +43,7 @@ OF_SETTINGS = "of settings"
 """The fact of a dictionary of the project's own class that it was made of nothing but what the user chose."""
 
 
-def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
+def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     """`value.name`."""
     ask = _NAMESPACES.get(type(value))
     if ask is not None:
@@ -67,29 +67,29 @@ def attribute(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     return bound if bound.bindings else stored
 
 
-def _is_chosen(m: Interpreter, value: Value, name: str) -> bool:
+def _is_chosen(m: Evaluator, value: Value, name: str) -> bool:
     """It is there from the start: an option of the command line, or an attribute of something unknown."""
     return isinstance(value, Unknown) or (isinstance(value, Namespace) and _declares(m, value, name))
 
 
-def has_option(m: Interpreter, owner: Namespace, name: str) -> bool:
+def has_option(m: Evaluator, owner: Namespace, name: str) -> bool:
     """The command line has such an option, or the program has put it there."""
     return m.read((owner, name)) is not None or _declares(m, owner, name)
 
 
-def _declares(m: Interpreter, owner: Namespace, name: str) -> bool:
+def _declares(m: Evaluator, owner: Namespace, name: str) -> bool:
     options = m.fact(owner, "its options")
     declared = options.single.items if options is not None and isinstance(options.single, TupleOf) else ()
     return any(item.single == Const(name) for item in declared)
 
 
-def _answers_for_all(m: Interpreter, value: Value) -> bool:
+def _answers_for_all(m: Evaluator, value: Value) -> bool:
     """Its class answers for attributes that nobody set."""
     cls = class_of(value) if isinstance(value, Instance) else None
     return cls is not None and find_in_class(m, cls, "__getattr__") is not None
 
 
-def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values | None:
+def _from_own_class(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values | None:
     cls = class_of(value)
     if cls is None or (type(value), name) in MODELS.before_own:
         return None
@@ -97,7 +97,7 @@ def _from_own_class(m: Interpreter, value: Value, name: str, node: ast.AST) -> V
     return None if found is None else m.for_each_value(found, lambda each: bind(m, value, each, name, node), node)
 
 
-def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
+def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     # `args.__dict__.update(config)`
     if name == "__dict__":
         note_opened(m, (value,))
@@ -122,7 +122,7 @@ def _by_kind(m: Interpreter, value: Value, name: str, node: ast.AST) -> Values:
     return singleton(Method(value, name))
 
 
-def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Values:
+def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
     """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
     cls = class_of(value)
     # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
@@ -146,7 +146,7 @@ def _missing(m: Interpreter, value: Instance, name: str, node: ast.AST) -> Value
     )
 
 
-def setting(m: Interpreter, owner: Namespace, name: str, node: ast.AST) -> Values:
+def setting(m: Evaluator, owner: Namespace, name: str, node: ast.AST) -> Values:
     """A setting of the command line or a configuration: unknown, but known by name."""
     m.emit(SettingRead, at=m.place(node), name=name)
     # An option that the launcher fills, or whose default is the environment's.
@@ -180,7 +180,7 @@ def ancestry(cls: Class) -> Iterator[Class]:
             todo = [base for base in current.bases if isinstance(base, Class)] + todo
 
 
-def find_in_class(m: Interpreter, cls: Class, name: str, after: Value | None = None) -> Values | None:
+def find_in_class(m: Evaluator, cls: Class, name: str, after: Value | None = None) -> Values | None:
     """What a class or its bases bind a name to; the search begins behind `after` where that is given."""
     skipping = after is not None
     for each in ancestry(cls):
@@ -200,7 +200,7 @@ def fields_of(cls: Class) -> Iterator[str]:
         yield from (target.id for target in fields if isinstance(target, ast.Name))
 
 
-def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
+def bind(m: Evaluator, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
     """What reading a class attribute through an object gives: a bound method, a property's value, or the value."""
     if not isinstance(found, Function):
         return singleton(found)
@@ -215,7 +215,7 @@ def bind(m: Interpreter, receiver: Value, found: Value, name: str, node: ast.AST
     return singleton(BoundMethod(receiver, found, name))
 
 
-def _from_class(m: Interpreter, cls: Class, name: str, node: ast.AST) -> Values:
+def _from_class(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values:
     found = find_in_class(m, cls, name)
     if found is None:
         if cls.library_bases:
@@ -230,7 +230,7 @@ def _from_class(m: Interpreter, cls: Class, name: str, node: ast.AST) -> Values:
     return m.for_each_value(found, through, node)
 
 
-def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Values:
+def _from_super(m: Evaluator, value: Super, name: str, node: ast.AST) -> Values:
     cls = value.receiver if isinstance(value.receiver, Class) else class_of(value.receiver)
     if cls is not None:
         found = find_in_class(m, cls, name, after=value.after)
@@ -239,7 +239,7 @@ def _from_super(m: Interpreter, value: Super, name: str, node: ast.AST) -> Value
     return singleton(Method(value.receiver, f"super.{name}"))
 
 
-def _is_module_first(m: Interpreter, cls: Class, after: Value) -> bool:
+def _is_module_first(m: Evaluator, cls: Class, after: Value) -> bool:
     """`nn.Module` comes before the next class with a constructor: `class Layer(Net, Mixin)`, where `Net` is a module
     and `Mixin` is none."""
     reached = module = False
@@ -251,11 +251,11 @@ def _is_module_first(m: Interpreter, cls: Class, after: Value) -> bool:
     return False
 
 
-def _from_library(m: Interpreter, value: Library, name: str, node: ast.AST) -> Values:
+def _from_library(m: Evaluator, value: Library, name: str, node: ast.AST) -> Values:
     return m.library_name(f"{value.name}.{name}", node)
 
 
-_NAMESPACES: dict[type[Value], Callable[[Interpreter, Any, str, ast.AST], Values]] = {
+_NAMESPACES: dict[type[Value], Callable[[Evaluator, Any, str, ast.AST], Values]] = {
     Library: _from_library,
     ProjectModule: member,
     Super: _from_super,
@@ -265,7 +265,7 @@ _NAMESPACES: dict[type[Value], Callable[[Interpreter, Any, str, ast.AST], Values
 
 
 def library_call(
-    m: Interpreter,
+    m: Evaluator,
     name: str,
     arguments: Arguments,
     node: ast.AST,
@@ -276,7 +276,7 @@ def library_call(
     return Call(m, name, arguments, node, result_name, receiver)
 
 
-def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None:
+def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
     """`owner.name = values`."""
     for binding in m.evaluate(target.value).restrict(m.path).bindings:
         owner = binding.value
@@ -293,3 +293,12 @@ def set_attribute(m: Interpreter, target: ast.Attribute, values: Values) -> None
 
 def _of_unread_code(value: Value) -> bool:
     return isinstance(value, Unknown) and bool(value.escaped_from) and not value.config
+
+
+def find_method(m: Evaluator, value: Value, name: str) -> Values | None:
+    """A method that the project's class of this object has."""
+    cls = class_of(value)
+    found = find_in_class(m, cls, name) if cls is not None else None
+    if found is None:
+        return None
+    return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)

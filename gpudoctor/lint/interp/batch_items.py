@@ -17,6 +17,7 @@ from gpudoctor.lint.events.data_loading import ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu, Move
+from gpudoctor.lint.interp import attributes, containers
 from gpudoctor.lint.interp.iterable_datasets import analyze_iteration
 from gpudoctor.lint.interp.limits import MAX_ITEM_STATEMENTS
 from gpudoctor.lint.interp.machine import singleton
@@ -25,14 +26,14 @@ from gpudoctor.lint.library_call import flatten
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 DEEP = "deep"
 """The fact of a data set that what makes an item was not followed to its end."""
 
 
-def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
+def batch(m: Evaluator, loader: Loader, node: ast.AST) -> Values:
     """One batch of a loader."""
     for values in (loader.sampler, loader.batch_sampler):
         for sampler in values or ():
@@ -44,7 +45,7 @@ def batch(m: Interpreter, loader: Loader, node: ast.AST) -> Values:
     return tensors.batch(m, loader, m.place(node), m.text(node, 40))
 
 
-def _analyze_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
+def _analyze_collate(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether the function that makes batches of items puts them on a device."""
     function = loader.collate
     followed = function is not None and function.all(lambda value: _is_followed(m, value))
@@ -52,11 +53,11 @@ def _analyze_collate(m: Interpreter, dataset: Value, loader: Loader, node: ast.A
         return
     m.set_fact(loader, "collated", singleton(TRUE))
     # Whose items take too long to follow is not asked again.
-    getter = m.find_method(dataset, "__getitem__") if m.fact(_source(dataset), DEEP) is None else None
+    getter = attributes.find_method(m, dataset, "__getitem__") if m.fact(_source(dataset), DEEP) is None else None
     # What the data set returns is what the function gets, in a list.
     item = _analyze(m, partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
     joined, events, whole = _analyze(
-        m, lambda: m.call(function, Arguments((m.new_list([item], node, exact=False),)), node)
+        m, lambda: m.call(function, Arguments((containers.new_list(m, [item], node, exact=False),)), node)
     )
     _note_gpu(m, loader, events)
     if not whole:
@@ -78,10 +79,10 @@ def _moves(events: list[Event]) -> bool:
     return goes or any(isinstance(event, DeviceUsed) for event in events)
 
 
-def _is_followed(m: Interpreter, value: Value) -> bool:
+def _is_followed(m: Evaluator, value: Value) -> bool:
     # `collate_fn=PadBatch(0)`: an object that is called.
     if isinstance(value, Instance):
-        return m.find_method(value, "__call__") is not None
+        return attributes.find_method(m, value, "__call__") is not None
     return isinstance(value, (Function, BoundMethod, Partial))
 
 
@@ -89,7 +90,7 @@ def _is_gpu(device: Value | None) -> bool:
     return isinstance(device, Device) and device.is_accelerator
 
 
-def _note_gpu(m: Interpreter, loader: Loader, events: list[Event]) -> None:
+def _note_gpu(m: Evaluator, loader: Loader, events: list[Event]) -> None:
     """Log where what is done for each item surely uses a GPU."""
     for event in events:
         used = isinstance(event, DeviceUsed) and event.purpose in ("move", "factory") and event.certain
@@ -103,12 +104,12 @@ def _is_cuda(event: Event) -> bool:
     return isinstance(event, DeviceUsed) and isinstance(event.device, Device) and event.device.type == "cuda"
 
 
-def _analyze_items(m: Interpreter, dataset: Value, loader: Loader, node: ast.AST) -> None:
+def _analyze_items(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether a data set of the project puts its items on a device."""
     dataset = _source(dataset)
     if not isinstance(dataset, Dataset) or _was_seen(m, dataset):
         return
-    getter = m.find_method(dataset, "__getitem__")
+    getter = attributes.find_method(m, dataset, "__getitem__")
     # Rehearsed: loading an item in a worker is no event of the training loop.
     if getter is not None:
         ask = partial(_item, m, getter, node)
@@ -133,7 +134,7 @@ def _source(dataset: Value) -> Value:
     return dataset
 
 
-def _was_seen(m: Interpreter, source: Dataset | Sampler) -> bool:
+def _was_seen(m: Evaluator, source: Dataset | Sampler) -> bool:
     """Each is looked at once: an item costs as much as all that makes it."""
     if m.fact(source, "seen") is not None:
         return True
@@ -141,7 +142,7 @@ def _was_seen(m: Interpreter, source: Dataset | Sampler) -> bool:
     return False
 
 
-def _analyze(m: Interpreter, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
+def _analyze(m: Evaluator, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
     """What something would return and log, without a trace, and whether all of it was followed."""
     before, m.look_ends = m.look_ends, m.statements + MAX_ITEM_STATEMENTS
     values, events = m.run_speculatively(act)
@@ -149,11 +150,11 @@ def _analyze(m: Interpreter, act: Callable[[], Values]) -> tuple[Values, list[Ev
     return values, events, whole
 
 
-def _item(m: Interpreter, getter: Values, node: ast.AST) -> Values:
+def _item(m: Evaluator, getter: Values, node: ast.AST) -> Values:
     return m.call(getter, Arguments((m.unknown(node, "an index"),)), node)
 
 
-def _note_reading(m: Interpreter, dataset: Dataset, ask: Callable[[], Values]) -> None:
+def _note_reading(m: Evaluator, dataset: Dataset, ask: Callable[[], Values]) -> None:
     """Log where a data set reads a file for an item, unless it keeps what it has read once."""
     start, begun = len(m.log), 0
 

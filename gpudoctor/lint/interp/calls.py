@@ -23,14 +23,16 @@ from gpudoctor.lint.domain.function import (
     Super,
 )
 from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp import containers
+from gpudoctor.lint.interp import attributes, containers, library
 from gpudoctor.lint.interp.attributes import OF_SETTINGS, class_of, fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
-from gpudoctor.lint.interp.iteration_probe import probing_iteration
+from gpudoctor.lint.interp.context_names import context_name
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Frame, PathExit, singleton
-from gpudoctor.lint.interp.summaries import EffectWatch
+from gpudoctor.lint.interp.summaries import EffectWatch, summarized
+from gpudoctor.lint.library.argument_parsers import OPTIONS
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.library_names import gives_settings
 from gpudoctor.lint.library.missing_attributes import PLAIN, note_opened
@@ -38,13 +40,13 @@ from gpudoctor.lint.library.register import MODELS
 from gpudoctor.lint.library_call import AS_MADE, NOT_ANSWERED
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 FIELD_BASES = ("typing.NamedTuple", "pydantic.", "pydantic_settings.", "msgspec.")
 """Classes under these make their constructors from their fields, as dataclasses do."""
 
 
-def call_node(m: Interpreter, node: ast.Call) -> Values:
+def call_node(m: Evaluator, node: ast.Call) -> Values:
     """A call expression: the callee, then its arguments, then the call."""
     # Before the callee is evaluated: `super` knows the method it stands in, a value does not.
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not m.is_bound("super"):
@@ -57,7 +59,7 @@ def call_node(m: Interpreter, node: ast.Call) -> Values:
     return NONE_SET if m.unreachable else call(m, function, arguments, node)
 
 
-def _super(m: Interpreter, node: ast.Call) -> Values:
+def _super(m: Evaluator, node: ast.Call) -> Values:
     if node.args:
         after = m.evaluate(node.args[0]).single
         receiver = m.evaluate(node.args[1]).single if len(node.args) > 1 else None
@@ -75,14 +77,14 @@ def _super(m: Interpreter, node: ast.Call) -> Values:
     return singleton(Super(receiver, after))
 
 
-def _arguments(m: Interpreter, node: ast.Call) -> Arguments:
+def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
     args: list[Values] = []
     keywords: dict[str, Values] = {}
     rest: list[Values] | None = None
     for each in node.args:
         if isinstance(each, ast.Starred):
             values = m.evaluate(each.value)
-            known = m.known_items(values.single) if values.single is not None else None
+            known = containers.known_items(m, values.single) if values.single is not None else None
             # `f(*args, *args)` doubles with each call.
             if known is None or len(args) + len(known) > MAX_TUPLE:
                 rest = [*(rest or ()), *_inside(m, values)]
@@ -96,7 +98,7 @@ def _arguments(m: Interpreter, node: ast.Call) -> Arguments:
             keywords[keyword.arg] = values
             continue
         # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
-        entries = m.pairs(values.single) if isinstance(values.single, DictOf) else None
+        entries = containers.pairs(m, values.single) if isinstance(values.single, DictOf) else None
         if entries is None or m.fact(values.single, "more") is not None:  # type: ignore[arg-type]
             rest = [*(rest or ()), *_inside(m, values)]
         for key, value in entries or ():
@@ -105,7 +107,7 @@ def _arguments(m: Interpreter, node: ast.Call) -> Arguments:
     return Arguments(tuple(args), keywords, None if rest is None else tuple(rest))
 
 
-def _inside(m: Interpreter, values: Values) -> list[Values]:
+def _inside(m: Evaluator, values: Values) -> list[Values]:
     """What a container holds whose items are not known one by one; a batch is one itself."""
     only = values.single
     if not isinstance(only, (DictOf, ListOf)):
@@ -116,7 +118,7 @@ def _inside(m: Interpreter, values: Values) -> list[Values]:
     return [*known, *([more] if more is not None else [])]
 
 
-def call(m: Interpreter, function: Values, arguments: Arguments, node: ast.AST) -> Values:
+def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) -> Values:
     """Call whatever the function may be."""
     # `each` would do the same.
     if function.is_definite:
@@ -127,7 +129,7 @@ def call(m: Interpreter, function: Values, arguments: Arguments, node: ast.AST) 
     return m.for_each_value(function, lambda value: call_value(m, value, arguments, node), node)
 
 
-def call_value(m: Interpreter, value: Value, arguments: Arguments, node: ast.AST) -> Values:
+def call_value(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Call one value."""
     way = _WAYS_TO_CALL.get(type(value))
     if way is not None:
@@ -138,31 +140,31 @@ def call_value(m: Interpreter, value: Value, arguments: Arguments, node: ast.AST
         answered = model(library_call(m, "__call__", arguments, node, value))
         if answered is not NOT_ANSWERED:
             return answered
-    custom = m.find_method(value, "__call__")
+    custom = attributes.find_method(m, value, "__call__")
     if custom is not None:
         return call(m, custom, arguments, node)
-    return m.call_unknown(value, arguments, node)
+    return library.call_unknown(m, value, arguments, node)
 
 
-def _call_bound(m: Interpreter, value: BoundMethod, arguments: Arguments, node: ast.AST) -> Values:
+def _call_bound(m: Evaluator, value: BoundMethod, arguments: Arguments, node: ast.AST) -> Values:
     return call_value(m, value.function, arguments.behind(singleton(value.receiver)), node)
 
 
-def _call_partial(m: Interpreter, value: Partial, arguments: Arguments, node: ast.AST) -> Values:
+def _call_partial(m: Evaluator, value: Partial, arguments: Arguments, node: ast.AST) -> Values:
     named = {**dict(value.keywords), **arguments.keywords}
     given = Arguments((*value.args, *arguments.positional), named, arguments.rest)
     return call_value(m, value.function, given, node)
 
 
-def _call_library(m: Interpreter, value: Library, arguments: Arguments, node: ast.AST) -> Values:
-    return m.call_library(value.name, arguments, node)
+def _call_library(m: Evaluator, value: Library, arguments: Arguments, node: ast.AST) -> Values:
+    return library.call_library(m, value.name, arguments, node)
 
 
-def _call_method(m: Interpreter, value: Method, arguments: Arguments, node: ast.AST) -> Values:
+def _call_method(m: Evaluator, value: Method, arguments: Arguments, node: ast.AST) -> Values:
     return call_method(m, value.receiver, value.name, arguments, node)
 
 
-def call_method(m: Interpreter, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
+def call_method(m: Evaluator, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """A method that no class of the project defines: its model answers, else it is unknown."""
     # `super().state_dict()`: the class of the project was asked already.
     name = name.removeprefix("super.")
@@ -171,10 +173,10 @@ def call_method(m: Interpreter, receiver: Value, name: str, arguments: Arguments
         answered = model(library_call(m, name, arguments, node, receiver))
         if answered is not NOT_ANSWERED:
             return answered
-    return m.unanswered(receiver, name, arguments, node)
+    return library.unanswered(m, receiver, name, arguments, node)
 
 
-def call_function(m: Interpreter, function: Function, arguments: Arguments, node: ast.AST) -> Values:
+def call_function(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST) -> Values:
     """Follow a call into a function of the project."""
     # Calling a generator runs nothing; its body runs where it is iterated.
     if m.traits_of(function).yields:
@@ -184,7 +186,7 @@ def call_function(m: Interpreter, function: Function, arguments: Arguments, node
     return _run(m, function, arguments, node)
 
 
-def run_body(m: Interpreter, generator: Generator, on_yield: object, node: ast.AST) -> Values:
+def run_body(m: Evaluator, generator: Generator, on_yield: object, node: ast.AST) -> Values:
     """Run a generator's body, handing each value to `on_yield`."""
     function = generator.function
     assert isinstance(function, Function)
@@ -192,7 +194,7 @@ def run_body(m: Interpreter, generator: Generator, on_yield: object, node: ast.A
 
 
 def _run(
-    m: Interpreter,
+    m: Evaluator,
     function: Function,
     arguments: Arguments,
     node: ast.AST,
@@ -206,7 +208,7 @@ def _run(
         return m.unknown(node, f"{function.label} is called {left_out}")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None
-    if known is not None and (again := known.answer(m, arguments, node)) is not None:
+    if known is not None and (again := summarized(m, known, arguments, node)) is not None:
         return again
     place = m.place(node)
     watch = EffectWatch.begin(m)
@@ -218,7 +220,7 @@ def _run(
     bound = _bind_parameters(m, function, arguments, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.
-    contexts = [m.context_name(name) for name in function.decorators]
+    contexts = [context_name(name) for name in function.decorators]
     m.contexts.extend(name for name in contexts if name)
     m.frames.append(frame)
     m.calls.append(place)
@@ -233,7 +235,7 @@ def _run(
             del m.contexts[len(m.contexts) - len([name for name in contexts if name]) :]
 
 
-def _was_handed(m: Interpreter, function: Function, node: ast.AST) -> bool:
+def _was_handed(m: Evaluator, function: Function, node: ast.AST) -> bool:
     """It is called by a name of a function that did not define it: `function(*args)` inside of a decorator."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
@@ -243,7 +245,7 @@ def _was_handed(m: Interpreter, function: Function, node: ast.AST) -> bool:
     return found is not None and found not in function.scopes
 
 
-def _left_out(m: Interpreter) -> str:
+def _left_out(m: Evaluator) -> str:
     """When a call happens that is not followed; empty where it is."""
     # Sets up logging, registers, writes docstrings: what a library file's own functions do is what counts.
     if m.reading_library and m.executing_module and m.calls:
@@ -251,7 +253,7 @@ def _left_out(m: Interpreter) -> str:
     return "deep inside of what makes an item" if m.lookahead_exhausted else ""
 
 
-def _is_too_deep(m: Interpreter, function: Function, node: ast.AST) -> bool:
+def _is_too_deep(m: Evaluator, function: Function, node: ast.AST) -> bool:
     """Calls of this function are open already, or too many of any kind."""
     if len(m.frames) >= MAX_CALL_DEPTH:
         m.record_imprecision("calls are nested too deeply to follow", m.place(node))
@@ -270,7 +272,7 @@ def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:
     return bound[first[0].arg].single if function.owner is not None and function.kind == "function" and first else None
 
 
-def _follow(m: Interpreter, function: Function, frame: Frame, bound: dict[str, Values]) -> Values:
+def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Values]) -> Values:
     base = m.path
     loops = len(m.open_loops)
     with m.store.delta() as layer:
@@ -313,7 +315,7 @@ def _without(writes: dict[Hashable, Values], scope: Hashable) -> dict[Hashable, 
     return {key: values for key, values in writes.items() if not (isinstance(key, tuple) and key[0] is scope)}
 
 
-def _bind_parameters(m: Interpreter, function: Function, arguments: Arguments, node: ast.AST) -> dict[str, Values]:
+def _bind_parameters(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST) -> dict[str, Values]:
     names = function.node.args
     positional = [each.arg for each in (*names.posonlyargs, *names.args)]
     bound: dict[str, Values] = {}
@@ -326,14 +328,14 @@ def _bind_parameters(m: Interpreter, function: Function, arguments: Arguments, n
         elif name in left:
             bound[name] = left.pop(name)
         else:
-            bound[name] = _among_the_rest(arguments, name, defaults.get(name)) or m.missing_argument(
-                function, name, arguments
+            bound[name] = _among_the_rest(arguments, name, defaults.get(name)) or _missing_argument(
+                m, function, name, arguments
             )
     if names.vararg:
         bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
     if names.kwarg:
         entries: list[tuple[Values | None, Values]] = [(singleton(Const(key)), value) for key, value in left.items()]
-        bound[names.kwarg.arg] = m.new_dict(entries, node)
+        bound[names.kwarg.arg] = containers.new_dict(m, entries, node)
     return bound
 
 
@@ -348,7 +350,20 @@ def _among_the_rest(arguments: Arguments, name: str, default: Values | None) -> 
     return union(found) if found else None
 
 
-def instantiate(m: Interpreter, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
+def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Arguments) -> Values:
+    """A parameter for which nothing was given: a library fills it, or the call was made up."""
+    # These decorators fill the parameters from the command line.
+    settings = any(each.startswith(("click.", "hydra.", "fire.", "typer.")) for each in function.decorators)
+    if settings:
+        m.emit(SettingRead, at=function.place, name=name)
+        declared = m.fact(OPTIONS, name)
+        if declared is not None:
+            return declared
+    key = ("setting", name) if settings else ("parameter", function.place, name)
+    return singleton(Unknown(key, "a parameter", name, config=settings or arguments.open_ended or len(m.calls) <= 1))
+
+
+def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
     """Make an object of a class of the project."""
     place = m.place(node)
     label = m.hints.get(id(node)) or cls.label
@@ -386,7 +401,7 @@ def instantiate(m: Interpreter, cls: Class, arguments: Arguments, node: ast.AST)
     return m.fact(made, AS_MADE) or singleton(made)
 
 
-def _given_by_new(m: Interpreter, cls: Class, arguments: Arguments, node: ast.AST) -> Values | None:
+def _given_by_new(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values | None:
     """What `__new__` of a plain class gives: a new object, or the only one that there is; None where it has none, or
     gives something else."""
     plain = not cls.is_dataclass and cls.library_bases <= PLAIN
@@ -397,7 +412,7 @@ def _given_by_new(m: Interpreter, cls: Class, arguments: Arguments, node: ast.AS
     return given if given.all(lambda each: isinstance(each, Instance)) else None
 
 
-def _begun(m: Interpreter, made: Value, arguments: Arguments, node: ast.AST) -> Values:
+def _begun(m: Evaluator, made: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Run the constructor of what `__new__` has given: each time, also where it was there before."""
     cls = class_of(made)
     initialiser = find_in_class(m, cls, "__init__") if cls is not None else None
@@ -406,7 +421,7 @@ def _begun(m: Interpreter, made: Value, arguments: Arguments, node: ast.AST) -> 
     return singleton(made)
 
 
-def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:
+def _is_chosen(m: Evaluator, values: Values, nested: bool = False) -> bool:
     """Text, numbers and what was read with a configuration: nothing that a rank has computed."""
     for value in values:
         if isinstance(value, DictOf) and not nested:
@@ -424,7 +439,7 @@ def _is_chosen(m: Interpreter, values: Values, nested: bool = False) -> bool:
 
 
 def _construct(
-    m: Interpreter,
+    m: Evaluator,
     made: Value,
     initialiser: Values,
     arguments: Arguments,
@@ -433,13 +448,13 @@ def _construct(
     if not isinstance(made, (Dataset, Sampler)):
         call(m, initialiser, arguments, node)
         return
-    with probing_iteration(m) as heard:
+    with m.probing_iteration() as heard:
         call(m, initialiser, arguments, node)
     if heard.picks:
         m.takes_parts.add(made)
 
 
-_WAYS_TO_CALL: dict[type[Value], Callable[[Interpreter, Any, Arguments, ast.AST], Values]] = {
+_WAYS_TO_CALL: dict[type[Value], Callable[[Evaluator, Any, Arguments, ast.AST], Values]] = {
     Function: call_function,
     BoundMethod: _call_bound,
     Partial: _call_partial,
@@ -449,7 +464,7 @@ _WAYS_TO_CALL: dict[type[Value], Callable[[Interpreter, Any, Arguments, ast.AST]
 }
 
 
-def _fill_fields(m: Interpreter, made: Value, cls: Class, arguments: Arguments, node: ast.AST) -> None:
+def _fill_fields(m: Evaluator, made: Value, cls: Class, arguments: Arguments, node: ast.AST) -> None:
     names = list(fields_of(cls))
     for name, values in zip(names, arguments.positional, strict=False):
         m.write((made, name), values)

@@ -18,13 +18,14 @@ from gpudoctor.lint.domain.value import TRUE, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.limits import MAX_VALUES
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 MAX_ITEMS = 64
 MAX_TUPLE = 256
@@ -36,7 +37,7 @@ MAX_ENTRIES = 500
 #   "entries"  for a dictionary: a TupleOf with each key and what stands under it, by turns
 
 
-def new_list(m: Interpreter, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
+def new_list(m: Evaluator, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
     """A list with these items; not `exact` where there may be others of the same kind."""
     place = m.place(node)
     made = ListOf(m.allocation_site(place), place, m.hints.get(id(node), "a list"), kind)
@@ -53,12 +54,12 @@ def new_list(m: Interpreter, items: list[Values], node: ast.AST, exact: bool = T
     return singleton(made)
 
 
-def new_tuple(m: Interpreter, items: list[Values], node: ast.AST) -> Values:
+def new_tuple(m: Evaluator, items: list[Values], node: ast.AST) -> Values:
     """A tuple with these items, as long as they are few: `x = (*x, *x)` doubles with each line."""
     return singleton(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(m, items, node, kind="tuple")
 
 
-def new_dict(m: Interpreter, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
+def new_dict(m: Evaluator, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
     """A dictionary; an entry without a key is another dictionary merged in."""
     place = m.place(node)
     made = DictOf(m.allocation_site(place), place, m.hints.get(id(node), "a dictionary"))
@@ -80,7 +81,7 @@ def new_dict(m: Interpreter, entries: list[tuple[Values | None, Values]], node: 
     return singleton(made)
 
 
-def _merge(m: Interpreter, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
+def _merge(m: Evaluator, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
     only = other.single
     entries = pairs(m, only) if isinstance(only, DictOf) else None
     if entries is None or not isinstance(only, DictOf):
@@ -92,17 +93,17 @@ def _merge(m: Interpreter, other: Values, known: dict[Values, Values], more: lis
         more.append(extra)
 
 
-def _set_entries(m: Interpreter, made: DictOf, known: dict[Values, Values]) -> None:
+def _set_entries(m: Evaluator, made: DictOf, known: dict[Values, Values]) -> None:
     m.set_fact(made, "entries", singleton(TupleOf(tuple(each for pair in known.items() for each in pair))))
 
 
-def pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]] | None:
+def pairs(m: Evaluator, value: DictOf) -> list[tuple[Values, Values]] | None:
     """The known entries; None where the dictionary is known only in part on this path."""
     entries = m.fact(value, "entries")
     return _by_two(entries.single) if entries is not None and isinstance(entries.single, TupleOf) else None
 
 
-def possible_pairs(m: Interpreter, value: DictOf) -> list[tuple[Values, Values]]:
+def possible_pairs(m: Evaluator, value: DictOf) -> list[tuple[Values, Values]]:
     """The entries that it has on some path: a loop that fills it may have run or not."""
     entries = m.fact(value, "entries")
     if entries is None:
@@ -120,7 +121,7 @@ def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
     return list(zip(entries.items[::2], entries.items[1::2], strict=True))
 
 
-def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | None:
+def known_items(m: Evaluator, value: Value | None) -> tuple[Values, ...] | None:
     """The items one by one, None where they are not known so."""
     if isinstance(value, TupleOf):
         return value.items
@@ -136,7 +137,7 @@ def known_items(m: Interpreter, value: Value | None) -> tuple[Values, ...] | Non
     return None
 
 
-def _known_enumerated(m: Interpreter, value: Enumerated) -> tuple[Values, ...] | None:
+def _known_enumerated(m: Evaluator, value: Enumerated) -> tuple[Values, ...] | None:
     columns = [known_items(m, item.single) for item in value.items]
     if any(column is None for column in columns) or not columns:
         return None
@@ -148,7 +149,7 @@ def _known_enumerated(m: Interpreter, value: Enumerated) -> tuple[Values, ...] |
     return columns[0]
 
 
-def known_keys(m: Interpreter, value: DictOf) -> list[Value] | None:
+def known_keys(m: Evaluator, value: DictOf) -> list[Value] | None:
     """The keys, None where others may be there."""
     known = pairs(m, value)
     if known is None or m.fact(value, "more") is not None:
@@ -156,7 +157,7 @@ def known_keys(m: Interpreter, value: DictOf) -> list[Value] | None:
     return [key.single for key, _ in known if key.single is not None]
 
 
-def items_of(m: Interpreter, values: Values, node: ast.AST) -> Values:
+def items_of(m: Evaluator, values: Values, node: ast.AST) -> Values:
     """What a loop over these values gets in one round."""
     return m.for_each_value(values, lambda value: _item_of(m, value, node), node)
 
@@ -167,7 +168,7 @@ def _items_on_paths(held: Values) -> list[Values]:
     ]
 
 
-def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
+def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if isinstance(value, TupleOf):
         return union(value.items) if value.items else m.unknown(node, "an item")
     if isinstance(value, ListOf):
@@ -192,13 +193,15 @@ def _item_of(m: Interpreter, value: Value, node: ast.AST) -> Values:
     # Going over a batch gives its parts, each of which is of the same shard.
     if isinstance(value, Tensor):
         # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
-        return m.part(value, node).map(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
+        return library.part(m, value, node).map(
+            lambda each: replace(each, root=None) if isinstance(each, Tensor) else each
+        )
     if isinstance(value, Unknown):
         return singleton(Unknown(("item of", value.key), value.why, value.label, value.dependence, False, value.shards))
-    return m.iterate_object(value, node)
+    return library.iterate_object(m, value, node)
 
 
-def _row(m: Interpreter, value: Enumerated, node: ast.AST) -> Values:
+def _row(m: Evaluator, value: Enumerated, node: ast.AST) -> Values:
     columns = [items_of(m, item, node) for item in value.items]
     if value.kind == "enumerate":
         # `if step % 100 == 0` is the same on all ranks: a collective there is fine.
@@ -208,21 +211,21 @@ def _row(m: Interpreter, value: Enumerated, node: ast.AST) -> Values:
     return columns[0] if columns else m.unknown(node, "an item")
 
 
-def counter(m: Interpreter, node: ast.AST, label: str) -> Values:
+def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
     """The number of a round: the same on all ranks, another one each time."""
     if m.assumptions and m.counts_ranks:
         return singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
     return singleton(Unknown(("counter", m.allocation_site(m.place(node))), "a counter", label, Divergence.BATCH_INDEX))
 
 
-def note_rank_decides(m: Interpreter, values: Values) -> None:
+def note_rank_decides(m: Evaluator, values: Values) -> None:
     """Each rank puts other items into these lists, as `files[rank::world]` does."""
     for value in values:
         if isinstance(value, ListOf):
             m.set_fact(value, "by rank", singleton(TRUE))
 
 
-def item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
+def item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]`: what another index gives on each rank is another thing on each rank."""
     found = _item_at(m, value, index, node)
     # `chunks[rank]` hands each rank a part of its own.
@@ -242,7 +245,7 @@ def _by_rank(value: Value) -> Value:
     return replace(value, sharded=True) if isinstance(value, Dataset) else value
 
 
-def _sliced(m: Interpreter, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
+def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
     """`value[start:stop:step]`: the items where all of it is known, else some of them."""
     known = known_items(m, value)
     bounds = [Const(None) if each is None else each.single for each in (part.start, part.stop, part.step)]
@@ -255,7 +258,7 @@ def _sliced(m: Interpreter, value: TupleOf | ListOf, part: Slice, node: ast.AST)
     return singleton(TupleOf(chosen)) if isinstance(value, TupleOf) else new_list(m, list(chosen), node)
 
 
-def _item_at(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
+def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     only = index.restrict(m.path).single
     if isinstance(value, (TupleOf, ListOf)) and isinstance(only, Slice):
         return _sliced(m, value, only, node)
@@ -270,11 +273,11 @@ def _item_at(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Valu
     if isinstance(value, DictOf):
         return entry(m, value, only, node)
     if isinstance(value, Tensor):
-        return m.part(value, node, only.value if isinstance(only, Const) else None)
-    return m.library_item(value, index, node)
+        return library.part(m, value, node, only.value if isinstance(only, Const) else None)
+    return library.library_item(m, value, index, node)
 
 
-def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Values:
+def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Values:
     """The value under a key, or all that it may be."""
     known = possible_pairs(m, value)
     if isinstance(key, Const):
@@ -294,7 +297,7 @@ def entry(m: Interpreter, value: DictOf, key: Value | None, node: ast.AST) -> Va
     return union(candidates) if candidates else m.unknown(node, "no such key is known")
 
 
-def _picked(m: Interpreter, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:
+def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:
     """`MODELS[args.arch]` asks what a chain of `elif` over the keys asks."""
     among = key.among if isinstance(key, Unknown) else ()
     # What cannot be asked for is left out, as long as something is left.
@@ -314,7 +317,7 @@ def _picked(m: Interpreter, key: Value | None, known: list[tuple[Values, Values]
         others = others if literal is None else others.conjoined_with(literal.negated())
 
 
-def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast.AST) -> None:
+def set_item(m: Evaluator, value: Value, index: Values, new: Values, node: ast.AST) -> None:
     """`value[index] = new`."""
     only = index.restrict(m.path).single
     if isinstance(value, DictOf):
@@ -344,12 +347,12 @@ def set_item(m: Interpreter, value: Value, index: Values, new: Values, node: ast
             m.set_fact(value, "written", union([before, new]) if before is not None else new)
 
 
-def _add_more(m: Interpreter, value: Value, new: Values) -> None:
+def _add_more(m: Evaluator, value: Value, new: Values) -> None:
     old = m.fact(value, "more")
     m.set_fact(value, "more", union([old, new]) if old is not None else new)
 
 
-def extend(m: Interpreter, value: ListOf, new: list[Values], exact: bool) -> None:
+def extend(m: Evaluator, value: ListOf, new: list[Values], exact: bool) -> None:
     """Items come to a list."""
     if m.path.divergence & Divergence.RANK and m.fact(value, "of some ranks") is None:
         note_rank_decides(m, singleton(value))
@@ -363,7 +366,7 @@ def extend(m: Interpreter, value: ListOf, new: list[Values], exact: bool) -> Non
         _add_more(m, value, each)
 
 
-def concatenate(m: Interpreter, left: Value, right: Value, node: ast.AST) -> Values:
+def concatenate(m: Evaluator, left: Value, right: Value, node: ast.AST) -> Values:
     """`left + right` of two sequences."""
     first, second = known_items(m, left), known_items(m, right)
     if first is not None and second is not None:
@@ -375,7 +378,7 @@ def concatenate(m: Interpreter, left: Value, right: Value, node: ast.AST) -> Val
     return new_list(m, [_item_of(m, side, node) for side in sides], node, exact=False)
 
 
-def unpack(m: Interpreter, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:
+def unpack(m: Evaluator, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:
     """One set of values for each of `count` targets."""
     columns: list[list[Values]] = [[] for _ in range(count)]
     for binding in values.restrict(m.path).bindings:
@@ -385,7 +388,7 @@ def unpack(m: Interpreter, values: Values, count: int, star: int | None, node: a
     return [union(column) if column else m.unknown(node, "nothing to unpack") for column in columns]
 
 
-def _parts(m: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Values]:
+def _parts(m: Evaluator, value: Value, count: int, star: int | None, node: ast.AST) -> list[Values]:
     known = known_items(m, value)
     if known is not None and star is None and len(known) == count:
         return list(known)
@@ -394,7 +397,7 @@ def _parts(m: Interpreter, value: Value, count: int, star: int | None, node: ast
         middle = new_list(m, list(known[star:tail]), node)
         return [*known[:star], middle, *known[tail:]]
     if isinstance(value, Tensor):
-        return [m.part(value, node, index if star is None else None) for index in range(count)]
+        return [library.part(m, value, node, index if star is None else None) for index in range(count)]
     if isinstance(value, Unknown):
         return [singleton(_nth(value, index)) for index in range(count)]
     if isinstance(value, Text):

@@ -14,13 +14,13 @@ from gpudoctor.lint.interp.machine import Frame, singleton
 from gpudoctor.lint.library.register import MODELS
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 MAKES_FIELDS = ("dataclass", "attr.s", "attr.attrs", "attr.define", "attrs.define", "attrs.frozen", "chz.chz")
 KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property": "property"}
 
 
-def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Values:
+def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Values:
     """The value of a `def`, decorators applied from the innermost out."""
     kind, library, others = "function", [], []
     # The innermost decorator is evaluated last and applied first; only the latter matters here.
@@ -48,7 +48,7 @@ def define_function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef
     return result
 
 
-def _decorated(m: Interpreter, decorator: Values, function: Values, node: ast.expr) -> Values:
+def _decorated(m: Evaluator, decorator: Values, function: Values, node: ast.expr) -> Values:
     only = decorator.single
     kept = m.decorated.get(only.node, 0) if isinstance(only, Function) else 0
     # A registry of a thousand models tells nothing more after the first ones.
@@ -71,7 +71,7 @@ def _library_name(values: Values) -> str:
 
 
 def _make(
-    m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, kind: str, library: tuple[str, ...]
+    m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, kind: str, library: tuple[str, ...]
 ) -> Function:
     place = m.place(node)
     defaults = tuple(m.evaluate(default) for default in node.args.defaults)
@@ -98,12 +98,12 @@ def _make(
     )
 
 
-def define_lambda(m: Interpreter, node: ast.Lambda) -> Values:
+def define_lambda(m: Evaluator, node: ast.Lambda) -> Values:
     """The value of a lambda."""
     return singleton(_make(m, node, "function", ()))
 
 
-def define_class(m: Interpreter, node: ast.ClassDef) -> Values:
+def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
     """The value of a class: its body is executed in a scope of its own."""
     bases: list[Value] = []
     complete = True

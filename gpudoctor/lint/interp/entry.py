@@ -17,11 +17,11 @@ from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import singleton
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
     from gpudoctor.lint.source.project import ModuleFile
 
 
-def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
+def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
     """Read a file without an entry: each function and method that nobody called, with unknown arguments."""
     m.frames.append(module_frame(scope, file))
     m.frame.base_depth = m.store.depth
@@ -41,7 +41,7 @@ def run_as_library(m: Interpreter, scope: Hashable, file: ModuleFile) -> None:
     m.frames.pop()
 
 
-def run_commands(m: Interpreter, scope: Hashable, file: ModuleFile, names: tuple[str, ...]) -> None:
+def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[str, ...]) -> None:
     """Start what the project offers as commands, each as a program of its own."""
     m.frames.append(module_frame(scope, file))
     m.frame.base_depth = m.store.depth
@@ -56,7 +56,7 @@ def run_commands(m: Interpreter, scope: Hashable, file: ModuleFile, names: tuple
     m.frames.pop()
 
 
-def _call(m: Interpreter, function: Function) -> None:
+def _call(m: Evaluator, function: Function) -> None:
     # Each on its own: the order in which others call them is not known.
     with m.store.delta():
         m.path, m.unreachable = type(m.path)(), False
@@ -117,7 +117,7 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None:
+def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
     with m.store.delta():
         m.unreachable = False
         initialiser = find_in_class(m, cls, "__init__")
@@ -138,7 +138,7 @@ def _call_methods(m: Interpreter, cls: Class, mentioned: frozenset[str]) -> None
         m.unreachable = False
 
 
-def _put_anywhere(m: Interpreter, made: Value | None) -> None:
+def _put_anywhere(m: Evaluator, made: Value | None) -> None:
     """A module that nobody uses here is moved by those who do."""
     todo: list[Value] = [made] if isinstance(made, Module) else []
     seen: set[Value] = set()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.domain.constant_folding import fits, joined, negative, operated
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.function import Generator, LazyImport
+from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.tensor import Tensor
@@ -20,7 +20,8 @@ from gpudoctor.lint.events.host_waits import Elapsed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interp import containers, imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
@@ -33,10 +34,13 @@ from gpudoctor.lint.library.builtin_containers import as_set
 from gpudoctor.lint.library.tensors import agreed, shards_in
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
+IN_NOTEBOOKS = {"display": "IPython.display.display", "get_ipython": "IPython.get_ipython"}
+"""What a notebook's kernel adds to Python's own names."""
+BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
 
 
-def _constant(m: Interpreter, node: ast.Constant) -> Values:
+def _constant(m: Evaluator, node: ast.Constant) -> Values:
     if isinstance(node.value, int) and not fits(node.value):
         return m.unknown(node, "a very large number")
     return _constant_set(node.value)
@@ -48,7 +52,7 @@ def _constant_set(value: Any) -> Values:
     return singleton(Const(value))
 
 
-def _name(m: Interpreter, node: ast.Name) -> Values:
+def _name(m: Evaluator, node: ast.Name) -> Values:
     # `lookup` would do the same; a third of all expressions are names, and nearly all of those hold one value.
     name, now = node.id, m.store.now
     for scope in m.frames[-1].scopes:
@@ -60,11 +64,11 @@ def _name(m: Interpreter, node: ast.Name) -> Values:
                 value = found.bindings[0].value
                 if value is not UNBOUND and type(value) is not LazyImport:
                     return found
-            return m.lookup(name, node)
-    return m.elsewhere(name, node)
+            return lookup(m, name, node)
+    return elsewhere(m, name, node)
 
 
-def _attribute(m: Interpreter, node: ast.Attribute) -> Values:
+def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     owner = m.evaluate(node.value)
     # `each` would do the same.
     if owner.is_definite:
@@ -72,12 +76,12 @@ def _attribute(m: Interpreter, node: ast.Attribute) -> Values:
     return m.for_each_value(owner, lambda value: attribute(m, value, node.attr, node), node)
 
 
-def _subscript(m: Interpreter, node: ast.Subscript) -> Values:
+def _subscript(m: Evaluator, node: ast.Subscript) -> Values:
     owner, index = m.evaluate(node.value), m.evaluate(node.slice)
-    return m.for_each_value(owner, lambda value: m.item(value, index, node), node)
+    return m.for_each_value(owner, lambda value: containers.item(m, value, index, node), node)
 
 
-def _binary(m: Interpreter, node: ast.BinOp) -> Values:
+def _binary(m: Evaluator, node: ast.BinOp) -> Values:
     left, right = m.evaluate(node.left), m.evaluate(node.right)
     # `%` of a text writes it.
     if m.iteration_probe is not None and isinstance(node.op, ast.Mod) and not left.any(_is_text):
@@ -85,7 +89,7 @@ def _binary(m: Interpreter, node: ast.BinOp) -> Values:
     return binary(m, left, node.op, right, node)
 
 
-def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
+def binary(m: Evaluator, left: Values, op: ast.operator, right: Values, node: ast.AST) -> Values:
     """An operator on what two expressions may be."""
     if left.is_definite and right.is_definite:
         value = _operate(m, op, left.bindings[0].value, right.bindings[0].value, node)
@@ -102,7 +106,7 @@ def binary(m: Interpreter, left: Values, op: ast.operator, right: Values, node: 
     return m.widen_if_large(union(results), node)
 
 
-def _note_average(m: Interpreter, total: Value, count: Value, node: ast.AST) -> None:
+def _note_average(m: Evaluator, total: Value, count: Value, node: ast.AST) -> None:
     key = count.key if isinstance(count, Unknown) else None
     if isinstance(key, tuple) and len(key) == 2 and key[0] == "len" and isinstance(key[1], Dataset):
         shards = shards_in(m, [total])
@@ -110,7 +114,7 @@ def _note_average(m: Interpreter, total: Value, count: Value, node: ast.AST) -> 
             m.emit(Averaged, at=m.place(node), dataset=key[1], shards=shards)
 
 
-def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
+def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
     if isinstance(left, Const) and isinstance(right, Const):
         # `WORLD = 2 * 4` and `"a" + "b"` decide tests further on.
         folded = operated(op, left, right)
@@ -118,7 +122,7 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
             return singleton(folded)
     # Before text: `%` of a tensor is arithmetic.
     if isinstance(left, (Tensor, Work)) or isinstance(right, (Tensor, Work)):
-        return m.combine([left, right], node)
+        return library.combine(m, [left, right], node)
     for first, second in ((left, right), (right, left)):
         if (
             isinstance(first, (Rank, Size))
@@ -136,7 +140,7 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
     if ranked is not None:
         return singleton(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
-        return m.concatenate(left, right, node)
+        return containers.concatenate(m, left, right, node)
     if isinstance(op, ast.Sub):
         _note_elapsed(m, left, right, node)
     # `step % ACCUMULATE == 0` with ACCUMULATE = 1 holds in each round.
@@ -145,7 +149,7 @@ def _operate(m: Interpreter, op: ast.operator, left: Value, right: Value, node: 
     return singleton(_mixed(op, left, right, m.text(node, 40)))
 
 
-def _note_elapsed(m: Interpreter, left: Value, right: Value, node: ast.AST) -> None:
+def _note_elapsed(m: Evaluator, left: Value, right: Value, node: ast.AST) -> None:
     """`time.time() - start`: somebody measures what lies between."""
     until, since = (_clock_of(value) for value in (left, right))
     if until is not None and since is not None:
@@ -173,7 +177,7 @@ def _is_text(value: Value) -> bool:
     return isinstance(value, Text) or (isinstance(value, Const) and isinstance(value.value, str))
 
 
-def _join_text(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Text | None:
+def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Text | None:
     # `/` joins paths, `%` formats.
     if not isinstance(op, (ast.Add, ast.Mod, ast.Div)) or not (
         _is_text(left) or (_is_text(right) and isinstance(op, ast.Add))
@@ -186,13 +190,13 @@ def _join_text(m: Interpreter, op: ast.operator, left: Value, right: Value) -> T
         elif isinstance(value, TupleOf):
             parts.extend(each for item in value.items for each in agreed(m, item))
         elif isinstance(value, DictOf) and isinstance(op, ast.Mod):
-            parts.extend(each for _, item in m.possible_pairs(value) for each in agreed(m, item))
+            parts.extend(each for _, item in containers.possible_pairs(m, value) for each in agreed(m, item))
         else:
             parts.append(value)
     return Text(tuple(parts))
 
 
-def _unary(m: Interpreter, node: ast.UnaryOp) -> Values:
+def _unary(m: Evaluator, node: ast.UnaryOp) -> Values:
     values = m.evaluate(node.operand)
     if isinstance(node.op, ast.Not):
         answer = truth(m, values, node.operand)
@@ -205,11 +209,11 @@ def _unary(m: Interpreter, node: ast.UnaryOp) -> Values:
     return values.map(change)
 
 
-def _bool(m: Interpreter, node: ast.BoolOp) -> Values:
+def _bool(m: Evaluator, node: ast.BoolOp) -> Values:
     return bool_op(m, node)
 
 
-def _compare(m: Interpreter, node: ast.Compare) -> Values:
+def _compare(m: Evaluator, node: ast.Compare) -> Values:
     left = m.evaluate(node.left)
     result: Values | None = None
     for op, operand in zip(node.ops, node.comparators, strict=True):
@@ -221,7 +225,7 @@ def _compare(m: Interpreter, node: ast.Compare) -> Values:
     return result
 
 
-def _both(m: Interpreter, first: Values, second: Values, node: ast.AST) -> Values:
+def _both(m: Evaluator, first: Values, second: Values, node: ast.AST) -> Values:
     left, right = truth(m, first, node), truth(m, second, node)
     if left is False or right is False:
         return singleton(FALSE)
@@ -233,8 +237,8 @@ def _both(m: Interpreter, first: Values, second: Values, node: ast.AST) -> Value
     return singleton(conjunction([left, right], m.text(node), m.place(node)))
 
 
-def _conditional(m: Interpreter, node: ast.IfExp) -> Values:
-    answer = m.test(node.test)
+def _conditional(m: Evaluator, node: ast.IfExp) -> Values:
+    answer = truthiness.ask(m, node.test)
     if isinstance(answer, bool):
         return m.evaluate(node.body if answer else node.orelse)
     results: list[Values] = []
@@ -254,44 +258,44 @@ def _conditional(m: Interpreter, node: ast.IfExp) -> Values:
     return union(results)
 
 
-def _tuple(m: Interpreter, node: ast.Tuple) -> Values:
+def _tuple(m: Evaluator, node: ast.Tuple) -> Values:
     items: list[Values] = []
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = m.known_items(inner.single) if inner.single is not None else None
+            known = containers.known_items(m, inner.single) if inner.single is not None else None
             # `*args` of unknown length: any of them may be at any position.
             if known is None:
-                return m.new_list([m.items_of(inner, element)], node, exact=False)
+                return containers.new_list(m, [containers.items_of(m, inner, element)], node, exact=False)
             items.extend(known)
         else:
             items.append(m.evaluate(element))
     return new_tuple(m, items, node)
 
 
-def _list(m: Interpreter, node: ast.List | ast.Set) -> Values:
+def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
     items: list[Values] = []
     exact = True
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = m.known_items(inner.single) if inner.single is not None else None
+            known = containers.known_items(m, inner.single) if inner.single is not None else None
             exact = exact and known is not None
-            items.extend(known if known is not None else [m.items_of(inner, element)])
+            items.extend(known if known is not None else [containers.items_of(m, inner, element)])
         else:
             items.append(m.evaluate(element))
-    made = m.new_list(items, node, exact=exact)
+    made = containers.new_list(m, items, node, exact=exact)
     return as_set(m, made, items) if isinstance(node, ast.Set) else made
 
 
-def _dict(m: Interpreter, node: ast.Dict) -> Values:
+def _dict(m: Evaluator, node: ast.Dict) -> Values:
     entries: list[tuple[Values | None, Values]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         entries.append((m.evaluate(key) if key is not None else None, m.evaluate(value)))
-    return m.new_dict(entries, node)
+    return containers.new_dict(m, entries, node)
 
 
-def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Values:
+def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Values:
     """The element is evaluated for each known item, or once for an unknown one."""
     element = node.value if isinstance(node, ast.DictComp) else node.elt
     found: list[Values] = []
@@ -303,8 +307,8 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.Genera
     m.path, m.unreachable = base, m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
-        return m.new_dict(entries, node, exact=exact)
-    made = m.new_list(found, node, exact=exact)
+        return containers.new_dict(m, entries, node, exact=exact)
+    made = containers.new_list(m, found, node, exact=exact)
     if isinstance(node, ast.SetComp):
         as_set(m, made, found)
     # `[f for i, f in enumerate(files) if i % world == rank]` shards by hand.
@@ -313,14 +317,14 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.SetComp | ast.Genera
     return made
 
 
-def _collect(m: Interpreter, node: ast.expr, element: ast.expr, keys: list[Values], found: list[Values]) -> None:
+def _collect(m: Evaluator, node: ast.expr, element: ast.expr, keys: list[Values], found: list[Values]) -> None:
     if isinstance(node, ast.DictComp):
         keys.append(m.evaluate(node.key))
     found.append(m.evaluate(element))
 
 
 def _follow(
-    m: Interpreter,
+    m: Evaluator,
     generators: list[ast.comprehension],
     filters: list[Literal],
     then: Callable[[], None],
@@ -332,21 +336,21 @@ def _follow(
         return True
     first, rest = generators[0], generators[1:]
     iterable = m.evaluate(first.iter)
-    known = m.known_items(iterable.single) if iterable.single is not None else None
+    known = containers.known_items(m, iterable.single) if iterable.single is not None else None
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
     one_by_one = known is not None and len(known) <= min(16, room)
     exact = one_by_one and not first.ifs
-    rounds = known if known is not None and one_by_one else (m.items_of(iterable, first.iter),)
+    rounds = known if known is not None and one_by_one else (containers.items_of(m, iterable, first.iter),)
     for values in rounds:
         assign(m, first.target, values)
-        answers = [m.test(test) for test in first.ifs]
+        answers = [truthiness.ask(m, test) for test in first.ifs]
         filters += [answer for answer in answers if isinstance(answer, Literal)]
         if False not in answers:
             exact = _follow(m, rest, filters, then, room // max(1, len(rounds))) and exact
     return exact
 
 
-def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
+def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
     parts: list[Value] = []
     for piece in node.values:
         if isinstance(piece, ast.Constant):
@@ -354,7 +358,7 @@ def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
         elif isinstance(piece, ast.FormattedValue):
             values = m.evaluate(piece.value)
             # `f"{loss:.3f}"` copies the tensor to the host, wherever the text goes.
-            m.note_printed(values, node)
+            library.note_printed(m, values, node)
             only = values.restrict(m.path).single
             if only is not None:
                 parts.append(only)
@@ -365,55 +369,55 @@ def _joined_string(m: Interpreter, node: ast.JoinedStr) -> Values:
     return singleton(Text(tuple(parts)) if whole is None else whole)
 
 
-def _formatted(m: Interpreter, node: ast.FormattedValue) -> Values:
+def _formatted(m: Evaluator, node: ast.FormattedValue) -> Values:
     return m.evaluate(node.value)
 
 
-def _lambda(m: Interpreter, node: ast.Lambda) -> Values:
+def _lambda(m: Evaluator, node: ast.Lambda) -> Values:
     return define_lambda(m, node)
 
 
-def _starred(m: Interpreter, node: ast.Starred) -> Values:
+def _starred(m: Evaluator, node: ast.Starred) -> Values:
     return m.evaluate(node.value)
 
 
-def _walrus(m: Interpreter, node: ast.NamedExpr) -> Values:
+def _walrus(m: Evaluator, node: ast.NamedExpr) -> Values:
     hint(m, node.target, node.value)
     values = m.evaluate(node.value)
     assign(m, node.target, values)
     return values
 
 
-def _await(m: Interpreter, node: ast.Await) -> Values:
+def _await(m: Evaluator, node: ast.Await) -> Values:
     return m.evaluate(node.value)
 
 
-def _yield(m: Interpreter, node: ast.Yield) -> Values:
+def _yield(m: Evaluator, node: ast.Yield) -> Values:
     values = m.evaluate(node.value) if node.value is not None else NONE_SET
     m.yielded(values)
     # Nobody trains through `send`.
     return m.unknown(node, "what a generator is sent")
 
 
-def _yield_from(m: Interpreter, node: ast.YieldFrom) -> Values:
+def _yield_from(m: Evaluator, node: ast.YieldFrom) -> Values:
     source = m.evaluate(node.value)
     if isinstance(source.single, Generator) and m.frame.on_yield is not None:
         # Whoever goes over this generator goes over the loops of that one.
         return run_body(m, source.single, m.frame.on_yield, node)
     if m.iteration_probe is not None:
         m.iteration_probe.handed_on = source
-    m.yielded(m.items_of(source, node))
+    m.yielded(containers.items_of(m, source, node))
     return NONE_SET
 
 
-def _slice(m: Interpreter, node: ast.Slice) -> Values:
+def _slice(m: Evaluator, node: ast.Slice) -> Values:
     start, stop, step = (None if part is None else m.evaluate(part) for part in (node.lower, node.upper, node.step))
     if m.iteration_probe is not None:
         m.iteration_probe.picked(start)
     return singleton(Slice(start, stop, step))
 
 
-EVALUATORS: dict[type[ast.expr], Callable[[Interpreter, Any], Values]] = {
+EVALUATORS: dict[type[ast.expr], Callable[[Evaluator, Any], Values]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.Attribute: _attribute,
@@ -442,3 +446,41 @@ EVALUATORS: dict[type[ast.expr], Callable[[Interpreter, Any], Values]] = {
     ast.YieldFrom: _yield_from,
     ast.Slice: _slice,
 }
+
+
+@cache
+def _builtin(name: str) -> Values:
+    return singleton(Library(f"builtins.{name}"))
+
+
+def lookup(m: Evaluator, name: str, node: ast.AST) -> Values:
+    """What a name holds here."""
+    for scope in m.frame.scopes:
+        found = m.read((scope, name))
+        if found is None:
+            continue
+        # A path on which the name is unbound raises NameError: whoever gets on has a value.
+        bound = [b for b in found.bindings if b.value is not UNBOUND]
+        if bound:
+            known = found if len(bound) == len(found.bindings) else ValueSet(bound)
+            return imports.resolved(m, known, node)
+    return elsewhere(m, name, node)
+
+
+def elsewhere(m: Evaluator, name: str, node: ast.AST) -> Values:
+    """What a name means that the program does not bind: Python's own, or one of a star import."""
+    stars = m.frame_star_libraries
+    origins = [o for scope in m.frame.scopes for o in stars.get(scope, ())] if stars else []
+    for origin in origins:
+        # `from torch import *` must not make `print` a name of torch.
+        if library.is_known(f"{origin}.{name}", exactly=name in BUILTINS):
+            return m.library_name(f"{origin}.{name}", node)
+    if name in BUILTINS:
+        return _builtin(name)
+    if name in IN_NOTEBOOKS and m.frame.file.source.cells is not None:
+        return m.library_name(IN_NOTEBOOKS[name], node)
+    # A star import of what was not read is the likeliest source.
+    if origins:
+        return m.library_name(f"{origins[-1]}.{name}", node)
+    m.record_imprecision(f"`{name}` is not defined in what was read", m.place(node))
+    return singleton(Unknown(("name", m.frame.scopes[-1], name), "a name that is not defined", name))

@@ -17,12 +17,12 @@ from gpudoctor.lint.interp.machine import OpenLoop, PathExit, singleton
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 Change = Callable[["Values"], "Values"]
 
 
-def generator_of(m: Interpreter, iterable: Values, node: ast.AST) -> tuple[Generator, Change] | None:
+def generator_of(m: Evaluator, iterable: Values, node: ast.AST) -> tuple[Generator, Change] | None:
     """The generator that a loop goes over, through `enumerate` and progress bars, and what they make of its items."""
     only = iterable.single
     if isinstance(only, Generator):
@@ -38,7 +38,7 @@ def generator_of(m: Interpreter, iterable: Values, node: ast.AST) -> tuple[Gener
 
 
 def run_over_generator(
-    m: Interpreter, node: ast.For | ast.AsyncFor, generator: Generator, change: Change, place: Location
+    m: Evaluator, node: ast.For | ast.AsyncFor, generator: Generator, change: Change, place: Location
 ) -> None:
     """Follow the generator; each time it yields, the body of the loop runs in the frame that wrote the loop."""
     depth, calls, base = len(m.frames), list(m.calls), m.path

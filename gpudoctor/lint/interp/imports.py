@@ -24,13 +24,13 @@ from gpudoctor.lint.source.project import ModuleFile, Package
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 MODULE_BODY = "<module>"
 """The name of the frame of a module's body."""
 
 
-def import_names(m: Interpreter, node: ast.Import) -> None:
+def import_names(m: Evaluator, node: ast.Import) -> None:
     """`import a.b as c`."""
     for alias in node.names:
         # `import a.b as c` binds the submodule, `import a.b` only `a`.
@@ -44,7 +44,7 @@ def import_names(m: Interpreter, node: ast.Import) -> None:
         m.bind(root, singleton(first))
 
 
-def import_from(m: Interpreter, node: ast.ImportFrom) -> None:
+def import_from(m: Evaluator, node: ast.ImportFrom) -> None:
     """`from a import b`, relative ones and `*` included."""
     origin = load(m, node.module or "", node.level, node)
     for alias in node.names:
@@ -57,7 +57,7 @@ def import_from(m: Interpreter, node: ast.ImportFrom) -> None:
             m.bind(alias.asname or alias.name, _member(m, origin, alias.name, node))
 
 
-def resolved(m: Interpreter, values: Values, node: ast.AST) -> Values:
+def resolved(m: Evaluator, values: Values, node: ast.AST) -> Values:
     """The values, with what was imported and not asked for until now."""
     # Written out, because nearly nothing is.
     for binding in values.bindings:
@@ -68,7 +68,7 @@ def resolved(m: Interpreter, values: Values, node: ast.AST) -> Values:
     return union(_asked(m, each.value, node).guarded_by(each.condition) for each in values.bindings)
 
 
-def _asked(m: Interpreter, value: Value, node: ast.AST) -> Values:
+def _asked(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if not isinstance(value, LazyImport):
         return singleton(value)
     found = m.imported.get(value)
@@ -81,12 +81,12 @@ def _asked(m: Interpreter, value: Value, node: ast.AST) -> Values:
     return found
 
 
-def member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
+def member(m: Evaluator, origin: Value, name: str, node: ast.AST) -> Values:
     """A name of a module: what the module bound to it, else a module inside the package."""
     return resolved(m, _member(m, origin, name, node), node)
 
 
-def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
+def _member(m: Evaluator, origin: Value, name: str, node: ast.AST) -> Values:
     if isinstance(origin, Library):
         return m.library_name(f"{origin.name}.{name}", node)
     if not isinstance(origin, ProjectModule):
@@ -115,7 +115,7 @@ def _member(m: Interpreter, origin: Value, name: str, node: ast.AST) -> Values:
     return m.unknown(node, f"{origin.name} has no `{name}` that could be seen", Divergence.UNREAD)
 
 
-def load(m: Interpreter, dotted: str, level: int, node: ast.AST) -> Value:
+def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
     """The module of this name."""
     found = m.project.find(m.frame.file, dotted, level)
     if found is None:
@@ -123,7 +123,7 @@ def load(m: Interpreter, dotted: str, level: int, node: ast.AST) -> Value:
     return enter(m, found)
 
 
-def enter(m: Interpreter, found: ModuleFile | Package) -> Value:
+def enter(m: Evaluator, found: ModuleFile | Package) -> Value:
     """A module of the project: executed, once, or to be executed when it is asked for something."""
     scope: Hashable = ("module", found.name, getattr(getattr(found, "source", None), "shown", ""))
     module = ProjectModule(scope, found.name)
@@ -138,7 +138,7 @@ def enter(m: Interpreter, found: ModuleFile | Package) -> Value:
     return module
 
 
-def begin(m: Interpreter, module: ProjectModule) -> None:
+def begin(m: Evaluator, module: ProjectModule) -> None:
     """Execute a module that is waiting for it."""
     file = m.pending.get(module.scope)
     if file is None or (m.reading_library and (_has_imported_enough(m, file) or not m.project.can_execute(file))):
@@ -160,7 +160,7 @@ _ROOM_EVERY = 10
 
 
 @contextmanager
-def _one_deeper(m: Interpreter) -> Iterator[None]:
+def _one_deeper(m: Evaluator) -> Iterator[None]:
     """A chain of imports may be as long as a project is large: of our own stack each file takes some calls."""
     m.open_imports += 1
     try:
@@ -173,7 +173,7 @@ def _one_deeper(m: Interpreter) -> Iterator[None]:
         m.open_imports -= 1
 
 
-def _has_imported_enough(m: Interpreter, file: ModuleFile) -> bool:
+def _has_imported_enough(m: Evaluator, file: ModuleFile) -> bool:
     """What a library file imports must leave enough for the file itself."""
     under_way = m.statements - m.importing_since if m.importing_since is not None else 0
     if m.imported_statements + under_way < MAX_LIBRARY_IMPORTS:
@@ -183,7 +183,7 @@ def _has_imported_enough(m: Interpreter, file: ModuleFile) -> bool:
     return True
 
 
-def _import_star(m: Interpreter, origin: Value) -> None:
+def _import_star(m: Evaluator, origin: Value) -> None:
     if not isinstance(origin, ProjectModule):
         if isinstance(origin, Library):
             m.frame_star_libraries.setdefault(m.frame.scope, []).append(origin.name)
@@ -200,7 +200,7 @@ def _import_star(m: Interpreter, origin: Value) -> None:
             m.bind(name, singleton(LazyImport(origin, name)))
 
 
-def _bind_all(m: Interpreter, origin: ProjectModule) -> None:
+def _bind_all(m: Evaluator, origin: ProjectModule) -> None:
     begin(m, origin)
     for name in m.names_in(origin.scope):
         # Python's rule where there is no `__all__`.

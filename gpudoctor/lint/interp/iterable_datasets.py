@@ -19,15 +19,16 @@ from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.process import EnvironmentRead
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp import attributes, containers
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.iteration_probe import IterationProbe, holds_setting, probing_iteration
 from gpudoctor.lint.interp.machine import NOTHING, singleton
+from gpudoctor.lint.interp.records import IterationProbe, holds_setting
 from gpudoctor.lint.library.class_kinds import seeds_by_epoch
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 WORKER_INFO = "torch.utils.data.get_worker_info"
 SHARES = (
@@ -58,14 +59,14 @@ class Produced:
     tests: set[Literal] = field(default_factory=set)
 
 
-def analyze_iteration(m: Interpreter, source: Dataset | Sampler, node: ast.AST) -> tuple[Values, list[Event]]:
+def analyze_iteration(m: Evaluator, source: Dataset | Sampler, node: ast.AST) -> tuple[Values, list[Event]]:
     """Follow `__iter__` without a trace, and log how it gives out its items: one of them, and what was logged."""
     cls = source.cls if isinstance(source, Dataset) else source.own
-    iterator = m.find_in_class(cls, "__iter__") if isinstance(cls, Class) else None
+    iterator = attributes.find_in_class(m, cls, "__iter__") if isinstance(cls, Class) else None
     if iterator is None or not isinstance(cls, Class):
         return NOTHING, []
     given, begin = Produced(), len(m.reads)
-    with probing_iteration(m) as heard:
+    with m.probing_iteration() as heard:
         items, events = m.run_speculatively(partial(_follow, m, source, iterator, given, heard, node))
     read = [value for key in dict.fromkeys(m.reads[begin:]) for value in m.store.get(key) or ()]
     known = cls.complete and bool(given.items) and not any(isinstance(event, Imprecision) for event in events)
@@ -74,7 +75,12 @@ def analyze_iteration(m: Interpreter, source: Dataset | Sampler, node: ast.AST) 
     # A sampler that draws each item once gives all ranks all of them, in whatever order.
     drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
     same = same and not any(name.startswith(drawn) for name in heard.calls)
-    pieces = straight and not heard.leaves and m.find_in_class(cls, "__len__") is None and _by_pieces(m, given, node)
+    pieces = (
+        straight
+        and not heard.leaves
+        and attributes.find_in_class(m, cls, "__len__") is None
+        and _by_pieces(m, given, node)
+    )
     # What does not shuffle has asked for no generator.
     shuffles = any(name.startswith(GENERATORS) for name in heard.calls)
     by_epoch = isinstance(source, Sampler) and shuffles and seeds_by_epoch(cls)
@@ -86,7 +92,7 @@ def analyze_iteration(m: Interpreter, source: Dataset | Sampler, node: ast.AST) 
 
 
 def _follow(
-    m: Interpreter, source: Value, iterator: Values, given: Produced, heard: IterationProbe, node: ast.AST
+    m: Evaluator, source: Value, iterator: Values, given: Produced, heard: IterationProbe, node: ast.AST
 ) -> Values:
     base, outer = m.path, len(m.open_loops)
 
@@ -103,7 +109,7 @@ def _follow(
         run_body(m, only, on_yield, node)
     elif only != source:
         given.sources.append([made])
-        given.items.append(m.items_of(made, node))
+        given.items.append(containers.items_of(m, made, node))
     return union(given.items) if given.items else NOTHING
 
 
@@ -138,11 +144,11 @@ def _knows_rank(read: list[Value], events: list[Event]) -> bool:
     return asked or any(isinstance(each, (Rank, Size)) or bool(each.divergence & Divergence.RANK) for each in read)
 
 
-def _by_pieces(m: Interpreter, given: Produced, node: ast.AST) -> bool:
+def _by_pieces(m: Evaluator, given: Produced, node: ast.AST) -> bool:
     """What is gone over inside is made from an item of what is gone over outside."""
     for row in given.sources:
         # A generator's own loops are among these, too.
-        held = [(each, m.items_of(each, node)) for each in row if not each.any(_is_generator)]
+        held = [(each, containers.items_of(m, each, node)) for each in row if not each.any(_is_generator)]
         for place, (_, items) in enumerate(held):
             outside = set(items)
             inside = [value for each, parts in held[place + 1 :] for value in (*each, *parts)]

@@ -25,7 +25,7 @@ from gpudoctor.lint.interp.entry import run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import NeedsWorld, RefineAndRestart
-from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+from gpudoctor.lint.interp.records import ScopeSnapshots
 from gpudoctor.lint.program import Chosen, LaunchWorld, Program, Stop
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace

@@ -24,6 +24,7 @@ from gpudoctor.lint.domain.value import TRUE, UNBOUND, Const, Unknown, Value, Va
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.placement import ConstantMixed
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
 from gpudoctor.lint.interp.configured_calls import ChosenCall
 from gpudoctor.lint.interp.machine import singleton
@@ -36,7 +37,7 @@ from gpudoctor.lint.library_call import NOT_ANSWERED
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "builtins.tuple", "builtins.str"])
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
@@ -52,7 +53,7 @@ def is_known(name: str, exactly: bool) -> bool:
     return known in MODELS.callables if exactly else MODELS.find(known) is not None
 
 
-def library_name(m: Interpreter, name: str, node: ast.AST) -> Values:
+def library_name(m: Evaluator, name: str, node: ast.AST) -> Values:
     """A library name as it is mentioned."""
     name = canonical(name)
     # Few names are values: most are called, and answered for then.
@@ -65,7 +66,7 @@ def _mentioned(name: str) -> Values:
     return singleton(Library(name))
 
 
-def call_library(m: Interpreter, name: str, arguments: Arguments, node: ast.AST) -> Values:
+def call_library(m: Evaluator, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """Call a library callable: its model answers, else the result is unknown."""
     if m.iteration_probe is not None:
         m.iteration_probe.called(name, arguments.positional)
@@ -80,7 +81,7 @@ def call_library(m: Interpreter, name: str, arguments: Arguments, node: ast.AST)
     return _unknown_result(m, name, arguments, node) if answered is NOT_ANSWERED else answered
 
 
-def _unknown_result(m: Interpreter, name: str, arguments: Arguments, node: ast.AST) -> Values:
+def _unknown_result(m: Evaluator, name: str, arguments: Arguments, node: ast.AST) -> Values:
     # Optimizers of unknown libraries are known by what they are given.
     for fallback in MODELS.fallbacks:
         answered = fallback(library_call(m, name, arguments, node, None))
@@ -109,13 +110,13 @@ def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
     return values.map(lambda value: replace(value, shards=shards) if isinstance(value, Tensor) else value)
 
 
-def _note_shown(m: Interpreter, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
+def _note_shown(m: Evaluator, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
     """Numbers that a logger or a progress bar is handed are shown or kept by it."""
     if shows(name):
         tensors.report(m, "log", given, m.place(node))
 
 
-def note_escape(m: Interpreter, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
+def note_escape(m: Evaluator, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
     """Objects that matter are handed to code that cannot be read."""
     reached = _reached(m, [value for each in given for value in each])
     note_opened(m, reached)
@@ -123,7 +124,7 @@ def note_escape(m: Interpreter, into: str, given: tuple[Values, ...], node: ast.
     m.emit(Escape, at=m.place(node), into=into, values=tuple(filter(_matters, reached)), told_world_size=told)
 
 
-def _objects(m: Interpreter, values: list[Value]) -> list[Value]:
+def _objects(m: Evaluator, values: list[Value]) -> list[Value]:
     """The objects that matter among some values and what those hold."""
     return [each for each in _reached(m, values) if _matters(each)]
 
@@ -133,7 +134,7 @@ def _matters(value: Value) -> bool:
     return isinstance(value, ESCAPING) or _has_graph(value)
 
 
-def _reached(m: Interpreter, values: list[Value]) -> list[Value]:
+def _reached(m: Evaluator, values: list[Value]) -> list[Value]:
     """Some values and what they hold, a few levels deep."""
     seen: dict[Value, None] = {}
     # Each once: what holds itself, or the same thing many times over, would be gone through again and again.
@@ -148,7 +149,7 @@ def _has_graph(value: Value) -> bool:
     return isinstance(value, Tensor) and value.graph is True
 
 
-def _held(m: Interpreter, value: Value) -> list[Value]:
+def _held(m: Evaluator, value: Value) -> list[Value]:
     """What somebody who gets this gets with it."""
     # An object that escapes takes along what its attributes hold.
     if isinstance(value, Instance):
@@ -165,12 +166,12 @@ def _held(m: Interpreter, value: Value) -> list[Value]:
     return [each for item in value.args for each in item] if isinstance(value, Partial) else []
 
 
-def attributes_of(m: Interpreter, value: Value) -> list[Value]:
+def attributes_of(m: Evaluator, value: Value) -> list[Value]:
     """What the attributes of an object hold."""
     return [each for name in m.store.names(value) for each in (m.read((value, name)) or ())]
 
 
-def call_unknown(m: Interpreter, value: Value, arguments: Arguments, node: ast.AST) -> Values:
+def call_unknown(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Call something of which nothing is known."""
     known = (*arguments,)
     if isinstance(value, Unknown):
@@ -204,7 +205,7 @@ def call_unknown(m: Interpreter, value: Value, arguments: Arguments, node: ast.A
     return singleton(Unknown(key, why, m.text(node, 40), divergence, config, shards, escaped_from=made_by))
 
 
-def _note_chosen(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
+def _note_chosen(m: Evaluator, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
     """Remember the call, should the program seem to train nothing: what a setting has chosen may be what trains."""
     chosen = value.config or gives_settings(value.escaped_from)
     if chosen and node not in m.unread and isinstance(node, ast.Call):
@@ -213,7 +214,7 @@ def _note_chosen(m: Interpreter, value: Unknown, given: tuple[Values, ...], node
         m.unread[node] = ChosenCall(node, m.place(node), name, by, given)
 
 
-def _open_defaults(m: Interpreter, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:
+def _open_defaults(m: Evaluator, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:
     """Every entry of a configuration may be another one from here on."""
     # Entries lie in one another by many ways: gone through on each of them, they take minutes.
     if done.get(owner, -1) >= depth:
@@ -231,7 +232,7 @@ def _open_defaults(m: Interpreter, owner: Unknown, done: dict[Value, int], depth
                 _open_defaults(m, part, done, depth - 1)
 
 
-def _note_unread(m: Interpreter, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
+def _note_unread(m: Evaluator, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
     """Something unknown is called: it may do anything with what it gets, and with what it knows already."""
     # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
     if value.escaped_from and is_harmless(value.escaped_from):
@@ -256,7 +257,7 @@ _LOUD = frozenset({"to", "cuda", "save_to_disk"})
 """Methods that do what their name says, whatever they are called on."""
 
 
-def _unknown_method(m: Interpreter, value: Unknown, arguments: Arguments, node: ast.AST) -> Values | None:
+def _unknown_method(m: Evaluator, value: Unknown, arguments: Arguments, node: ast.AST) -> Values | None:
     """`x.backward()` of something unknown still is what it is called."""
     name, key = _method_of(value), value.key
     # What objects that a library made can do is known by its name: `mesh.get_rank()`.
@@ -273,7 +274,7 @@ def _unknown_method(m: Interpreter, value: Unknown, arguments: Arguments, node: 
     return None if answered is NOT_ANSWERED else answered
 
 
-def unanswered(m: Interpreter, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
+def unanswered(m: Evaluator, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """A method of a library object for which no model answers."""
     given = arguments.values()
     stored = _is_builtin(receiver) and not _objects(m, given)
@@ -304,14 +305,14 @@ def _is_quiet(receiver: Instance, name: str) -> bool:
     return not any(base.startswith(CALL_BACK) for base in cls.library_bases) and all(map(quiet, cls.library_bases))
 
 
-def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> Values:
+def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]` for something that is no container of the program."""
     if isinstance(value, environment_variables.Environ):
         return environment_variables.read(library_call(m, "__getitem__", Arguments((index,)), node, value))
     # `Queue[int]()`.
     if isinstance(value, Class) and "typing.Generic" in value.library_bases:
         return singleton(value)
-    found = m.find_method(value, "__getitem__")
+    found = attributes.find_method(m, value, "__getitem__")
     if found is not None:
         return m.call(found, Arguments((index,)), node)
     model = MODELS.methods.get((type(value), "__getitem__"))
@@ -322,7 +323,7 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
     if isinstance(value, Library) and value.name.endswith(".__dict__"):
         return library_name(m, f"{value.name.removesuffix('__dict__')}{_text_of(only) or '*'}", node)
     if isinstance(value, ProjectModule) and _text_of(only):
-        return m.attribute(value, _text_of(only), node)
+        return attributes.attribute(m, value, _text_of(only), node)
     if isinstance(value, ProjectModule):
         found = member_named_by(m, value, only, library_call(m, "__getitem__", Arguments((index,)), node, value))
         if found is not None:
@@ -345,14 +346,14 @@ def library_item(m: Interpreter, value: Value, index: Values, node: ast.AST) -> 
     return singleton(Unknown(("item", value, only), "an item", m.text(node, 40), value.divergence))
 
 
-def _option_in(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> Values | None:
+def _option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
     """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
     merged = m.fact(value, MERGED)
     for each in (value, *(merged or ())):
         key = each.key if isinstance(each, Unknown) else None
         owner = key[1][0].single if isinstance(key, tuple) and key[0] == "vars" and key[1] else None
         if isinstance(owner, Namespace) and has_option(m, owner, name):
-            return m.attribute(owner, name, node)
+            return attributes.attribute(m, owner, name, node)
     return None
 
 
@@ -360,12 +361,12 @@ def _text_of(value: Value | None) -> str:
     return value.value if isinstance(value, Const) and isinstance(value.value, str) else ""
 
 
-def set_library_item(m: Interpreter, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
+def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
     """`os.environ[name] = value`, or an object's own `__setitem__`."""
     if isinstance(value, environment_variables.Environ):
         environment_variables.write(library_call(m, "__setitem__", Arguments((index, values)), target, value))
         return True
-    found = m.find_method(value, "__setitem__")
+    found = attributes.find_method(m, value, "__setitem__")
     if found is not None:
         m.call(found, Arguments((index, values)), target)
         return True
@@ -377,15 +378,15 @@ def set_library_item(m: Interpreter, value: Value, index: Values, values: Values
     return model is not None
 
 
-def environment_has(m: Interpreter, key: Value, container: Value) -> Value | None:
+def environment_has(m: Evaluator, key: Value, container: Value) -> Value | None:
     """`"RANK" in os.environ`."""
     return environment_variables.has(m, key) if isinstance(container, environment_variables.Environ) else None
 
 
-def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
+def iterate_object(m: Evaluator, value: Value, node: ast.AST) -> Values:
     """What a loop over an object gets: its own `__iter__`, else an unknown item."""
     for name in ("__iter__", "__next__", "__getitem__"):
-        found = m.find_method(value, name)
+        found = attributes.find_method(m, value, name)
         if found is None:
             continue
         arguments = Arguments((m.unknown(node, "an index"),)) if name == "__getitem__" else NO_ARGUMENTS
@@ -400,7 +401,7 @@ def iterate_object(m: Interpreter, value: Value, node: ast.AST) -> Values:
     return singleton(Unknown(("item of", value), "an item", m.text(node, 40), value.divergence))
 
 
-def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
+def part(m: Evaluator, tensor: Tensor, node: ast.AST, key: object = None) -> Values:
     """An item of a tensor, or of a batch whose shape is not known."""
     whole = tensors.as_reduced(m, tensor)
     label = m.text(node, 40) if isinstance(node, ast.Subscript) else ""
@@ -414,7 +415,7 @@ def part(m: Interpreter, tensor: Tensor, node: ast.AST, key: object = None) -> V
 UNREAD_OBJECT = "made by code that was not read"
 
 
-def _unread(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
+def _unread(m: Evaluator, values: list[Value], node: ast.AST) -> Values:
     """What code that cannot be read makes of tensors: it may bring them to one device first."""
     works: list[Value] = [value for value in values if isinstance(value, Work)]
     if works:
@@ -429,7 +430,7 @@ def _unread(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
     return singleton(made)
 
 
-def combine(m: Interpreter, values: list[Value], node: ast.AST) -> Values:
+def combine(m: Evaluator, values: list[Value], node: ast.AST) -> Values:
     """What an operation on tensors returns."""
     for value in values:
         if isinstance(value, Work):
@@ -461,13 +462,13 @@ def _still_constant(values: list[Value], result: Value) -> Value:
     return replace(result, root=operands[0].root)
 
 
-def note_accumulation(m: Interpreter, target: ast.expr, new: Values, node: ast.AST) -> None:
+def note_accumulation(m: Evaluator, target: ast.expr, new: Values, node: ast.AST) -> None:
     """`total += loss`: a graph may be kept beyond the iteration."""
     if new.any(lambda value: isinstance(value, Tensor)):
         tensors.note_accumulation(m, m.text(target, 40), new, m.place(node))
 
 
-def note_written(m: Interpreter, old: Values, by: Values, node: ast.AST) -> None:
+def note_written(m: Evaluator, old: Values, by: Values, node: ast.AST) -> None:
     """`total += loss`: what is written in place lies where it lay, and takes nothing from a GPU, not even a number."""
     total, other = old.single, by.single
     if isinstance(total, Tensor) and total.origin is TensorOrigin.FACTORY and total.device == CPU:
@@ -477,6 +478,6 @@ def note_written(m: Interpreter, old: Values, by: Values, node: ast.AST) -> None
             m.emit(ConstantMixed, at=m.place(node), by="this operation", constant=total, other=other, module=None)
 
 
-def note_printed(m: Interpreter, values: Values, node: ast.AST) -> None:
+def note_printed(m: Evaluator, values: Values, node: ast.AST) -> None:
     """A value becomes text: a tensor must come to the host for that."""
     tensors.note_printed(m, values, m.place(node))

@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.interp import containers, truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
@@ -21,10 +22,10 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Delta
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
-def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
+def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
     """`for target in iterable`: items that are known one by one are followed so, others twice."""
     iterable = m.evaluate(node.iter)
     if m.unreachable:
@@ -35,7 +36,7 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
         run_over_generator(m, node, *over, _header(m, node))
         return
     loaders = find_loaders(iterable)
-    known = m.known_items(iterable.single) if iterable.single is not None else None
+    known = containers.known_items(m, iterable.single) if iterable.single is not None else None
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
     if known is not None and not alike:
@@ -51,16 +52,16 @@ def run_for(m: Interpreter, node: ast.For | ast.AsyncFor) -> None:
     _run(m, node, rounds, loaders, times, alike, unordered, iterable)
 
 
-def run_while(m: Interpreter, node: ast.While) -> None:
+def run_while(m: Evaluator, node: ast.While) -> None:
     """`while test`: the body is followed twice, whatever the test says, unless it can never hold."""
-    holds = m.test(node.test)
+    holds = truthiness.ask(m, node.test)
     if holds is False:
         return
     if holds is True and m.iteration_probe is not None:
         m.iteration_probe.endless = True
 
     def again() -> None:
-        test = m.test(node.test)
+        test = truthiness.ask(m, node.test)
         # A test of the counter has another answer in each round.
         if isinstance(test, Literal) and not test.atom.divergence & Divergence.BATCH_INDEX:
             m.path = m.path.conjoined_with(test)
@@ -69,7 +70,7 @@ def run_while(m: Interpreter, node: ast.While) -> None:
 
 
 def _run(
-    m: Interpreter,
+    m: Evaluator,
     node: ast.For | ast.AsyncFor | ast.While,
     rounds: list[Callable[[], None]],
     loaders: list[Value],
@@ -128,7 +129,7 @@ def _run(
 
 
 def _round(
-    m: Interpreter, node: ast.For | ast.AsyncFor | ast.While, bind: Callable[[], None]
+    m: Evaluator, node: ast.For | ast.AsyncFor | ast.While, bind: Callable[[], None]
 ) -> tuple[Delta[Value], list[PathExit]]:
     """Follow the body once: what it wrote, and its end where it is reached."""
     with m.store.delta() as written:
@@ -137,7 +138,7 @@ def _round(
         return written, [] if m.unreachable else [PathExit(written, m.path)]
 
 
-def _is_repeated(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> bool:
+def _is_repeated(m: Evaluator, node: ast.For | ast.AsyncFor | ast.While) -> bool:
     """A loop around this one is in its second round, and in its first this one was followed from here, twice.
 
     How a batch follows a batch was seen then. What is new is how it follows an epoch, and that takes one round.
@@ -149,20 +150,20 @@ def _is_repeated(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> bo
     return False
 
 
-def _join_round(m: Interpreter, base: Condition, sides: list[PathExit]) -> None:
+def _join_round(m: Evaluator, base: Condition, sides: list[PathExit]) -> None:
     """A round's ends meet; what was learnt about one round does not hold for the next."""
     m.join(base, sides)
     m.path = base
 
 
-def _header(m: Interpreter, node: ast.For | ast.AsyncFor | ast.While) -> Location:
+def _header(m: Evaluator, node: ast.For | ast.AsyncFor | ast.While) -> Location:
     """Where the loop's first line is: a finding about the loop is not one about its body."""
     whole = m.place(node)
     last = m.place(node.test if isinstance(node, ast.While) else node.iter)
     return Location(whole.path, whole.line, whole.column, last.end_line, last.end_column)
 
 
-def _forget_counters(m: Interpreter, before: dict[Hashable, Values | None], identity: Hashable) -> set[Hashable]:
+def _forget_counters(m: Evaluator, before: dict[Hashable, Values | None], identity: Hashable) -> set[Hashable]:
     """A number that one round has changed is not known in the next one: it counts rounds."""
     found: set[Hashable] = set()
     for key, old in before.items():
@@ -183,19 +184,19 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
 
 
-def _join_ends(m: Interpreter, base: Condition, ends: list[PathExit]) -> None:
+def _join_ends(m: Evaluator, base: Condition, ends: list[PathExit]) -> None:
     m.join(base, ends)
     if not m.unreachable:
         m.path = base
 
 
-def _binder(m: Interpreter, target: ast.expr, values: Values) -> Callable[[], None]:
+def _binder(m: Evaluator, target: ast.expr, values: Values) -> Callable[[], None]:
     return lambda: assign(m, target, values)
 
 
-def _item_binder(m: Interpreter, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> Callable[[], None]:
+def _item_binder(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> Callable[[], None]:
     def bind() -> None:
-        values = m.items_of(iterable, node.iter)
+        values = containers.items_of(m, iterable, node.iter)
         if isinstance(node.target, ast.Name):
             name = node.target.id
             # Readers know the counter of `for epoch in range(10)` by its name.

@@ -22,9 +22,9 @@ from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Delta, Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.event_suppression import EventSuppression
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_TOGETHER
+from gpudoctor.lint.interp.records import IterationProbe
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.file_queries import is_folder
@@ -33,9 +33,7 @@ from gpudoctor.lint.source.unparse import written
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.iteration_probe import IterationProbe
-    from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
-    from gpudoctor.lint.interp.summaries import Summary
+    from gpudoctor.lint.interp.records import ScopeSnapshots, Summary
 
 NEVER = 1 << 62
 OLD = -1
@@ -125,6 +123,21 @@ class _Ages:
         return self.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
 
 
+class EventSuppression:
+    """Keeps a machine quiet for a while; written out, because it is done so often."""
+
+    __slots__ = ("_machine",)
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __enter__(self) -> None:
+        self._machine.muted += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._machine.muted -= 1
+
+
 class Machine:
     """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
 
@@ -139,6 +152,7 @@ class Machine:
         "_world",
         "age",
         "assumptions",
+        "augmenting",
         "budget",
         "calls",
         "contexts",
@@ -230,6 +244,8 @@ class Machine:
         """What ended a path last, with an error."""
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
         """The statement in which a limit was met."""
+        self.augmenting = False
+        """The value of an augmented assignment is being computed."""
         self.witness: ScopeSnapshots | None = None
         self.iteration_probe: IterationProbe | None = None
         """Somebody listens how a class of the project gives out its items."""
@@ -623,6 +639,21 @@ class Machine:
             yield
         finally:
             self.frames, self.calls = frames, inner
+
+    @contextmanager
+    def probing_iteration(self) -> Iterator[IterationProbe]:
+        """Listen to what is executed inside."""
+        before, self.iteration_probe = self.iteration_probe, IterationProbe()
+        heard = self.iteration_probe
+        try:
+            yield heard
+        finally:
+            self.iteration_probe = before
+            if before is not None:
+                before.calls |= heard.calls
+                before.picks |= heard.picks
+                before.endless |= heard.endless
+                before.leaves |= heard.leaves
 
     def events_suppressed(self) -> EventSuppression:
         """Nothing is logged inside."""

@@ -14,42 +14,32 @@ from gpudoctor.lint.flow.valueset import ValueSet
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.interp.interpreter import Interpreter
-
-Names = dict[str, Values]
-"""What each name holds: `rank`, `self.device`, `args.local_rank`."""
+    from gpudoctor.lint.interp.evaluator import Evaluator
+    from gpudoctor.lint.interp.records import Names, ScopeSnapshots
 
 _MOST_VISITS = 8
 """Of one place; a loop in a loop comes by more often, and tells nothing new."""
 
 
-class ScopeSnapshots:
-    """Notes the names around the statements at some places, before and after each time they are executed."""
-
-    def __init__(self, places: frozenset[Location]) -> None:
-        self.places = places
-        self.before: dict[Location, list[Names]] = {}
-        self.after: dict[Location, list[Names]] = {}
-        self._chains: dict[ast.AST, dict[str, ast.expr]] = {}
-
-    def note(self, m: Interpreter, statement: ast.stmt, book: dict[Location, list[Names]]) -> None:
-        """Write down what is in sight of the statement now, where it is one of those that were asked for."""
-        place = m.place(statement)
-        if place in self.places and len(book.setdefault(place, [])) < _MOST_VISITS:
-            book[place].append(_in_sight(m, self._written_around(m)))
-
-    def _written_around(self, m: Interpreter) -> dict[str, ast.expr]:
-        """The attributes and entries that the function uses, by their text: looked up once for all places."""
-        around = m.frame.function.node if m.frame.function is not None else m.frame.file.source.tree
-        if around not in self._chains:
-            chains: dict[str, ast.expr] = {}
-            for node in _chains(m, around):
-                chains.setdefault(_written(m, node), node)
-            self._chains[around] = {text: node for text, node in chains.items() if text}
-        return self._chains[around]
+def note(snapshots: ScopeSnapshots, m: Evaluator, statement: ast.stmt, book: dict[Location, list[Names]]) -> None:
+    """Write down what is in sight of the statement now, where it is one of those that were asked for."""
+    place = m.place(statement)
+    if place in snapshots.places and len(book.setdefault(place, [])) < _MOST_VISITS:
+        book[place].append(_in_sight(m, _written_around(snapshots, m)))
 
 
-def _in_sight(m: Interpreter, chains: dict[str, ast.expr]) -> Names:
+def _written_around(snapshots: ScopeSnapshots, m: Evaluator) -> dict[str, ast.expr]:
+    """The attributes and entries that the function uses, by their text: looked up once for all places."""
+    around = m.frame.function.node if m.frame.function is not None else m.frame.file.source.tree
+    if around not in snapshots.chains:
+        chains: dict[str, ast.expr] = {}
+        for node in _chains(m, around):
+            chains.setdefault(_written(m, node), node)
+        snapshots.chains[around] = {text: node for text, node in chains.items() if text}
+    return snapshots.chains[around]
+
+
+def _in_sight(m: Evaluator, chains: dict[str, ast.expr]) -> Names:
     found: Names = {}
     # Outermost first, so that what is nearer wins.
     for scope in reversed(m.frame.scopes):
@@ -68,7 +58,7 @@ def _in_sight(m: Interpreter, chains: dict[str, ast.expr]) -> Names:
     return found
 
 
-def _of_receiver(m: Interpreter) -> Names:
+def _of_receiver(m: Evaluator) -> Names:
     """The attributes of the object whose method this is."""
     function, receiver = m.frame.function, m.frame.receiver
     if function is None or receiver is None:
@@ -83,20 +73,20 @@ def _bound(values: Values) -> Values:
     return ValueSet([each for each in values.bindings if each.value is not UNBOUND])
 
 
-def _chains(m: Interpreter, around: ast.AST) -> Iterator[ast.expr]:
+def _chains(m: Evaluator, around: ast.AST) -> Iterator[ast.expr]:
     """The attributes and entries of names that code reads or writes: `args.gpu`, `parts["loader"]`."""
     for node in ast.walk(around):
         if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_plain(node):
             yield node if isinstance(node.ctx, ast.Load) else _read(m, node)
 
 
-def _written(m: Interpreter, node: ast.expr) -> str:
+def _written(m: Evaluator, node: ast.expr) -> str:
     """The text of a node as it stands there, with the quotes that the user likes; none where it goes over lines."""
     at = m.place(node)
     return m.frame.file.source.lines[at.line - 1][at.column - 1 : at.end_column - 1] if at.line == at.end_line else ""
 
 
-def _read(m: Interpreter, node: ast.Attribute | ast.Subscript) -> ast.expr:
+def _read(m: Evaluator, node: ast.Attribute | ast.Subscript) -> ast.expr:
     # Kept, since places and texts are remembered by the identity of nodes.
     made = m.made_nodes.get(id(node))
     if not isinstance(made, (ast.Attribute, ast.Subscript)):

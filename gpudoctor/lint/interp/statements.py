@@ -6,13 +6,13 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard, LeaveLoop
 from gpudoctor.lint.events.process import Swallowed
-from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp import expressions, library, truthiness, with_statements
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
@@ -21,10 +21,11 @@ from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.library import UNREAD_OBJECT
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.machine import NONE_SET, PathExit
+from gpudoctor.lint.interp.scope_snapshots import note
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Delta
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 LIMITS = (OutOfBudget, RecursionError, MemoryError)
 FILE_ERRORS = frozenset(
@@ -33,7 +34,7 @@ FILE_ERRORS = frozenset(
 IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
-def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
+def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
     """Follow statements until the path ends."""
     for statement in body:
         if m.unreachable:
@@ -45,17 +46,17 @@ def run_block(m: Interpreter, body: Sequence[ast.stmt]) -> None:
             if runner is not None and m.witness is None:
                 runner(m, statement)
             elif runner is not None and m.witness is not None:
-                m.witness.note(m, statement, m.witness.before)
+                note(m.witness, m, statement, m.witness.before)
                 runner(m, statement)
                 if not m.unreachable:
-                    m.witness.note(m, statement, m.witness.after)
+                    note(m.witness, m, statement, m.witness.after)
         except LIMITS:
             # The innermost statement is where the user looks.
             m.stopped_at = m.stopped_at or (m.frame.file, statement)
             raise
 
 
-def _expression(m: Interpreter, node: ast.Expr) -> None:
+def _expression(m: Evaluator, node: ast.Expr) -> None:
     values = m.evaluate(node.value)
     if isinstance(node.value, ast.Call) and not m.unreachable:
         # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
@@ -71,8 +72,8 @@ def _is_of_all_ranks(value: Value) -> bool:
     return isinstance(value, Unknown) and value.escaped_from in ("horovod", "torch.gather")
 
 
-def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Value]) -> None:
-    receivers = m.receivers(call)
+def _note_dropped(m: Evaluator, call: ast.Call, dropped: list[Value]) -> None:
+    receivers = _receivers(m, call)
     only = receivers[0] if len(receivers) == 1 else None
     # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
     if only is not None and m.fact(only, UNREAD_OBJECT) is not None:
@@ -86,41 +87,41 @@ def _note_dropped(m: Interpreter, call: ast.Call, dropped: list[Value]) -> None:
         m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver, written=written)
 
 
-def _assign(m: Interpreter, node: ast.Assign) -> None:
+def _assign(m: Evaluator, node: ast.Assign) -> None:
     hint(m, node.targets[0], node.value)
     values = m.evaluate(node.value)
     for target in node.targets:
         # Before the target is bound anew, while its old value is known.
         if isinstance(node.value, ast.BinOp) and _is_operand(m, target, node.value):
-            m.note_accumulation(target, values, node)
+            library.note_accumulation(m, target, values, node)
         assign(m, target, values)
 
 
-def _is_operand(m: Interpreter, target: ast.expr, operation: ast.BinOp) -> bool:
+def _is_operand(m: Evaluator, target: ast.expr, operation: ast.BinOp) -> bool:
     """`total = total + loss` adds to its target as `total += loss` does."""
     written = m.text(target)
     return any(type(each) is type(target) and m.text(each) == written for each in (operation.left, operation.right))
 
 
-def _annotated(m: Interpreter, node: ast.AnnAssign) -> None:
+def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:
     if node.value is not None:
         hint(m, node.target, node.value)
         assign(m, node.target, m.evaluate(node.value))
 
 
-def _augmented(m: Interpreter, node: ast.AugAssign) -> None:
+def _augmented(m: Evaluator, node: ast.AugAssign) -> None:
     old = m.evaluate(_as_load(m, node.target))
     # `total += loss.item()` is a sum on the way, not yet a number that is shown.
     m.augmenting = True
     by = m.evaluate(node.value)
-    new = m.binary(old, node.op, by, node)
-    m.note_written(old, by, node)
-    m.note_accumulation(node.target, new, node)
+    new = expressions.binary(m, old, node.op, by, node)
+    library.note_written(m, old, by, node)
+    library.note_accumulation(m, node.target, new, node)
     assign(m, node.target, new)
     m.augmenting = False
 
 
-def _as_load(m: Interpreter, target: ast.expr) -> ast.expr:
+def _as_load(m: Evaluator, target: ast.expr) -> ast.expr:
     """The target, read. Made once, since places and names are remembered by node."""
     made = m.made_nodes.get(id(target))
     if isinstance(made, ast.expr):
@@ -136,8 +137,8 @@ def _as_load(m: Interpreter, target: ast.expr) -> ast.expr:
     return read
 
 
-def _if(m: Interpreter, node: ast.If) -> None:
-    test = m.test(node.test)
+def _if(m: Evaluator, node: ast.If) -> None:
+    test = truthiness.ask(m, node.test)
     # spawn imports the main module again: only the guard keeps it from spawning anew.
     guard = int(test is True and _is_main_guard(node.test))
     m.main_guards += guard
@@ -147,7 +148,7 @@ def _if(m: Interpreter, node: ast.If) -> None:
         _narrow(m, node.test, lives)
 
 
-def _narrow(m: Interpreter, test: ast.expr, answer: bool) -> None:
+def _narrow(m: Evaluator, test: ast.expr, answer: bool) -> None:
     """`if model is None: raise`: whoever gets on has another model."""
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, answer = test.operand, not answer
@@ -164,7 +165,7 @@ def _narrow(m: Interpreter, test: ast.expr, answer: bool) -> None:
         m.bind(subject.id, ValueSet(kept))
 
 
-def _may_answer(m: Interpreter, test: ast.expr, value: Value) -> bool | None:
+def _may_answer(m: Evaluator, test: ast.expr, value: Value) -> bool | None:
     """What the test says of one value alone; None where that is open."""
     if isinstance(test, ast.Compare):
         if not (isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None):
@@ -172,7 +173,7 @@ def _may_answer(m: Interpreter, test: ast.expr, value: Value) -> bool | None:
         # What is not known may be None as well.
         same = None if isinstance(value, (Unknown, Tensor)) else value == Const(None)
         return same if same is None or isinstance(test.ops[0], ast.Is) else not same
-    found = m.truth(ValueSet.of(value), test)
+    found = truthiness.truth(m, ValueSet.of(value), test)
     return found if isinstance(found, bool) else None
 
 
@@ -180,7 +181,7 @@ def _is_main_guard(test: ast.expr) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(test))
 
 
-def _return(m: Interpreter, node: ast.Return) -> None:
+def _return(m: Evaluator, node: ast.Return) -> None:
     # The object that a factory returns is known by the caller's name for it.
     if node.value is not None and m.frame.hint:
         hint_as(m, m.frame.hint, node.value)
@@ -190,7 +191,7 @@ def _return(m: Interpreter, node: ast.Return) -> None:
         m.frame.exits.append(m.exit_path(m.frame.base_depth, values))
 
 
-def _note_leaving(m: Interpreter, how: str, node: ast.stmt) -> None:
+def _note_leaving(m: Evaluator, how: str, node: ast.stmt) -> None:
     frame_depth = len(m.frames)
     # `return` in a helper leaves the helper's loops, not those of its caller.
     inside = [loop for loop in m.open_loops if loop.frame_depth == frame_depth] if how == "return" else m.open_loops
@@ -203,7 +204,7 @@ def _note_leaving(m: Interpreter, how: str, node: ast.stmt) -> None:
         m.emit(LeaveLoop, at=m.place(node), how=how, loop=loop)
 
 
-def _break(m: Interpreter, node: ast.Break) -> None:
+def _break(m: Evaluator, node: ast.Break) -> None:
     _note_leaving(m, "break", node)
     if m.open_loops:
         loop = m.open_loops[-1]
@@ -211,7 +212,7 @@ def _break(m: Interpreter, node: ast.Break) -> None:
     m.unreachable = True
 
 
-def _continue(m: Interpreter, node: ast.Continue) -> None:
+def _continue(m: Evaluator, node: ast.Continue) -> None:
     _note_leaving(m, "continue", node)
     if m.open_loops:
         loop = m.open_loops[-1]
@@ -219,7 +220,7 @@ def _continue(m: Interpreter, node: ast.Continue) -> None:
     m.unreachable = True
 
 
-def _raise(m: Interpreter, node: ast.Raise) -> None:
+def _raise(m: Evaluator, node: ast.Raise) -> None:
     if node.exc is not None:
         m.evaluate(node.exc)
     _note_leaving(m, "raise", node)
@@ -227,7 +228,7 @@ def _raise(m: Interpreter, node: ast.Raise) -> None:
     m.abort(m.text(node), m.place(node))
 
 
-def _try(m: Interpreter, node: ast.Try) -> None:
+def _try(m: Evaluator, node: ast.Try) -> None:
     if not node.finalbody:
         m.join(m.path, _protected(m, node))
         return
@@ -245,13 +246,13 @@ def _try(m: Interpreter, node: ast.Try) -> None:
     m.join(base, [PathExit({**side.writes, **writes}, side.path) for side in sides] if stays else [])
 
 
-def _ways_out(m: Interpreter) -> list[list[PathExit]]:
+def _ways_out(m: Evaluator) -> list[list[PathExit]]:
     """The lists in which paths that leave early are collected: of the function, and of the loop around."""
     loop = m.open_loops[-1] if m.open_loops else None
     return [m.frame.exits, *([loop.breaks, loop.continues] if loop else ())]
 
 
-def _protected(m: Interpreter, node: ast.Try) -> list[PathExit]:
+def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     """The body and its handlers: where they come out."""
     base = m.path
     handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
@@ -291,7 +292,7 @@ def _protected(m: Interpreter, node: ast.Try) -> list[PathExit]:
 
 
 def _run_finally(
-    m: Interpreter, base: Condition, sides: list[PathExit], body: list[ast.stmt]
+    m: Evaluator, base: Condition, sides: list[PathExit], body: list[ast.stmt]
 ) -> tuple[Delta[Value], bool]:
     """What `finally` writes, run once for all paths that come there, and whether it lets them go on."""
     with m.store.delta():
@@ -303,7 +304,7 @@ def _run_finally(
         return layer, not m.unreachable
 
 
-def _handler_side(m: Interpreter, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> PathExit | None:
+def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> PathExit | None:
     def body() -> None:
         if handler.name:
             m.bind(handler.name, m.unknown(handler, "an exception"))
@@ -329,11 +330,11 @@ def _takes_files(handler: ast.ExceptHandler) -> bool:
     return any(kind is None or (isinstance(kind, ast.Name) and kind.id in FILE_ERRORS) for kind in kinds)
 
 
-def _with(m: Interpreter, node: ast.With | ast.AsyncWith) -> None:
+def _with(m: Evaluator, node: ast.With | ast.AsyncWith) -> None:
     _enter(m, list(node.items), node.body)
 
 
-def _enter(m: Interpreter, items: list[ast.withitem], body: list[ast.stmt]) -> None:
+def _enter(m: Evaluator, items: list[ast.withitem], body: list[ast.stmt]) -> None:
     if not items:
         run_block(m, body)
         return
@@ -347,27 +348,27 @@ def _enter(m: Interpreter, items: list[ast.withitem], body: list[ast.stmt]) -> N
             assign(m, item.optional_vars, entered)
         _enter(m, rest, body)
 
-    m.enter(manager, inside, item.context_expr)
+    with_statements.enter(m, manager, inside, item.context_expr)
 
 
-def _delete(m: Interpreter, node: ast.Delete) -> None:
+def _delete(m: Evaluator, node: ast.Delete) -> None:
     for target in node.targets:
         unbind(m, target)
 
 
-def _global(m: Interpreter, node: ast.Global) -> None:
+def _global(m: Evaluator, node: ast.Global) -> None:
     m.frame.global_names.update(node.names)
 
 
-def _nonlocal(m: Interpreter, node: ast.Nonlocal) -> None:
+def _nonlocal(m: Evaluator, node: ast.Nonlocal) -> None:
     m.frame.outer_names.update(node.names)
 
 
-def _assert(m: Interpreter, node: ast.Assert) -> None:
+def _assert(m: Evaluator, node: ast.Assert) -> None:
     def abort() -> None:
         m.abort(m.text(node), m.place(node))
 
-    test = m.test(node.test)
+    test = truthiness.ask(m, node.test)
     if test is False:
         abort()
     # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
@@ -375,51 +376,46 @@ def _assert(m: Interpreter, node: ast.Assert) -> None:
         _narrow(m, node.test, True)
 
 
-def _match(m: Interpreter, node: ast.Match) -> None:
+def _match(m: Evaluator, node: ast.Match) -> None:
     _match_from(m, m.evaluate(node.subject), node.cases)
 
 
-def _match_from(m: Interpreter, subject: Values, cases: list[ast.match_case]) -> None:
+def _match_from(m: Evaluator, subject: Values, cases: list[ast.match_case]) -> None:
     if not cases:
         return
     case, rest = cases[0], cases[1:]
 
     def chosen() -> None:
-        guard = m.test(case.guard) if case.guard is not None else True
+        guard = truthiness.ask(m, case.guard) if case.guard is not None else True
         m.branch(guard, lambda: run_block(m, case.body), lambda: _match_from(m, subject, rest))
 
-    m.branch(m.pattern(subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
+    m.branch(truthiness.pattern(m, subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
 
 
-def clears_gradient(m: Interpreter, target: ast.expr, values: Values) -> None:
-    """`p.grad = None` clears as `zero_grad()` does."""
-    if isinstance(target, ast.Attribute) and target.attr == "grad" and values.all(lambda v: v == Const(None)):
-        for owner in m.evaluate(target.value):
-            # `image.grad = None` of an adversarial input clears no parameter.
-            if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
-                m.emit(ClearGradients, at=m.place(target), target=owner, named=_is_named(m, owner))
+def _receivers(m: Evaluator, node: ast.Call) -> list[Value]:
+    """What the method of a call was called on, evaluated without a trace."""
+    # Evaluating a call twice would make its objects twice.
+    if not isinstance(node.func, ast.Attribute) or not isinstance(
+        node.func.value, (ast.Name, ast.Attribute, ast.Subscript)
+    ):
+        return []
+    with m.events_suppressed():
+        return list(m.evaluate(node.func.value).restrict(m.path))
 
 
-def _is_named(m: Interpreter, owner: Value) -> bool:
-    """`if "last_layer" in name:` leads here: it is about parameters of that name."""
-    name = Unknown(name_key(owner))
-    keys = [literal.atom.key for literal in m.path if literal.holds]
-    return any(isinstance(key, tuple) and name in key for key in keys)
-
-
-def _class(m: Interpreter, node: ast.ClassDef) -> None:
+def _class(m: Evaluator, node: ast.ClassDef) -> None:
     m.bind(node.name, define_class(m, node))
 
 
-def _function(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+def _function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     m.bind(node.name, define_function(m, node))
 
 
-def _pass(m: Interpreter, node: ast.Pass) -> None:
+def _pass(m: Evaluator, node: ast.Pass) -> None:
     return
 
 
-RUNNERS: dict[type[ast.stmt], Callable[[Interpreter, Any], None]] = {
+RUNNERS: dict[type[ast.stmt], Callable[[Evaluator, Any], None]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
     ast.AnnAssign: _annotated,

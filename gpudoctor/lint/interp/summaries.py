@@ -15,7 +15,8 @@ from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, Set
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
 from gpudoctor.lint.interp.machine import NEVER, singleton
-from gpudoctor.record import dataclass, field
+from gpudoctor.lint.interp.records import CallRecord, Summary
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
@@ -29,44 +30,21 @@ MAX_ARGUMENTS = 2
 MAX_FOLLOWED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """One call: its result, and what it read that was there before."""
-
-    result: Values
-    read: dict[Hashable, Values | None]
-
-    def holds(self, m: Machine) -> bool:
-        """Nothing that it read has changed."""
-        return all(m.store.get(key) == values for key, values in self.read.items())
-
-
-@dataclass(slots=True)
-class Summary:
-    """A long function without effect: its calls by their arguments."""
-
-    calls: dict[Hashable, CallRecord] = field(default_factory=dict)
-    followed: int = 0
-    cost: int = 0
-    """The most statements that it took."""
-
-    def answer(self, m: Machine, arguments: Arguments, node: ast.AST) -> Values | None:
-        """The result without following the function; None where it must be followed."""
-        key: Hashable = arguments.key
-        past = self.calls.get(key)
-        if past is not None and past.holds(m):
-            return past.result
-        fresh = past is not None or len(self.calls) < MAX_ARGUMENTS
-        if fresh and self.followed < MAX_FOLLOWED and self.cost < VERY_LONG_FUNCTION:
-            return None
-        # With what it reads changed, it is another value than before.
-        key = (key, m.clock) if past is not None else key
-        divergence = Divergence.NONE
-        for value in arguments.values():
-            divergence |= value.divergence
-        return singleton(
-            Unknown(("dull", m.text(node), key), "a long function that was followed before", "", divergence)
-        )
+def summarized(m: Machine, summary: Summary, arguments: Arguments, node: ast.AST) -> Values | None:
+    """The result without following the function; None where it must be followed."""
+    key: Hashable = arguments.key
+    past = summary.calls.get(key)
+    if past is not None and past.holds(m.store):
+        return past.result
+    fresh = past is not None or len(summary.calls) < MAX_ARGUMENTS
+    if fresh and summary.followed < MAX_FOLLOWED and summary.cost < VERY_LONG_FUNCTION:
+        return None
+    # With what it reads changed, it is another value than before.
+    key = (key, m.clock) if past is not None else key
+    divergence = Divergence.NONE
+    for value in arguments.values():
+        divergence |= value.divergence
+    return singleton(Unknown(("dull", m.text(node), key), "a long function that was followed before", "", divergence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,21 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp import containers, library
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import is_agreed, note_asked
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 Answer = tuple[Condition, "bool | Literal"]
 """What one of several values says, and the condition under which it is the one."""
 
 
-def ask(m: Interpreter, node: ast.expr) -> bool | Literal:
+def ask(m: Evaluator, node: ast.expr) -> bool | Literal:
     """What a test comes to. Here `a or b` is a question about two answers; elsewhere it is one of two values."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         answer = ask(m, node.operand)
@@ -35,7 +36,7 @@ def ask(m: Interpreter, node: ast.expr) -> bool | Literal:
     return truth(m, m.evaluate(node), node)
 
 
-def _ask_each(m: Interpreter, node: ast.BoolOp) -> bool | Literal:
+def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
     """Each operand where those before it leave the answer open."""
     stop, base = isinstance(node.op, ast.Or), m.path
     parts: list[Literal] = []
@@ -57,7 +58,7 @@ def _ask_each(m: Interpreter, node: ast.BoolOp) -> bool | Literal:
     return _decide(m, build(parts, m.text(node), m.place(node)).literal)
 
 
-def truth(m: Interpreter, values: Values, node: ast.AST) -> bool | Literal:
+def truth(m: Evaluator, values: Values, node: ast.AST) -> bool | Literal:
     """What a test of these values comes to on this path: decided, or open."""
     here = _whichever(m, values.restrict(m.path))
     answers = [(b.condition, _decide(m, _truth_of(m, b.value, node))) for b in here.bindings]
@@ -79,7 +80,7 @@ def truth(m: Interpreter, values: Values, node: ast.AST) -> bool | Literal:
     return _one_of(m, here, answers, node) if composed is None else composed
 
 
-def _whichever(m: Interpreter, values: Values) -> Values:
+def _whichever(m: Evaluator, values: Values) -> Values:
     """One for all, where a collective has made them the same: which of them it was says nothing any more."""
     if len(values.bindings) > 1 and all(is_agreed(m, value) for value in values):
         return singleton(values.bindings[0].value)
@@ -92,7 +93,7 @@ def _decide_under(when: Condition, answer: bool | Literal) -> bool | Literal:
     return answer if known is None else known
 
 
-def _composed(m: Interpreter, values: Values, answers: list[Answer], node: ast.AST) -> bool | Literal | None:
+def _composed(m: Evaluator, values: Values, answers: list[Answer], node: ast.AST) -> bool | Literal | None:
     """`a or b`, `a and b` that were kept as a value: decided where the one holds, open where it does not."""
     for decided in (True, False):
         sure = [when for when, answer in answers if answer is decided]
@@ -110,7 +111,7 @@ def _composed(m: Interpreter, values: Values, answers: list[Answer], node: ast.A
     return None
 
 
-def _one_of(m: Interpreter, values: Values, answers: list[Answer], node: ast.AST) -> Literal:
+def _one_of(m: Evaluator, values: Values, answers: list[Answer], node: ast.AST) -> Literal:
     """A test that no literal stands for: which of the values it is decides, or what that value says."""
     divergence, switch = Divergence.RANK if _ranks_disagree(answers) else Divergence.NONE, True
     for when, answer in answers:
@@ -153,7 +154,7 @@ def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
     return None
 
 
-def _decide(m: Interpreter, answer: bool | Literal) -> bool | Literal:
+def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     if isinstance(answer, bool):
         return answer
     known = m.path.answer(answer)
@@ -170,7 +171,7 @@ def _decide(m: Interpreter, answer: bool | Literal) -> bool | Literal:
     return answer
 
 
-def _compared(m: Interpreter, answer: Literal, bound: Inequality) -> bool | Literal:
+def _compared(m: Evaluator, answer: Literal, bound: Inequality) -> bool | Literal:
     """A comparison with a number, of which a switch that was learnt may know: where `gpus > 1`, `gpus == 1` fails."""
     for key, holds in m.assumptions.items():
         known = bound_in(key)
@@ -180,7 +181,7 @@ def _compared(m: Interpreter, answer: Literal, bound: Inequality) -> bool | Lite
     return answer
 
 
-def _decide_parts(m: Interpreter, answer: Literal) -> bool | Literal:
+def _decide_parts(m: Evaluator, answer: Literal) -> bool | Literal:
     """A conjunction or disjunction of which some parts are known by now."""
     atom = answer.atom
     parts = [_decide(m, part) for part in atom.every or atom.none]
@@ -196,7 +197,7 @@ def _decide_parts(m: Interpreter, answer: Literal) -> bool | Literal:
     return answer
 
 
-def _truth_of(m: Interpreter, value: Value, node: ast.AST) -> bool | Literal:
+def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     if isinstance(value, Const):
         return bool(value.value)
     if isinstance(value, Truth):
@@ -223,7 +224,7 @@ def _truth_of(m: Interpreter, value: Value, node: ast.AST) -> bool | Literal:
     if isinstance(value, TupleOf):
         return bool(value.items)
     if isinstance(value, (ListOf, DictOf)):
-        items = m.known_items(value)
+        items = containers.known_items(m, value)
         if items is not None:
             return bool(items)
         result = open_test("true", (value,), m.text(node), m.place(node))
@@ -239,7 +240,7 @@ def as_value(answer: bool | Literal) -> Value:
     return Truth(answer)
 
 
-def bool_op(m: Interpreter, node: ast.BoolOp) -> Values:
+def bool_op(m: Evaluator, node: ast.BoolOp) -> Values:
     """`and` and `or`, which evaluate the right side only where the left leaves it open."""
     stop = isinstance(node.op, ast.Or)
     values = m.evaluate(node.values[0])
@@ -254,7 +255,7 @@ def bool_op(m: Interpreter, node: ast.BoolOp) -> Values:
     return values
 
 
-def _combine(m: Interpreter, node: ast.BoolOp, left: Values, answer: Literal, operand: ast.expr, stop: bool) -> Values:
+def _combine(m: Evaluator, node: ast.BoolOp, left: Values, answer: Literal, operand: ast.expr, stop: bool) -> Values:
     way_on = answer.negated() if stop else answer
     base, outer = m.path, m.enclosing
     m.path = base.conjoined_with(way_on)
@@ -283,7 +284,7 @@ def _is_switch(values: Values) -> bool:
     return isinstance(only, Unknown) and only.config
 
 
-def compare_values(m: Interpreter, op: ast.cmpop, left: Values, right: Values, node: ast.AST) -> Values:
+def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, node: ast.AST) -> Values:
     """A comparison of what two expressions may be."""
     text, place = m.text(node), m.place(node)
     results: list[Values] = []
@@ -294,7 +295,7 @@ def compare_values(m: Interpreter, op: ast.cmpop, left: Values, right: Values, n
             m.note_rank_text(op, first.value, second.value, node)
             when = first.condition.and_(second.condition)
             if _is_elementwise(op, first.value, second.value):
-                results.append(m.combine([first.value, second.value], node).guarded_by(when))
+                results.append(library.combine(m, [first.value, second.value], node).guarded_by(when))
             else:
                 results.append(singleton(_compare(m, op, first.value, second.value, text, place), when))
     return union(results)
@@ -308,30 +309,30 @@ def _is_elementwise(op: ast.cmpop, left: Value, right: Value) -> bool:
     return isinstance(left, Tensor) or isinstance(right, Tensor)
 
 
-def _compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
+def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
         result = _member(m, left, right, text, place)
         return negate(result) if isinstance(op, ast.NotIn) else result
     return compare(op, left, right, text, place)
 
 
-def _member(m: Interpreter, left: Value, right: Value, text: str, place: object) -> Value:
+def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -> Value:
     # `"RANK" in os.environ` tells which launcher started the program.
-    answer = m.environment_has(left, right)
+    answer = library.environment_has(m, left, right)
     if answer is not None:
         return answer
     if isinstance(right, DictOf):
-        keys = m.known_keys(right)
+        keys = containers.known_keys(m, right)
         if keys is not None:
             return contains(list(keys), left, text, place)
         return open_test("in", (left, right), text, place)
-    items = m.known_items(right)
+    items = containers.known_items(m, right)
     if items is not None and all(item.single is not None for item in items):
         return contains([item.single for item in items if item.single is not None], left, text, place)
     return compare(ast.In(), left, right, text, place)
 
 
-def pattern(m: Interpreter, subject: Values, case: ast.pattern) -> bool | Literal:
+def pattern(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
     """Whether a `match` pattern fits."""
     # `case _` and `case name` fit everything.
     if isinstance(case, ast.MatchAs) and case.pattern is None:

@@ -12,42 +12,22 @@ from gpudoctor.lint.domain.function import ContextManager, Function, Generator
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.calls import call, run_body
+from gpudoctor.lint.interp import attributes
+from gpudoctor.lint.interp.calls import run_body
+from gpudoctor.lint.interp.context_names import ANOMALY, context_name
 from gpudoctor.lint.interp.machine import NONE_SET, singleton
 from gpudoctor.lint.library.devices import TORCH, default_device
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.interp.interpreter import Interpreter
+    from gpudoctor.lint.interp.evaluator import Evaluator
 
 Body = Callable[[Values], None]
-
-GRADIENT_FREE = frozenset(
-    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
-)
-
-ANOMALY = ("set_detect_anomaly", "detect_anomaly")
-NAMED = frozenset(
-    {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
-    | {"suppress", "lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
-)
 
 EXPECTS_AN_ERROR = "pytest.raises"
 
 
-def context_name(dotted: str) -> str:
-    """How an open context of a library is called in the log; empty for one that means nothing."""
-    # Compared by its last part as well: Fabric and others offer it under their own name.
-    if dotted in GRADIENT_FREE or dotted.endswith((".no_grad", ".inference_mode")):
-        return "no_grad"
-    last = dotted.rpartition(".")[2]
-    if last == "set_grad_enabled":
-        return "set_grad_enabled"
-    # All else changes neither when gradients are reduced nor which rank goes first.
-    return last if last in NAMED else ""
-
-
-def enter(m: Interpreter, manager: Values, inside: Body, node: ast.AST) -> None:
+def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
     """Open a manager, run the block with what it yields, close it."""
     here = manager.restrict(m.path)
     only = here.single
@@ -81,7 +61,7 @@ def _perhaps(managers: Values) -> str:
     return "no_sync?" if "no_sync" in names else ""
 
 
-def open_in_stack(m: Interpreter, manager: Values, node: ast.AST) -> Values:
+def open_in_stack(m: Evaluator, manager: Values, node: ast.AST) -> Values:
     """`stack.enter_context(manager)`: it stays open until the block of the stack ends."""
     only = manager.restrict(m.path).single
     if isinstance(only, Generator) and _is_manager(only):
@@ -91,11 +71,11 @@ def open_in_stack(m: Interpreter, manager: Values, node: ast.AST) -> Values:
         name = context_name(only.name)
         m.contexts += [name] if name else []
         return singleton(only.owner) if only.owner is not None else NONE_SET
-    opening = m.find_method(only, "__enter__") if only is not None else None
-    return call(m, opening, NO_ARGUMENTS, node) if opening is not None else manager
+    opening = attributes.find_method(m, only, "__enter__") if only is not None else None
+    return m.call(opening, NO_ARGUMENTS, node) if opening is not None else manager
 
 
-def _inside(m: Interpreter, name: str, inside: Body, entered: Values) -> None:
+def _inside(m: Evaluator, name: str, inside: Body, entered: Values) -> None:
     open_before = len(m.contexts)
     m.contexts += [name] if name else []
     try:
@@ -105,7 +85,7 @@ def _inside(m: Interpreter, name: str, inside: Body, entered: Values) -> None:
         del m.contexts[open_before:]
 
 
-def _enter_a_trial(m: Interpreter, inside: Body) -> None:
+def _enter_a_trial(m: Evaluator, inside: Body) -> None:
     """A test shows that its block ends with an error: nothing in it is a mistake, or gets done."""
     path = m.path
     with m.store.delta(), m.events_suppressed():
@@ -118,7 +98,7 @@ def _is_manager(generator: Generator) -> bool:
     return isinstance(function, Function) and any(name.endswith("contextmanager") for name in function.decorators)
 
 
-def _enter_generator(m: Interpreter, generator: Generator, inside: Body, node: ast.AST) -> None:
+def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast.AST) -> None:
     depth = len(m.frames)
     # The block belongs to the frame that wrote the `with`, not to the generator that yields to it.
     calls = list(m.calls)
@@ -139,20 +119,20 @@ def _enter_generator(m: Interpreter, generator: Generator, inside: Body, node: a
         inside(m.unknown(node, "a context manager that was not seen to yield"))
 
 
-def _enter_object(m: Interpreter, value: Value, inside: Body, node: ast.AST) -> None:
-    opening = m.find_method(value, "__enter__")
+def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> None:
+    opening = attributes.find_method(m, value, "__enter__")
     if opening is None:
         # Code that was not read may let one rank in after the other.
         _inside(m, "unread" if isinstance(value, Unknown) else "", inside, singleton(value))
         return
-    entered = call(m, opening, NO_ARGUMENTS, node)
+    entered = m.call(opening, NO_ARGUMENTS, node)
     inside(entered)
-    closing = m.find_method(value, "__exit__")
+    closing = attributes.find_method(m, value, "__exit__")
     if closing is not None and not m.unreachable:
-        call(m, closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
+        m.call(closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
 
 
-def run_generator(m: Interpreter, generator: Generator, node: ast.AST) -> Values:
+def run_generator(m: Evaluator, generator: Generator, node: ast.AST) -> Values:
     """All that a generator yields, its body run once."""
     collected: list[Values] = []
     run_body(m, generator, collected.append, node)

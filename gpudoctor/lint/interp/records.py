@@ -1,20 +1,55 @@
-"""What a class of the project does that decides which of its items it gives to whom."""
+"""What an execution keeps beside its memory, for the parts that write and read it."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interp.machine import NOTHING
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.flow.store import Store
 
-    from gpudoctor.lint.interp.machine import Machine
+Names = dict[str, Values]
+"""What each name holds: `rank`, `self.device`, `args.local_rank`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call: its result, and what it read that was there before."""
+
+    result: Values
+    read: dict[Hashable, Values | None]
+
+    def holds(self, store: Store[Value]) -> bool:
+        """Nothing that it read has changed."""
+        return all(store.get(key) == values for key, values in self.read.items())
+
+
+@dataclass(slots=True)
+class Summary:
+    """A long function without effect: its calls by their arguments."""
+
+    calls: dict[Hashable, CallRecord] = field(default_factory=dict)
+    followed: int = 0
+    cost: int = 0
+    """The most statements that it took."""
+
+
+class ScopeSnapshots:
+    """Notes the names around the statements at some places, before and after each time they are executed."""
+
+    def __init__(self, places: frozenset[Location]) -> None:
+        self.places = places
+        self.before: dict[Location, list[Names]] = {}
+        self.after: dict[Location, list[Names]] = {}
+        self.chains: dict[ast.AST, dict[str, ast.expr]] = {}
 
 
 @dataclass(slots=True)
@@ -29,7 +64,7 @@ class IterationProbe:
     """There is a `while True`."""
     leaves: bool = False
     """A loop is left before its end."""
-    handed_on: Values = NOTHING
+    handed_on: Values = ValueSet(())
     """What the last `yield from` goes over."""
 
     def called(self, name: str, args: tuple[Values, ...]) -> None:
@@ -53,19 +88,3 @@ def _is_alike(value: Value) -> bool:
 def holds_setting(value: object) -> bool:
     """What the user has chosen is a part of how a value was computed."""
     return any(isinstance(each, Unknown) and each.config for each in provenance_of(value))
-
-
-@contextmanager
-def probing_iteration(m: Machine) -> Iterator[IterationProbe]:
-    """Listen to what is executed inside."""
-    before, m.iteration_probe = m.iteration_probe, IterationProbe()
-    heard = m.iteration_probe
-    try:
-        yield heard
-    finally:
-        m.iteration_probe = before
-        if before is not None:
-            before.calls |= heard.calls
-            before.picks |= heard.picks
-            before.endless |= heard.endless
-            before.leaves |= heard.leaves

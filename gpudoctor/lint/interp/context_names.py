@@ -1,0 +1,25 @@
+"""How the context managers of libraries are called in the log."""
+
+from __future__ import annotations
+
+GRADIENT_FREE = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
+
+ANOMALY = ("set_detect_anomaly", "detect_anomaly")
+NAMED = frozenset(
+    {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
+    | {"suppress", "lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
+)
+
+
+def context_name(dotted: str) -> str:
+    """How an open context of a library is called in the log; empty for one that means nothing."""
+    # Compared by its last part as well: Fabric and others offer it under their own name.
+    if dotted in GRADIENT_FREE or dotted.endswith((".no_grad", ".inference_mode")):
+        return "no_grad"
+    last = dotted.rpartition(".")[2]
+    if last == "set_grad_enabled":
+        return "set_grad_enabled"
+    # All else changes neither when gradients are reduced nor which rank goes first.
+    return last if last in NAMED else ""

@@ -1,0 +1,247 @@
+"""The state of an execution, with the questions that statements, expressions and calls ask each other.
+
+Each part of the evaluation is a file that knows this class only; the interpreter puts the parts together. So a part can
+be read without the others, and what goes in a circle (a call runs statements, which evaluate expressions, which call)
+does so here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.events.process import RankTextUsed
+from gpudoctor.lint.flow.condition import ALWAYS
+from gpudoctor.lint.interp.machine import Machine
+from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.program import LaunchWorld, Stop
+from gpudoctor.lint.source.project import ModuleFile, Package, Project
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.domain.data import Loader
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.interp.configured_calls import ChosenCall
+
+
+class Evaluator(Machine, LibraryContext):
+    """The state of an execution, as the parts of the evaluation see it."""
+
+    __slots__ = (
+        "class_being_defined", "decorated", "ended", "executing_module", "frame_star_libraries",
+        "imported", "imported_statements", "importing_since", "main_guards", "main_scope",
+        "open_imports", "open_modules",
+        "packages", "pending", "reading_library", "unread",
+    )  # fmt: skip
+
+    def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
+        super().__init__(project, world, assumed)
+        self.packages: dict[Hashable, ModuleFile | Package] = {}
+        self.open_modules: set[Hashable] = set()
+        self.pending: dict[Hashable, ModuleFile] = {}
+        """Modules that were imported and not executed yet."""
+        self.imported: dict[LazyImport, Values] = {}
+        self.imported_statements = 0
+        self.importing_since: int | None = None
+        self.open_imports = 0
+        """How many statements had been executed when a module was begun that is not done yet."""
+        self.reading_library = False
+        """The entry only defines things: what it imports is executed when it is asked for."""
+        self.executing_module = False
+        """The body of a module is being executed, and not yet a function of the library file."""
+        self.frame_star_libraries: dict[Hashable, list[str]] = {}
+        self.class_being_defined: Class | None = None
+        self.ended: Stop | None = None
+        """Where all paths of the program end in an error."""
+        self.main_scope: Hashable = None
+        self.main_guards = 0
+        self.unread: dict[ast.AST, ChosenCall] = {}
+        """The calls of what a setting has chosen."""
+        self.decorated: dict[ast.AST, int] = {}
+        """How often each decorator has given a function back as it was, one time after the other."""
+
+    # --- what the parts do for each other, beside what library models may ask --------------------------------------
+
+    @abstractmethod
+    def execute(self, body: Sequence[ast.stmt]) -> None:
+        """Follow the statements of a block."""
+
+    @abstractmethod
+    def evaluate(self, node: ast.expr) -> Values:
+        """The values of an expression on this path."""
+
+    @abstractmethod
+    def run_module(self, scope: Hashable, file: ModuleFile) -> None:
+        """Execute the body of a module; what it binds is seen on every path."""
+
+    @abstractmethod
+    def run_generator(self, generator: Generator, node: ast.AST) -> Values:
+        """Run a generator's body, for all that it yields."""
+
+    @abstractmethod
+    def batch(self, loader: Loader, node: ast.AST) -> Values:
+        """What a loop over a loader gets."""
+
+    @abstractmethod
+    def library_name(self, name: str, node: ast.AST) -> Values:
+        """What a name of a library means."""
+
+    # --- scopes and processes ---------------------------------------------------------------------------------------
+
+    def _note_end(self, last_line: tuple[str, int] | None) -> None:
+        """All paths of the main program, or of the ranks that it starts, end in an error."""
+        # `sys.exit(main())` at the very end is how a program ends that has done its work.
+        if self.unreachable and self.job_aborted and self.stop and (self.stop.at.path, self.stop.at.line) != last_line:
+            self.ended = self.ended or self.stop
+
+    @contextmanager
+    def isolated_state(self) -> Iterator[None]:
+        """What asks for a module is none of the module's business, and what the module does is not done by who asks."""
+        fresh: dict[str, object] = {
+            # An import inside a rank guard still binds the module for everybody.
+            "path": ALWAYS, "unreachable": False, "job_aborted": self.job_aborted, "enclosing": [], "open_loops": [],
+            # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
+            "frames": self.frames[:1], "calls": [], "contexts": [], "augmenting": False, "class_being_defined": None,
+            "muted": 0, "executing_module": True, "oldest_write": self.oldest_write,
+            # Executed once and for all, it is no part of a look ahead, and nobody listens to what it calls.
+            "look_ends": None, "iteration_probe": None,
+            # Its body runs as well where a new process imports it, whoever has asked for it first.
+            "main_guards": 0,
+        }  # fmt: skip
+        before, reads = {name: getattr(self, name) for name in fresh}, len(self.reads)
+        for name, value in fresh.items():
+            setattr(self, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+            del self.reads[reads:]
+
+    def names_in(self, scope: Hashable) -> list[str]:
+        return self.store.names(scope)
+
+    def bind(self, name: str, values: Values) -> None:
+        """Bind a name in the current frame, or where `global` and `nonlocal` say."""
+        frame = self.frame
+        if name in frame.global_names:
+            self.write((frame.scopes[-1], name), values)
+        elif name in frame.outer_names:
+            # `nonlocal` means the nearest scope around that has the name.
+            owner = next((s for s in frame.scopes[1:] if self.store.get((s, name)) is not None), frame.scope)
+            self.write((owner, name), values)
+        else:
+            self.write((frame.scope, name), values)
+
+    def is_bound(self, name: str) -> bool:
+        """The program gives this name a meaning of its own."""
+        return any(self.store.get((scope, name)) is not None for scope in self.frame.scopes)
+
+    def own_functions(self) -> list[Value]:
+        """The functions that the current module defines."""
+        module = ProjectModule(self.frame.scopes[-1], self.frame.file.name)
+        return [each for each in self.defined_in(module) if isinstance(each, Function)]
+
+    def defined_in(self, module: Value) -> list[Value]:
+        """The classes and functions that a module of the project defines itself."""
+        scope = module.scope if isinstance(module, ProjectModule) else None
+        path = getattr(getattr(self.packages.get(scope), "source", None), "shown", "")
+        found = (values.single for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
+        return [each for each in found if isinstance(each, (Function, Class)) and each.place.path == path]
+
+    def bound_in(self, module: Value, name: str) -> Values | None:
+        """What a module of the project binds a name to."""
+        return self.read((module.scope, name)) if isinstance(module, ProjectModule) else None
+
+    def modules_below(self, package: str) -> tuple[str, ...]:
+        """The names of the modules in a package of the project."""
+        found = self.project.find(self.frame.file, package)
+        return self.project.module_names(found) if found is not None else ()
+
+    def yielded(self, values: Values) -> None:
+        """A generator hands out a value."""
+        frame = self.frame
+        if frame.on_yield is not None:
+            frame.on_yield(values)
+
+    def run_spawned(
+        self,
+        function: Values,
+        arguments: Arguments,
+        node: ast.AST,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
+        """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
+        # A spawned process shares no memory: what it changes is gone for its parent.
+        with self.store.delta():
+            before = self.path, self.unreachable
+            prepare()
+            self.call(function, arguments, node)
+            self._note_end(None)
+            self.path, self.unreachable = before
+
+    def run_speculatively(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
+        """What something would return and log. Nothing of it is kept, so that it may be done for a look ahead."""
+        before = self.path, self.unreachable, self.job_aborted, self.muted
+        logged, start, studied = set(self._logged), len(self.log), self.studied.copy()
+        with self.store.delta():
+            # Asked for its events, it must log also where the caller is muted.
+            self.muted = 0
+            try:
+                values = act()
+            finally:
+                # Where a limit ends it, nothing of it has happened, either.
+                events = self.log[start:]
+                del self.log[start:]
+        self._logged, self.studied = logged, studied
+        self.path, self.unreachable, self.job_aborted, self.muted = before
+        return values, events
+
+    def replay_event(self, event: Event) -> None:
+        """Log what a rehearsal has found, as it was found there."""
+        if not self.muted:
+            self.log.append(replace(event, order=len(self.log)))
+
+    def names_of(self, value: Value) -> list[str]:
+        """The attributes that the program has set on an object."""
+        return self.store.names(value)
+
+    def terminate(self, failed: bool, by: str, at: Location) -> None:
+        """The process ends here, and with it the job where it has failed."""
+        self.unreachable = True
+        self.job_aborted = failed
+        self.stop = Stop(by, at)
+
+    @property
+    def under_main_guard(self) -> bool:
+        """A test of `__name__` keeps child processes from coming here; no child executes a notebook."""
+        main = self.packages.get(self.main_scope)
+        return self.main_guards > 0 or (isinstance(main, ModuleFile) and main.source.cells is not None)
+
+    @property
+    def in_loop(self) -> bool:
+        return bool(self.open_loops)
+
+    @property
+    def evaluating(self) -> bool:
+        return "no_grad" in self.contexts
+
+    def note_rank_text(self, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> None:
+        """The string of a rank variable is compared with a number: never equal."""
+        for text, other in ((left, right), (right, left)):
+            if isinstance(text, (Rank, Size)) and text.as_text:
+                # Two texts may well be equal.
+                number = isinstance(other, (Rank, Size)) and not other.as_text
+                if number or (isinstance(other, Const) and type(other.value) is int):
+                    self.emit(RankTextUsed, at=self.place(node), rank=text, use=f"compared in `{self.text(node)}`")
+
+    def note_text_used(self, rank: Rank | Size, operation: str, node: ast.AST) -> None:
+        self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"calculated with in `{self.text(node)}`")
