@@ -246,9 +246,6 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
-# Circles of today, to be cut: no other may come. A room stands for all of its files.
-CIRCLES_TO_CUT: dict[str, frozenset[str]] = {
-}
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
@@ -353,19 +350,7 @@ def test_no_cycles_when_loaded() -> None:
 
 def test_no_circles() -> None:
     """Imports for types and inside functions count: what needs another to be understood is in a circle with it."""
-    edges = _edges(each for each in _internal() if _circle_to_cut(each[0].name) is None)
-    cycle = _cycle(edges)
-    assert cycle is None, f"circle of imports: {' -> '.join(cycle)}"
-
-
-def test_circles_that_are_still_to_be_cut_do_not_grow_together() -> None:
-    """Seen from outside, each is one part, and such parts make no circle with what is around them."""
-    parts: dict[str, set[str]] = {}
-    for source, each in _internal():
-        here, there = (_circle_to_cut(name) or name for name in (source.name, each.target))
-        if here != there:
-            parts.setdefault(here, set()).add(there)
-    cycle = _cycle(parts)
+    cycle = _cycle(_edges(_internal()))
     assert cycle is None, f"circle of imports: {' -> '.join(cycle)}"
 
 
@@ -458,13 +443,6 @@ def _edges(imports: Iterable[tuple[Source, Import]]) -> dict[str, set[str]]:
         if each.target != source.name:
             edges.setdefault(source.name, set()).add(each.target)
     return edges
-
-
-def _circle_to_cut(name: str) -> str | None:
-    """The circle of today that a module may belong to."""
-    return next(
-        (circle for circle, members in CIRCLES_TO_CUT.items() if name in members or name.startswith(f"{circle}.")), None
-    )
 
 
 def _cycle(edges: dict[str, set[str]]) -> tuple[str, ...] | None:
