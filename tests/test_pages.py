@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.report.markdown import with_difference
 from gpudoctor.rule import Rule
 from tests.support.fixture_marks import STUB
 from tests.support.linting import lint
@@ -74,6 +75,17 @@ def test_good_example_is_clean(page: Page, tmp_path: Path) -> None:
     seen = lint(entry, folder=tmp_path, extend=(page.rule.code,))
     wrong = [each for each in seen if each.severity in ("error", "warning") or each.code == page.rule.code]
     assert not wrong
+
+
+@each_page
+def test_the_difference_has_both_examples(page: Page) -> None:
+    text = with_difference(page.text)
+    shown = text.partition("## Bad (-) and good (+)\n\n")[2].partition("\n\n## ")[0].split("\n")
+    if shown == [""]:
+        assert text == page.text
+        return
+    for section, other in (("Bad", "+"), ("Good", "-")):
+        assert [line[6:] for line in shown if line[4:5] != other] == page.code(section).split("\n")
 
 
 @each_page

@@ -9,7 +9,7 @@ from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
-from gpudoctor.report.markdown import fenced, plain
+from gpudoctor.report.markdown import fenced, plain, with_difference
 
 if TYPE_CHECKING:
     import argparse
@@ -28,11 +28,11 @@ class Explain(Command):
 
     def run(self, options: argparse.Namespace) -> int:
         card = find_rules().find(options.rule)
-        style = style_for(sys.stdout, options.color)
+        style, page = style_for(sys.stdout, options.color), with_difference(page_of(card))
         if style.colour and sys.stdout.isatty():
-            _show_rich(_title(card), page_of(card), style.width)
+            _show_rich(_title(card), page, style.width)
         else:
-            write_lines(plain(_title(card), page_of(card), style).splitlines())
+            write_lines(plain(_title(card), page, style).splitlines())
         return 0
 
 

@@ -60,7 +60,7 @@ def render(report: Report, style: Style) -> Iterator[str]:
 
 
 def _rule(card: RuleCard) -> Json:
-    page = page_of(card)
+    page = markdown.with_difference(page_of(card))
     return {
         "id": card.code,
         "name": card.name,

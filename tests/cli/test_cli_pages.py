@@ -35,8 +35,8 @@ from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory import take
 from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.registry import find_rules
-from gpudoctor.report.markdown import plain
-from gpudoctor.report.text import Style
+from gpudoctor.report.markdown import fenced, plain, with_difference
+from gpudoctor.report.text import Style, written
 
 PAGE = """An offence is made.
 
@@ -83,6 +83,57 @@ Sources
 
 def test_a_page_in_plain_text() -> None:
     assert plain("GPU999 toy-offence", PAGE, Style(width=60)) == PLAIN
+
+
+ALIKE = """An offence is made.
+
+## Bad
+
+    for epoch in range(3):
+
+        train(loader)
+    stop()
+
+## Good
+
+    for epoch in range(3):
+
+        sampler.set_epoch(epoch)
+        train(loader)
+    stop()
+
+## Fix
+Tell it.
+"""
+
+
+def test_examples_that_are_alike_are_shown_as_their_difference() -> None:
+    page = with_difference(ALIKE)
+    shown = plain("GPU999 toy-offence", page, Style(width=60))
+    assert (
+        "Bad (-) and good (+)\n--------------------\n\n"
+        "      for epoch in range(3):\n\n"
+        "    +     sampler.set_epoch(epoch)\n"
+        "          train(loader)\n"
+        "      stop()\n\nFix\n"
+    ) in shown
+    assert "\x1b[32m    +     sampler.set_epoch(epoch)\x1b[0m\n" in written(
+        plain("", page, Style(60, colour=True)).split("\n")
+    )
+    assert "```diff\n  for epoch in range(3):\n\n+     sampler.set_epoch(epoch)\n" in fenced(page)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("    stop()\n\n## Fix", "    other()\n    things()\n    here()\n    now()\n\n## Fix", id="unlike"),
+        pytest.param("## Good", "## Better", id="one of them alone"),
+    ],
+)
+def test_other_examples_stay_as_they_are(old: str, new: str) -> None:
+    page = ALIKE.replace(old, new)
+    assert page != ALIKE
+    assert with_difference(page) == page
 
 
 @pytest.mark.parametrize("rule", ["GPU001", "gpu001", "unreadable-file"])
