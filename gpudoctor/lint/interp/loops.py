@@ -12,7 +12,8 @@ from gpudoctor.lint.domain.data import Loader, LoaderIterator
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
+from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.interp import containers, truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
@@ -35,7 +36,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
     if over is not None:
         run_over_generator(m, node, *over, _header(m, node))
         return
-    loaders = find_loaders(iterable)
+    loaders = _loaders_of(iterable.restrict(m.path))
     known = containers.known_items(m, iterable.single) if iterable.single is not None else None
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
@@ -73,7 +74,7 @@ def _run(
     m: Evaluator,
     node: ast.For | ast.AsyncFor | ast.While,
     rounds: list[Callable[[], None]],
-    loaders: list[Value],
+    loaders: list[Binding[Value]],
     times: int | None,
     alike: bool,
     unordered: bool = False,
@@ -93,13 +94,16 @@ def _run(
         # A third round, for what only the second has begun to count.
         extra = rounds[1:2] if times is None or times > 2 else []
         for index, bind in enumerate([*rounds, *extra], first):
-            over = loaders[0] if loaders else None
+            over = loaders[0].value if loaders else None
             event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered)
             loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0, source=source)
             m.open_loops.append(loop)
             # An epoch begins once for each time the loop is entered.
             for loader in loaders if index == first else ():
-                m.emit(Iterate, at=m.place(node.iter), loader=loader, loop=event)  # type: ignore[union-attr]
+                # `loader = shared if args.several else whole`: each is gone over where it is the one.
+                m.path = base.and_(loader.condition)
+                m.emit(Iterate, at=m.place(node.iter), loader=loader.value, loop=event)  # type: ignore[union-attr]
+                m.path = base
             begun = m.clock
             inner, live = _round(m, node, bind)
             m.open_loops.pop()
@@ -211,17 +215,18 @@ def _called(value: Value, name: str) -> Value:
     return replace(value, label=name) if isinstance(value, Unknown) and counts else value
 
 
-def find_loaders(iterable: Values) -> list[Value]:
+def _loaders_of(iterable: Values, when: Condition = ALWAYS) -> list[Binding[Value]]:
     """The loaders that a loop goes over, through `enumerate`, `zip`, `tqdm` and `iter`."""
-    found: list[Value] = []
-    for value in iterable:
+    found: list[Binding[Value]] = []
+    for binding in iterable.bindings:
+        value, under = binding.value, when.and_(binding.condition)
         if isinstance(value, Loader):
-            found.append(value)
+            found.append(Binding(value, under))
         elif isinstance(value, LoaderIterator):
-            found.append(value.loader)
+            found.append(Binding(value.loader, under))
         elif isinstance(value, Enumerated):
             for item in value.items:
-                found += find_loaders(item)
+                found += _loaders_of(item.restrict(under), under)
     return found
 
 

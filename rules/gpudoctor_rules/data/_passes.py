@@ -54,7 +54,9 @@ def trained_with(program: Program) -> dict[Loader, Pass]:
 def _backward_of(program: Program, start: Iterate, loader: Loader) -> Backward | None:
     for backward in program.events(Backward):
         # Loaders drawn by `next(iter(loader))` have no loop: there the graph tells what is learnt from.
-        if backward.order > start.order and (_inside(backward, start.loop) or _learns_from(program, backward, loader)):
+        if backward.order < start.order or backward.condition.excludes(start.condition):
+            continue
+        if _inside(backward, start.loop) or _learns_from(program, backward, loader):
             return backward
     return None
 
