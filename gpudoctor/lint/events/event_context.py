@@ -30,6 +30,8 @@ class Loop:
     """The call of a function in which it stands, as in the `frames` of a way."""
     unordered: bool = field(default=False, compare=False)
     """It goes over a set of texts, which each process has in another order."""
+    over_models: bool = field(default=False, compare=False)
+    """Each round has a model of its own."""
 
     @property
     def repeats(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader, LoaderIterator
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
@@ -88,6 +89,7 @@ def _run(
     identity = m.allocation_site(place)
     ends: list[PathExit] = []
     entered = len(m.log)
+    over_models = _goes_over_models(m, source)
     with m.store.delta() as outer:
         outer_depth = m.store.depth
         counted: set[Hashable] = set()
@@ -95,13 +97,14 @@ def _run(
         extra = rounds[1:2] if times is None or times > 2 else []
         for index, bind in enumerate([*rounds, *extra], first):
             over = loaders[0].value if loaders else None
-            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered)
+            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, over_models)
             loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0, source=source)
             m.open_loops.append(loop)
             # An epoch begins once for each time the loop is entered.
             for loader in loaders if index == first else ():
-                # `loader = shared if args.several else whole`: each is gone over where it is the one.
-                m.path = base.and_(loader.condition)
+                # `loader = shared if args.several else whole`: each is gone over where it is the one. Where ranks have
+                # different loaders, all of them are in this loop: none is alone here.
+                m.path = base.and_(_agreed(loader.condition))
                 m.emit(Iterate, at=m.place(node.iter), loader=loader.value, loop=event)  # type: ignore[union-attr]
                 m.path = base
             begun = m.clock
@@ -228,6 +231,26 @@ def _loaders_of(iterable: Values, when: Condition = ALWAYS) -> list[Binding[Valu
             for item in value.items:
                 found += _loaders_of(item.restrict(under), under)
     return found
+
+
+def _agreed(condition: Condition) -> Condition:
+    """What it asks of all ranks alike."""
+    apart = condition.depending_on(Divergence.RANK)
+    return condition.difference(Condition(frozenset(apart))) if apart else condition
+
+
+def _goes_over_models(m: Interpreter, iterable: Values) -> bool:
+    """`for model, optimizer in zip(models, optimizers)`, for example."""
+    for value in iterable.restrict(m.path):
+        if isinstance(value, (Module, Wrapper)):
+            return True
+        if isinstance(value, ListOf):
+            held = [m.fact(value, "items") or NOTHING, m.fact(value, "more") or NOTHING]
+        else:
+            held = list(value.items) if isinstance(value, (TupleOf, Enumerated)) else []
+        if any(_goes_over_models(m, each) for each in held):
+            return True
+    return False
 
 
 def _times(iterable: Values) -> int | None:

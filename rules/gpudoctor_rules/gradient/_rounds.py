@@ -82,7 +82,8 @@ def _inner_loop(program: Program, backward: Backward, step: OptimizerStep) -> Lo
     inner = [loop for loop in backward.loops if (loop.identity, loop.pass_) not in outside]
     if len(inner) + len(step.loops) != len(backward.loops) or any(loop.entered > step.order for loop in inner):
         return None
-    repeats = [loop for loop in inner if loop.repeats]
+    # `for model in models: loss(model).backward()`: each model has one backward, and the step is for all of them.
+    repeats = [loop for loop in inner if loop.repeats and not loop.over_models]
     if not repeats or not step.loops:
         return None
     forwards = program.calls_in_graph(backward)
