@@ -44,6 +44,8 @@ class Collective(Event):
     """The tensors among its arguments that surely lie on the CPU."""
     temporary: bool = False
     """It writes into a copy that was made for the call, which nobody else has."""
+    adds: bool = True
+    """Where it reduces, it makes a sum or a mean, as far as is known: no minimum, no maximum."""
     members: Divergence = Divergence.NONE
     """How far ranks may disagree about who is in the group that is made."""
 

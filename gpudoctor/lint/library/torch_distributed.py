@@ -232,7 +232,7 @@ def _collective(call: Call) -> Values:
         Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, name),
         on_cpu=() if "object" in name else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
-        temporary=writes_into_copy(call, target_at, target_name),
+        temporary=writes_into_copy(call, target_at, target_name), adds=_adds(call, name),
     )  # fmt: skip
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:
@@ -251,6 +251,12 @@ def _collective(call: Call) -> Values:
         work, "asynchronous", singleton(TRUE if asynchronous else FALSE) if known else given or singleton(FALSE)
     )
     return singleton(work)
+
+
+def _adds(call: Call, name: str) -> bool:
+    op = call.arg(1 if name == "all_reduce" else 2, "op") if "reduce" in name else None
+    only = op.single if op is not None else None
+    return not isinstance(only, Library) or only.name.rpartition(".")[2] in ("SUM", "AVG")
 
 
 def _lies_on_cpu(call: Call, value: Value) -> bool:

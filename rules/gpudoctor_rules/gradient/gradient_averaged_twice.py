@@ -177,6 +177,9 @@ class GradientAveragedTwice(Rule):
         for event in program.events(Collective):
             if event.order < backward.order or event.call not in ("all_reduce", "reduce") or event.group is not None:
                 continue
+            # The smallest and the largest gradient are asked for to compare them, or to log them.
+            if not event.adds:
+                continue
             subject = event.subject.single if event.subject is not None else None
             if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
                 continue
