@@ -55,13 +55,17 @@ def called_instead(program: Program, leaving: LeaveLoop, missed: Step) -> Collec
     """The collective that a rank calls before it leaves, in place of the one that it misses."""
     # `if first_time: start(); all_gather(p); continue` before `work(); all_gather(p)`: each rank calls one.
     for event in program.events(Collective):
-        same_way = (
-            event.context.frames == leaving.context.frames and event.context.condition == leaving.context.condition
-        )
         same_call = isinstance(missed.event, Collective) and event.call == missed.event.call
-        if same_way and same_call and event.order < leaving.order:
+        if same_call and event.order < leaving.order and _on_its_way(event, leaving, missed):
             return event
     return None
+
+
+def _on_its_way(event: Collective, leaving: LeaveLoop, missed: Step) -> bool:
+    """Who leaves has called it, perhaps in a helper, whose tests are those of the other call."""
+    own = event.context.frames[: len(leaving.context.frames)] == leaving.context.frames
+    extra = event.condition.difference(leaving.condition)
+    return own and event.condition.implies(leaving.condition) and missed.event.condition.implies(extra)
 
 
 def _skips(leaving: LeaveLoop, step: Event) -> bool:
@@ -103,6 +107,8 @@ def _in_place_of_others(program: Program) -> list[Collective]:
     together = list(steps_together(program))
     ways_out = [leaving for leaving in program.events(LeaveLoop) if leaving.rank_guards]
     missed = [(leaving, step) for leaving in ways_out if (step := missed_by(leaving, together)) is not None]
+    # Of two calls on the two sides of a test each has the other for its partner.
+    missed = [(leaving, step) for leaving, step in missed if not step.event.rank_guards]
     return [call for leaving, step in missed if (call := called_instead(program, leaving, step)) is not None]
 
 
