@@ -67,8 +67,8 @@ data; that is the point. Of `seed=args.seed + rank` the part that all ranks shar
 
 The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` on one node, where
 the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read the same data; one replica for an
-evaluation, which then sees all of the data, or for data of which each rank has read its own part; numbers for both in a
-test, which plays several ranks in one process.
+evaluation, which then sees all of the data, for data of which each rank has read its own part, or in a group of one;
+numbers for both in a test, which plays several ranks in one process.
 
 ## Sources
 
@@ -117,7 +117,7 @@ class SamplerRankHardCoded(Rule):
         for event in program.events(MakeSampler):
             sampler = event.sampler
             if isinstance(sampler, Sampler) and sampler.distributed:
-                yield from self._of(program, sampler)
+                yield from self._of(program, sampler, _is_alone(program, event))
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         told = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
@@ -143,7 +143,7 @@ class SamplerRankHardCoded(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
-    def _of(self, program: Program, sampler: Sampler) -> Iterator[Finding]:
+    def _of(self, program: Program, sampler: Sampler, alone: bool) -> Iterator[Finding]:
         rank, replicas = _only(sampler.rank), _only(sampler.replicas)
         # Asked first: swapped arguments would otherwise be taken for a wrong rank.
         if isinstance(replicas, Rank) and _is_size(program, rank):
@@ -155,7 +155,7 @@ class SamplerRankHardCoded(Rule):
                 repair=_swap(sampler),
             )
         # With one replica, 0 is the right and only rank.
-        elif replicas == Const(1) and rank == Const(0) and _feeds_training(program, sampler):
+        elif replicas == Const(1) and rank == Const(0) and not alone and _feeds_training(program, sampler):
             yield self.found(
                 at=sampler.place,
                 message=f"`{sampler.label}` is told that there is one process: every rank reads all of the data, so "
@@ -222,6 +222,13 @@ def _swap(sampler: Sampler) -> Repair:
     second = Either(((Source(at, "2"),), (Source(at, "rank"),)))
     steps = (SetArgument(at, "num_replicas", (second,), 1), SetArgument(at, "rank", (first,), 2))
     return Repair("Swap the two arguments", steps)
+
+
+def _is_alone(program: Program, made: MakeSampler) -> bool:
+    """Its process has made a group of one: `worker(rank=0, world_size=1)` where starting several has failed."""
+    before = [event for event in program.events(InitGroup) if event.order < made.order]
+    size = before[-1].world_size if before else None
+    return size is not None and size.single == Const(1)
 
 
 def _only(values: Values | None) -> Value | None:

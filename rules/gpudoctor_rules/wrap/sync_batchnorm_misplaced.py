@@ -42,7 +42,8 @@ sees other statistics, which is the point.
 ## Silent when
 
 Whether the layers are converted is the user's choice, and the same program can be launched with
-`DistributedDataParallel` too; the conversion stands in a branch that excludes the wrap.
+`DistributedDataParallel` too; the conversion stands in a branch that excludes the wrap; the model in `DataParallel` is
+evaluated only.
 
 ## Sources
 
@@ -62,6 +63,7 @@ from gpudoctor.lint.domain.value import NONE, Const, Value, name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import SyncNorm, Wrap
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
 from gpudoctor.rule import Rule
@@ -121,7 +123,8 @@ class SyncBatchnormMisplaced(Rule):
         for wrap in program.events(Wrap):
             if not _concerns(program, sync.module, wrap):
                 continue
-            if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap):
+            # An evaluation normalises by what was learnt in training, not by its batches.
+            if wrap.kind is WrapperKind.DATA_PARALLEL and program.has(Backward) and _meet(program, sync, wrap):
                 return self._in_one_process(sync, wrap)
             if wrap.order < sync.order and sync.given is not None and sync.condition.implies(wrap.condition):
                 return self._too_late(sync, wrap) if _averages(wrap) else None
