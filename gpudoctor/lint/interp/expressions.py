@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.analyses.collective_taint import after_operator
@@ -20,7 +21,7 @@ from gpudoctor.lint.events.host_waits import Elapsed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import containers, imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
@@ -97,13 +98,36 @@ def binary(m: Evaluator, left: Values, op: ast.operator, right: Values, node: as
             _note_average(m, left.bindings[0].value, right.bindings[0].value, node)
         return value if len(value.bindings) == 1 else m.widen_if_large(union([value]), node)
     results: list[Values] = []
-    for first in left.restrict(m.path).bindings:
-        for second in right.restrict(m.path).bindings:
+    for first in _operands(left.restrict(m.path)):
+        for second in _operands(right.restrict(m.path)):
             # What cannot be there at the same time is never combined.
             if not first.condition.excludes(second.condition):
                 value = _operate(m, op, first.value, second.value, node)
                 results.append(value.guarded_by(first.condition.and_(second.condition)))
     return m.widen_if_large(union(results), node)
+
+
+def _operands(values: Values) -> Sequence[Binding[Value]]:
+    """Those with which one can calculate."""
+    return [each for each in values.bindings if not _is_container(each)] or values.bindings
+
+
+_CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.str"})
+
+
+def _is_container(binding: Binding[Value]) -> bool:
+    """`if isinstance(batch, list): return batch`: what comes back so is no tensor."""
+    if not isinstance(binding.value, Tensor):
+        return False
+    for atom, holds in binding.condition:
+        key = atom.key
+        if holds and isinstance(key, tuple) and key[0] == "isinstance" and len(key[1]) == 2:
+            asked, kinds = key[1]
+            each = [one for kind in kinds for one in (chain(*kind.items) if isinstance(kind, TupleOf) else (kind,))]
+            names = (kind.name if isinstance(kind, Library) else "" for kind in each)
+            if binding.value in list(asked) and all(name in _CONTAINERS for name in names):
+                return True
+    return False
 
 
 def _note_average(m: Evaluator, total: Value, count: Value, node: ast.AST) -> None:
