@@ -61,7 +61,7 @@ from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
 from gpudoctor.lint.domain.value import NONE, Const, Value, name_of
 from gpudoctor.lint.events.collective import Discard
-from gpudoctor.lint.events.model import SyncNorm, Wrap
+from gpudoctor.lint.events.model import ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import LaunchWorld
@@ -123,8 +123,7 @@ class SyncBatchnormMisplaced(Rule):
         for wrap in program.events(Wrap):
             if not _concerns(program, sync.module, wrap):
                 continue
-            # An evaluation normalises by what was learnt in training, not by its batches.
-            if wrap.kind is WrapperKind.DATA_PARALLEL and program.has(Backward) and _meet(program, sync, wrap):
+            if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap) and not _evaluates(program):
                 return self._in_one_process(sync, wrap)
             if wrap.order < sync.order and sync.given is not None and sync.condition.implies(wrap.condition):
                 return self._too_late(sync, wrap) if _averages(wrap) else None
@@ -179,6 +178,11 @@ def _meet(program: Program, sync: SyncNorm, wrap: Wrap) -> bool:
     first, second = sorted((sync, wrap), key=lambda event: event.order)
     alone = program.worlds == {LaunchWorld.SINGLE} and not second.condition.excludes(first.condition)
     return second.condition.implies(first.condition) or alone
+
+
+def _evaluates(program: Program) -> bool:
+    """Nothing but an evaluation, which normalises by what was learnt in training and not by its batches."""
+    return not program.has(Backward) and any(change.training is False for change in program.events(ModeChange))
 
 
 def _averages(wrap: Wrap) -> bool:
