@@ -242,7 +242,7 @@ def item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
 def _by_rank(value: Value) -> Value:
     if isinstance(value, (Unknown, Tensor)):
         return replace(value, dependence=value.dependence | Divergence.RANK)
-    return replace(value, sharded=True) if isinstance(value, Dataset) else value
+    return replace(value, sharded=True) if isinstance(value, (Dataset, Loader)) else value
 
 
 def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
