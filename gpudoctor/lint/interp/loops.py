@@ -239,7 +239,7 @@ def _agreed(condition: Condition) -> Condition:
     return condition.difference(Condition(frozenset(apart))) if apart else condition
 
 
-def _goes_over_models(m: Interpreter, iterable: Values) -> bool:
+def _goes_over_models(m: Evaluator, iterable: Values) -> bool:
     """`for model, optimizer in zip(models, optimizers)`, for example."""
     for value in iterable.restrict(m.path):
         if isinstance(value, (Module, Wrapper)):
