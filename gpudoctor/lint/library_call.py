@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
@@ -19,9 +20,12 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, EventContext
     from gpudoctor.lint.flow.condition import Condition, Literal
+
+    Owner = TypeVar("Owner", bound=Value)
 
 T = TypeVar("T", bound=Value)
 
@@ -66,8 +70,12 @@ class LibraryContext(Protocol):
     def add_search_path(self, folder: str) -> None: ...
     def reached_at(self, value: Value) -> Location | None: ...
     def allocation_site(self, place: Location) -> Hashable: ...
-    def fact(self, owner: Value, name: str) -> Values | None: ...
-    def set_fact(self, owner: Value, name: str, values: Values) -> None: ...
+    def state(self, owner: Owner, cell: ValueCell[Owner]) -> Values | None: ...
+    def set_state(self, owner: Owner, cell: ValueCell[Owner], values: Values) -> None: ...
+    def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary: ...
+    def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None: ...
+    def entry(self, owner: Owner, table: ValueTable[Owner], name: str) -> Values | None: ...
+    def set_entry(self, owner: Owner, table: ValueTable[Owner], name: str, values: Values) -> None: ...
     def own_attribute(self, owner: Value, name: str) -> Values | None: ...
     def set_own_attribute(self, owner: Value, name: str, values: Values) -> None: ...
     def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values: ...
@@ -225,8 +233,6 @@ Ready = Callable[[LibraryContext, Value], None]
 Setter = Callable[[LibraryContext, Value, str, Values, Location], None]
 OPEN_FILE = "file"
 """What the key of an open file begins with; then come its identity, path and mode, and how the path is written."""
-AS_MADE = "as made"
-"""The fact that holds an object as the constructor of its library base has left it."""
 NOT_ANSWERED: Values = ValueSet(())
 """What a model of all attributes or methods of a kind returns for one that it does not know."""
 
@@ -428,6 +434,6 @@ def _items(do: LibraryContext, value: Value) -> list[Values]:
     if known is not None or not isinstance(value, ListOf):
         return list(known or ())
     # What is put in on some path only may be there as well.
-    held, more = do.fact(value, "items"), do.fact(value, "more")
+    held, more = do.state(value, ContainerState.items), do.state(value, ContainerState.more)
     found = [item for each in held or () if isinstance(each, TupleOf) for item in each.items]
     return [*found, *([more] if more is not None else ())]

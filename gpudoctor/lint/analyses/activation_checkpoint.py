@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
@@ -13,35 +14,34 @@ from gpudoctor.lint.library_call import MODELS, Call, singleton
 if TYPE_CHECKING:
     from gpudoctor.lint.library_call import LibraryContext
 
-LOOKING = Const("a look into forwards")
-"""Holds the fact that forwards of the project are followed down to their parts, which otherwise count as one call."""
-_NOTHING = "nothing of it is recomputed"
 OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 
 
 def looks_inside(do: LibraryContext) -> bool:
     """Forwards are followed, to see what they do."""
-    return do.fact(LOOKING, "on") is not None
+    return do.flag(PROCESS, ProcessState.looks_inside) is not NO
 
 
 def look_inside(call: Call, wrapper: Value, core: Value) -> None:
     """Log what a model recomputes in its forward, where its wrapper looks for unused parameters."""
-    searching = isinstance(wrapper, Wrapper) and call.do.fact(wrapper, "searches") is not None
+    if not isinstance(wrapper, Wrapper):
+        return
+    searching = call.do.flag(wrapper, WrapperState.finds_unused) is not NO
     # `model._set_static_graph()`: with it the first step tells which parameters are used.
-    searching = searching and call.do.fact(wrapper, "static") is None
+    searching = searching and call.do.flag(wrapper, WrapperState.static_graph) is NO
     # Without gradients nothing runs again, and what was once seen to run nothing again will not do so now.
-    searching = searching and not call.do.evaluating and call.do.fact(core, _NOTHING) is None
+    searching = searching and not call.do.evaluating and call.do.flag(core, ModuleState.recomputes_nothing) is NO
     own = call.do.find_method(core, "forward") if searching and not looks_inside(call.do) else None
     if own is None:
         return
 
     def act() -> Values:
-        call.do.set_fact(LOOKING, "on", singleton(TRUE))
+        call.do.set_flag(PROCESS, ProcessState.looks_inside)
         return call.do.call(own, call.arguments, call.node)
 
     found = call.do.run_speculatively(act)[1]
     if not any(isinstance(event, Recompute) for event in found):
-        call.do.set_fact(core, _NOTHING, singleton(TRUE))
+        call.do.set_flag(core, ModuleState.recomputes_nothing)
     for event in found:
         # What stands under a test that is not decided may be switched off.
         if isinstance(event, Recompute) and not event.condition.difference(call.do.path):
@@ -50,8 +50,8 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
 
 @MODELS.method(Wrapper, "_set_static_graph")
 def _set_static(call: Call) -> Values:
-    assert call.receiver is not None
-    call.do.set_fact(call.receiver, "static", singleton(TRUE))
+    assert isinstance(call.receiver, Wrapper)
+    call.do.set_flag(call.receiver, WrapperState.static_graph)
     return singleton(NONE)
 
 

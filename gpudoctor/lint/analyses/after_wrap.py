@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.freezing import is_frozen
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
-WRAPPERS = Library("torch.nn.parallel")
-RESTORED = "state was loaded"
 RANDOM = (
     "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
     "orthogonal_", "sparse_",
@@ -26,12 +24,12 @@ RANDOM = (
 
 def note_wrapped(do: LibraryContext) -> None:
     """A model is wrapped: from here on it counts what becomes of models."""
-    do.set_fact(WRAPPERS, "used", singleton(TRUE))
+    do.set_flag(PROCESS, ProcessState.model_wrapped)
 
 
 def any_wrapped(do: LibraryContext) -> bool:
     """Some model may have been wrapped already. Until then, building models is nothing to log."""
-    return do.fact(WRAPPERS, "used") is not None
+    return do.flag(PROCESS, ProcessState.model_wrapped) is not NO
 
 
 def is_trainable(do: LibraryContext, module: Value) -> bool | None:
@@ -39,7 +37,7 @@ def is_trainable(do: LibraryContext, module: Value) -> bool | None:
     # A wrapper around a wrapper asks the same parameters.
     core = core_of(module)
     if is_frozen(do, core):
-        return False if do.fact(core, "taken apart") is None else None
+        return False if do.flag(core, ModuleState.taken_apart) is NO else None
     # A loss has no weights: nothing but its own constructor could give it any.
     is_loss = isinstance(core, Module) and core.cls is None and core.parameters is False
     return False if is_loss and do.parts.get(core) is None else None
@@ -51,7 +49,7 @@ def part_added(
     """A module takes in another one, or parameters of its own, which matters where it is wrapped already."""
     core = core_of(parent)
     # `resnet.fc = nn.Linear(n, classes)`: what was loaded before is not what this program saves.
-    if isinstance(core, Module) and core.cls is None and do.fact(core, RESTORED) is not None:
+    if isinstance(core, Module) and core.cls is None and do.flag(core, ModuleState.restored) is not NO:
         do.emit(PartExchanged, at=place, parent=core, part=part)
     if not any_wrapped(do):
         return
@@ -59,7 +57,7 @@ def part_added(
     if core_of(part) in do.parts.get(core, ()):
         return
     # While its own constructor runs, nobody has wrapped it.
-    if isinstance(core, Module) and (core.cls is None or do.fact(core, "finished") is not None):
+    if isinstance(core, Module) and (core.cls is None or do.flag(core, ModuleState.constructed) is not NO):
         # A norm of the weight takes the place of the weight.
         # `self.extra = None` keeps a place; only a layer that goes leaves parameters behind.
         before = do.own_attribute(core, name)
@@ -109,8 +107,8 @@ def note_applied(call: Call, module: Value) -> None:
 def _normalised(call: Call) -> Values:
     """The same layer; a spectral norm keeps its vectors as buffers."""
     for value in call.args[0] if call.args else ():
-        if "spectral" in call.name:
-            call.do.set_fact(value, "own buffers", singleton(TRUE))
+        if "spectral" in call.name and isinstance(value, Module):
+            call.do.set_flag(value, ModuleState.own_buffers)
         # The weight is computed from new parameters from here on.
         part_added(call.do, value, value, "weight", True, call.place)
     return call.args[0] if call.args else singleton(NONE)

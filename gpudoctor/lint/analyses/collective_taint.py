@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
-from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
@@ -22,9 +23,9 @@ ADDING = {"all_reduce": 1, "reduce": 2}
 GATHERS = {"all_gather": "tensor", "all_gather_into_tensor": "input_tensor"}
 
 
-def marks_of(do: LibraryContext, tensor: Value) -> frozenset[Value]:
+def marks_of(do: LibraryContext, tensor: Tensor) -> frozenset[Value]:
     """What the last collective left in this tensor, on all paths that lead here."""
-    found = do.fact(tensor, "marks")
+    found = do.state(tensor, TensorState.marks)
     if found is None:
         return frozenset()
     # A collective under a test leaves nothing that is certain behind it.
@@ -37,17 +38,22 @@ def depends_on(marks: frozenset[Value]) -> Divergence:
     return Divergence.LOCAL if on_one else Divergence.NONE
 
 
-def set_marks(do: LibraryContext, tensor: Value, marks: list[Mark]) -> None:
+def set_marks(do: LibraryContext, tensor: Tensor, marks: list[Mark]) -> None:
     """The tensor, and what shares its memory, have these marks from here on and no others."""
     values = Values([Binding[Value](mark) for mark in marks]) if marks else singleton(NONE)
-    for each in (tensor, *(do.fact(tensor, "memory") or ())):
-        do.set_fact(each, "marks", values)
+    for each in sharing_memory(do, tensor):
+        do.set_state(each, TensorState.marks, values)
 
 
-def note_view(do: LibraryContext, view: Value, tensor: Value) -> None:
+def sharing_memory(do: LibraryContext, tensor: Tensor) -> list[Tensor]:
+    """The tensor, and the one whose memory it shares: `a.data` shares that of `a`."""
+    return [tensor, *(each for each in do.state(tensor, TensorState.memory) or () if isinstance(each, Tensor))]
+
+
+def note_view(do: LibraryContext, view: Tensor, tensor: Tensor) -> None:
     """Two tensors share their memory: what is written into the first stands in the second."""
-    root = do.fact(tensor, "memory")
-    do.set_fact(view, "memory", root if root is not None else singleton(tensor))
+    root = do.state(tensor, TensorState.memory)
+    do.set_state(view, TensorState.memory, root if root is not None else singleton(tensor))
 
 
 def mark_result(call: Call, name: str, target: Values | None) -> None:
@@ -60,10 +66,10 @@ def mark_result(call: Call, name: str, target: Values | None) -> None:
         for each in flatten(call.do, [only]):
             if isinstance(each, Tensor):
                 set_marks(call.do, each, marks)
-        more = call.do.fact(only, "more")
+        more = call.do.state(only, ContainerState.more)
         if marks and more is not None:
-            call.do.set_fact(only, "more", more.map(lambda each: _with(each, marks)))
-            call.do.set_fact(only, "gathered", singleton(TRUE))
+            call.do.set_state(only, ContainerState.more, more.map(lambda each: _with(each, marks)))
+            call.do.set_flag(only, ContainerState.gathered)
 
 
 def _with(value: Value, marks: list[Mark]) -> Value:
@@ -74,7 +80,7 @@ def _marks(call: Call, name: str, target: Tensor | None) -> list[Mark]:
     label = target.label if target is not None else call.label
     found: list[Mark] = []
     # Scaled in place before, it is no average of this rank any more.
-    plain = target is not None and target.mean and call.do.fact(target, "scaled") is None
+    plain = target is not None and target.mean and call.do.flag(target, TensorState.scaled) is NO
     if plain and name in ADDING and _adds(call, ADDING[name]):
         found.append(Mark(MarkKind.SUM, call.place, label))
     if name == "reduce":
@@ -95,14 +101,14 @@ def _adds(call: Call, index: int) -> bool:
 
 def put_back(do: LibraryContext, gathered: ListOf) -> None:
     """An item is put into a list of gathered tensors: mostly the rank's own, which has its graph."""
-    if do.fact(gathered, "gathered") is None:
+    if do.flag(gathered, ContainerState.gathered) is NO:
         return
     for each in flatten(do, [gathered]):
         if isinstance(each, Tensor):
             set_marks(do, each, [])
-    more = do.fact(gathered, "more")
+    more = do.state(gathered, ContainerState.more)
     if more is not None:
-        do.set_fact(gathered, "more", more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
+        do.set_state(gathered, ContainerState.more, more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
 
 
 def without(value: Value, kind: MarkKind) -> Value:
@@ -147,8 +153,8 @@ def note_in_place(do: LibraryContext, tensor: Tensor, name: str) -> None:
     """`loss.div_(world_size)` changes the tensor itself."""
     if name.rstrip("_") not in SCALING:
         return
-    for each in (tensor, *(do.fact(tensor, "memory") or ())):
-        do.set_fact(each, "scaled", singleton(TRUE))
-        if do.fact(each, "marks") is not None:
+    for each in sharing_memory(do, tensor):
+        do.set_flag(each, TensorState.scaled)
+        if do.state(each, TensorState.marks) is not None:
             kept = [mark for mark in marks_of(do, each) if isinstance(mark, Mark) and mark.kind is not MarkKind.SUM]
             set_marks(do, each, kept)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
 
-REPLICA = Library("torch.nn.DataParallel")
 ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
 """Methods that change values, not how many there are."""
-NUMBERS = "numbers of each GPU"
-"""The fact that holds the keys of those parts of an output that were single numbers on each GPU."""
 
 
 def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
@@ -29,7 +26,7 @@ def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
     if not isinstance(core, Module):
         return output
     own = call.do.find_method(core, "forward")
-    if own is None or call.do.fact(REPLICA, "of") is not None:
+    if own is None or call.do.state(PROCESS, ProcessState.replica_of) is not None:
         # transformers returns the loss, first and by name, where it is given labels.
         labels = call.keywords.get("labels")
         known = core.made_by.startswith("transformers.") and labels is not None and labels.single != NONE
@@ -48,7 +45,7 @@ def _rehearsed(
     found: list[tuple[bool, tuple[object, ...]]] = []
 
     def act() -> Values:
-        call.do.set_fact(REPLICA, "of", singleton(core))
+        call.do.set_state(PROCESS, ProcessState.replica_of, singleton(core))
         for (owner, name), values in (held or {}).items():
             call.do.set_own_attribute(owner, name, values)
         returned = call.do.call(forward, call.arguments, call.node)
@@ -87,7 +84,7 @@ def _marked(value: Value, key: tuple[Value, str]) -> Value:
 
 def note_written(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """An attribute of a module is set, which counts where a copy of the model is running."""
-    if do.fact(REPLICA, "of") is None:
+    if do.state(PROCESS, ProcessState.replica_of) is None:
         # Set on the model itself, it is there to be read.
         do.replicated.discard((owner, name))
         return
@@ -102,7 +99,7 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
 
 def note_read(do: LibraryContext, owner: Value, name: str, place: Location) -> None:
     """An attribute is read that only copies of the model have been given."""
-    if do.fact(REPLICA, "of") is None:
+    if do.state(PROCESS, ProcessState.replica_of) is None:
         do.emit(ReplicaRead, at=place, module=owner, name=name)
 
 
@@ -121,13 +118,15 @@ def _is_number(values: Values) -> bool:
 
 def _with_numbers(call: Call, output: Tensor, keys: tuple[object, ...]) -> Tensor:
     if keys:
-        call.do.set_fact(output, NUMBERS, singleton(TupleOf(tuple(singleton(Const(key)) for key in keys))))
+        call.do.set_state(
+            output, TensorState.numbers_of_each_gpu, singleton(TupleOf(tuple(singleton(Const(key)) for key in keys)))
+        )
     return output
 
 
 def extent_of_part(do: LibraryContext, tensor: Tensor, key: object) -> Extent | None:
     """What is known about the part of an output under a key."""
-    known = do.fact(tensor, NUMBERS) if key is not None else None
+    known = do.state(tensor, TensorState.numbers_of_each_gpu) if key is not None else None
     keys = known.single if known is not None else None
     here = isinstance(keys, TupleOf) and any(item.single == Const(key) for item in keys.items)
     return Extent.EACH_GPU if here else None

@@ -6,9 +6,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.data_parallel_replicas import REPLICA
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import note_returned
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Partial
@@ -57,8 +57,6 @@ KEEPING = frozenset(
     """.split()
 )
 """Methods that leave a tensor on its device, and with a dimension at least."""
-COPIES = "copies of"
-"""The fact that holds the wrapper whose copies of a model are rehearsed."""
 MOST_STATEMENTS = 8_000
 """A program that took more than this before a model is called is not looked at from inside."""
 _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
@@ -90,7 +88,7 @@ def _on_one_gpu(do: LibraryContext, place: object) -> bool:
     """It is the same GPU for all copies of a model: the first one, or one by its number."""
     named = isinstance(place, Device) and place.type == "cuda" and (place.index is None or _number(place) is not None)
     # Inside of a copy "cuda" is its own GPU.
-    return named and do.fact(REPLICA, COPIES) is None
+    return named and do.state(PROCESS, ProcessState.replicas_by) is None
 
 
 def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
@@ -152,7 +150,7 @@ def check_meeting(
 def _check_copies(do: LibraryContext, there: list[Tensor], by: str, place: Location) -> None:
     """Log what is on one GPU for all copies of a model, and meets what each of them has on its own."""
     fixed = next((each for each in there if each.root is not None), None)
-    copies = do.fact(REPLICA, COPIES) if fixed is not None else None
+    copies = do.state(PROCESS, ProcessState.replicas_by) if fixed is not None else None
     own = next((each for each in there if each.origin in (TensorOrigin.BATCH, TensorOrigin.OUTPUT)), None)
     if copies is not None and copies.single is not None and own is not None:
         do.emit(FixedMet, at=place, by=by, wrapper=copies.single, fixed=fixed, other=own)
@@ -165,7 +163,7 @@ def _number(device: Value | None) -> int | None:
 
 def note_kept(do: LibraryContext, owner: Module, name: str, value: Tensor, place: Location) -> None:
     """A constructor keeps a tensor as a plain attribute, which neither moves nor wrappers take along."""
-    if value.root is None or do.fact(owner, "finished") is not None:
+    if value.root is None or do.flag(owner, ModuleState.constructed) is not NO:
         return
     own = any(do.find_method(owner, method) is not None for method in ("_apply", "to", "cuda"))
     do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
@@ -200,7 +198,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
 
     def act() -> Values:
         if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
-            do.set_fact(REPLICA, COPIES, singleton(module))
+            do.set_state(PROCESS, ProcessState.replicas_by, singleton(module))
         returned = do.call(own, arguments, call.node)
         inside.update(do.studied)
         return returned
@@ -299,8 +297,8 @@ def _may_be_used(do: LibraryContext, core: Module, part: Module) -> bool:
     """It has nothing to train, or there is another way to it than by its name."""
     # A layer of two modules may be used by the other one.
     owners = sum(part in parts for parts in do.parts.values())
-    apart = do.own_attribute(part, "weight") is not None or do.fact(part, "looked into") is not None
-    inside = do.fact(core, "looked into") is not None
+    apart = do.own_attribute(part, "weight") is not None or do.flag(part, ModuleState.inner_modules_asked) is not NO
+    inside = do.flag(core, ModuleState.inner_modules_asked) is not NO
     return owners != 1 or apart or inside or is_frozen(do, part)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import YES, ModuleState
 from gpudoctor.lint.domain.module import Module, Wrapper, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Value, Values
+from gpudoctor.lint.domain.value import TRUE, Const, Value, Values
 from gpudoctor.lint.events.model import GradientFlag
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
 
 def is_frozen(do: LibraryContext, module: Value) -> bool:
     """All parameters of a module were told to take no gradient, on every path that leads here."""
-    found = do.fact(core_of(module), "frozen")
-    return found is not None and found.single == TRUE
+    return do.flag(core_of(module), ModuleState.frozen) is YES
 
 
 def freeze(do: LibraryContext, module: Value, frozen: bool) -> None:
     """The parameters of a module take a gradient or none from here on."""
     core = core_of(module)
-    do.set_fact(core, "frozen", singleton(TRUE if frozen else FALSE))
+    do.set_flag(core, ModuleState.frozen, frozen)
     if not frozen:
         for parent, parts in list(do.parts.items()):
             if core in parts and is_frozen(do, parent):
@@ -34,7 +34,7 @@ def take_apart(do: LibraryContext, module: Value) -> None:
     """Parts that are not followed are taken out of a module: a frozen one may learn again by way of them."""
     # Of a model that learns anyway nothing changes.
     if is_frozen(do, module):
-        do.set_fact(core_of(module), "taken apart", singleton(TRUE))
+        do.set_flag(core_of(module), ModuleState.taken_apart)
 
 
 @MODELS.method(Module, "requires_grad_")

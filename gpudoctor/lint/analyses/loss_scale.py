@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import TRUE, Const, Unknown
+from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub"}
 FACTORY = TensorOrigin.FACTORY
-SUMMED = "summed means"
-"""The fact of a tensor that is the sum of the means of several batches."""
-RETURNED = "returned means"
-"""The fact of a class of models, and of what they return: at which places of a tuple, or as a whole, it is a mean."""
 WHOLE = Const(-1)
 SCALING = frozenset({"mul", "div", "mul_", "div_", "multiply", "divide", "true_divide", "true_divide_", "multiply_"})
 
@@ -52,18 +49,26 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
 
 def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by: str) -> Tensor:
     """`running += loss.detach()`, from a tensor of zeros on, is a mean again as `running / len(loader)`."""
-    if by == "div" and do.fact(operands[0], SUMMED) is not None and isinstance(operands[-1], Unknown):
+    if by == "div" and do.flag(operands[0], TensorState.sum_of_means) is not NO and isinstance(operands[-1], Unknown):
         key = operands[-1].key
         over = isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
         return replace(result, mean=True) if over else result
-    means = [each for each in operands if isinstance(each, Tensor) and (each.mean or do.fact(each, SUMMED) is not None)]
+    means = [
+        each
+        for each in operands
+        if isinstance(each, Tensor) and (each.mean or do.flag(each, TensorState.sum_of_means) is not NO)
+    ]
     others = [each for each in operands if each not in means]
     if by == "add" and means and all(isinstance(each, Tensor) and each.origin is FACTORY for each in others):
-        do.set_fact(result, SUMMED, singleton(TRUE))
+        do.set_flag(result, TensorState.sum_of_means)
     return result
 
 
-def note_returned(do: LibraryContext, cls: Value, returned: Values) -> None:
+def _is_mean_or_sum(do: LibraryContext, tensor: Tensor) -> bool:
+    return tensor.mean or do.flag(tensor, TensorState.sum_of_means) is not NO
+
+
+def note_returned(do: LibraryContext, cls: Class, returned: Values) -> None:
     """What a rehearsed forward has returned: `return logits, F.cross_entropy(…)`."""
     only = returned.single
     if isinstance(only, TupleOf):
@@ -71,7 +76,7 @@ def note_returned(do: LibraryContext, cls: Value, returned: Values) -> None:
     else:
         places = [WHOLE] if returned.bindings and returned.all(_is_mean) else []
     if places:
-        do.set_fact(cls, RETURNED, ValueSet([Binding(place) for place in places]))
+        do.set_state(cls, TensorState.returned_means, ValueSet([Binding(place) for place in places]))
 
 
 def _is_mean(value: Value) -> bool:
@@ -80,16 +85,20 @@ def _is_mean(value: Value) -> bool:
 
 def as_returned(do: LibraryContext, output: Tensor, cls: Value | None) -> Tensor:
     """The output of a model, with what is known of what its class returns."""
-    means = do.fact(cls, RETURNED) if cls is not None else None
+    means = do.state(cls, TensorState.returned_means) if isinstance(cls, Class) else None
     if means is None:
         return output
-    do.set_fact(output, RETURNED, means)
+    do.set_state(output, TensorState.returned_means, means)
     return replace(output, mean=True) if means.single == WHOLE else output
 
 
 def is_returned_mean(do: LibraryContext, output: Tensor, index: object) -> bool:
     """This entry of what a model has returned is a mean."""
-    means = do.fact(output, RETURNED) if output.origin is TensorOrigin.OUTPUT and not output.part else None
+    means = (
+        do.state(output, TensorState.returned_means)
+        if output.origin is TensorOrigin.OUTPUT and not output.part
+        else None
+    )
     return means is not None and any(place == Const(index) for place in means)
 
 

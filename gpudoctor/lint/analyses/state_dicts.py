@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
@@ -58,10 +59,10 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
             return None, None
         loaded = Unknown(root, "what was in a file", escaped_from="torch.load")
         # A loop that strips `module.` from the keys is the usual cure of a prefix.
-        changed = any(call.do.fact(value, "rewritten") is not None for value in (only, loaded))
+        changed = any(call.do.flag(value, TensorState.rewritten) is not NO for value in (only, loaded))
         return loaded, None if changed else entry
     for value in (only, *flatten(call.do, [only])) if only is not None else ():
-        more = call.do.fact(value, "more") if isinstance(value, DictOf) else None
+        more = call.do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
         for each in (value, *(more or ())):
             root = _root(each.key, 0) if isinstance(each, Unknown) else None
             if root is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.analyses.data_parallel_replicas import note_read
+from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import (
@@ -27,7 +28,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND_SET, singleton
-from gpudoctor.lint.library.argument_parsers import CHOICES, choices_of, kind_of
+from gpudoctor.lint.library.argument_parsers import choices_of, kind_of
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.register import MODELS
 from gpudoctor.lint.library.tensors import ABOUT_FORM
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 MODULE = "torch.nn.Module"
 DICT_METHODS = frozenset(dir(dict))
-OF_SETTINGS = "of settings"
-"""The fact of a dictionary of the project's own class that it was made of nothing but what the user chose."""
 
 
 def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
@@ -78,7 +77,7 @@ def has_option(m: Evaluator, owner: Namespace, name: str) -> bool:
 
 
 def _declares(m: Evaluator, owner: Namespace, name: str) -> bool:
-    options = m.fact(owner, "its options")
+    options = m.state(owner, SettingState.option_names)
     declared = options.single.items if options is not None and isinstance(options.single, TupleOf) else ()
     return any(item.single == Const(name) for item in declared)
 
@@ -132,7 +131,7 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
         if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:
-            config = m.fact(value, OF_SETTINGS) is not None
+            config = m.flag(value, ObjectState.of_settings) is not NO
             entry = Unknown(("attribute", value, name), "an entry", m.text(node, 40), config=config)
             return singleton(m.setting(entry, m.place(node)))
         getter = find_in_class(m, cls, "__getattr__")
@@ -150,14 +149,14 @@ def setting(m: Evaluator, owner: Namespace, name: str, node: ast.AST) -> Values:
     """A setting of the command line or a configuration: unknown, but known by name."""
     m.emit(SettingRead, at=m.place(node), name=name)
     # An option that the launcher fills, or whose default is the environment's.
-    declared = m.fact(owner, f"declared {name}")
+    declared = m.entry(owner, SettingState.declared, name)
     if declared is not None:
         return declared
     kind = kind_of(m, owner, name)
     label, among = m.text(node, 40), choices_of(m, owner, name)
     found = Unknown(("setting", name), "chosen at the start", label, config=True, kind=kind, among=among)
-    if among and m.fact(found, CHOICES) is None:
-        m.set_fact(found, CHOICES, singleton(TupleOf(tuple(map(singleton, among)))))
+    if among and m.state(found, SettingState.can_be) is None:
+        m.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
     return singleton(m.setting(found, m.place(node)))
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_cpu
 from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import TRUE, Value, Values
 from gpudoctor.lint.events.data_loading import ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
@@ -20,17 +20,13 @@ from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu, Move
 from gpudoctor.lint.interp import attributes, containers
 from gpudoctor.lint.interp.iterable_datasets import analyze_iteration
 from gpudoctor.lint.interp.limits import MAX_ITEM_STATEMENTS
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.library import tensors
 from gpudoctor.lint.library_call import flatten
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.interp.evaluator import Evaluator
-
-
-DEEP = "deep"
-"""The fact of a data set that what makes an item was not followed to its end."""
 
 
 def batch(m: Evaluator, loader: Loader, node: ast.AST) -> Values:
@@ -49,11 +45,15 @@ def _analyze_collate(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST
     """Learn whether the function that makes batches of items puts them on a device."""
     function = loader.collate
     followed = function is not None and function.all(lambda value: _is_followed(m, value))
-    if function is None or not followed or m.fact(loader, "collated") is not None:
+    if function is None or not followed or m.flag(loader, LoaderState.collate_followed) is not NO:
         return
-    m.set_fact(loader, "collated", singleton(TRUE))
+    m.set_flag(loader, LoaderState.collate_followed)
     # Whose items take too long to follow is not asked again.
-    getter = attributes.find_method(m, dataset, "__getitem__") if m.fact(_source(dataset), DEEP) is None else None
+    getter = (
+        attributes.find_method(m, dataset, "__getitem__")
+        if m.flag(_source(dataset), DatasetState.too_deep) is NO
+        else None
+    )
     # What the data set returns is what the function gets, in a list.
     item = _analyze(m, partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
     joined, events, whole = _analyze(
@@ -65,10 +65,10 @@ def _analyze_collate(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST
     devices = [value.device for value in flatten(m, list(joined)) if isinstance(value, Tensor)]
     # It makes tensors of its own, and fills them with what the data set has read.
     if devices and all(device == CPU for device in devices):
-        m.set_fact(loader, "made on the CPU", singleton(TRUE))
+        m.set_flag(loader, LoaderState.made_on_cpu)
     unread = any(isinstance(event, (Imprecision, Escape)) for event in events)
     if not unread and not _moves(events) and not any(map(_is_gpu, devices)):
-        m.set_fact(loader, "joined where it lies", singleton(TRUE))
+        m.set_flag(loader, LoaderState.joined_in_place)
 
 
 def _moves(events: list[Event]) -> bool:
@@ -115,7 +115,7 @@ def _analyze_items(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST) 
         ask = partial(_item, m, getter, node)
         items, events, whole = _analyze(m, ask)
         if not whole:
-            m.set_fact(dataset, DEEP, singleton(TRUE))
+            m.set_flag(dataset, DatasetState.too_deep)
         elif any(isinstance(event, (ReadFile, Load)) for event in events):
             _note_reading(m, dataset, ask)
     else:
@@ -124,7 +124,7 @@ def _analyze_items(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST) 
     elsewhere = any(isinstance(item, Tensor) and item.device != CPU for item in flatten(m, list(items)))
     # What was not followed may have moved them.
     if elsewhere or _moves(events) or not whole:
-        m.set_fact(dataset, "moves items", singleton(TRUE))
+        m.set_flag(dataset, DatasetState.moves_items)
 
 
 def _source(dataset: Value) -> Value:
@@ -136,9 +136,9 @@ def _source(dataset: Value) -> Value:
 
 def _was_seen(m: Evaluator, source: Dataset | Sampler) -> bool:
     """Each is looked at once: an item costs as much as all that makes it."""
-    if m.fact(source, "seen") is not None:
+    if m.flag(source, DatasetState.followed) is not NO:
         return True
-    m.set_fact(source, "seen", singleton(TRUE))
+    m.set_flag(source, DatasetState.followed)
     return False
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
@@ -22,22 +23,21 @@ from gpudoctor.lint.domain.function import (
     Partial,
     Super,
 )
-from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import attributes, containers, library
-from gpudoctor.lint.interp.attributes import OF_SETTINGS, class_of, fields_of, find_in_class, library_call
+from gpudoctor.lint.interp.attributes import class_of, fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.context_names import context_name
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import NONE_SET, Frame, PathExit, singleton
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
-from gpudoctor.lint.library.argument_parsers import OPTIONS
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.library_names import gives_settings
 from gpudoctor.lint.library.missing_attributes import PLAIN, note_opened
 from gpudoctor.lint.library.register import MODELS
-from gpudoctor.lint.library_call import AS_MADE, NOT_ANSWERED
+from gpudoctor.lint.library_call import NOT_ANSWERED
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -98,8 +98,9 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
             keywords[keyword.arg] = values
             continue
         # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
-        entries = containers.pairs(m, values.single) if isinstance(values.single, DictOf) else None
-        if entries is None or m.fact(values.single, "more") is not None:  # type: ignore[arg-type]
+        only = values.single
+        entries = containers.pairs(m, only) if isinstance(only, DictOf) else None
+        if entries is None or not isinstance(only, DictOf) or m.state(only, ContainerState.more) is not None:
             rest = [*(rest or ()), *_inside(m, values)]
         for key, value in entries or ():
             if isinstance(key.single, Const) and isinstance(key.single.value, str):
@@ -112,7 +113,10 @@ def _inside(m: Evaluator, values: Values) -> list[Values]:
     only = values.single
     if not isinstance(only, (DictOf, ListOf)):
         return [values]
-    more, held = m.fact(only, "more"), m.fact(only, "items") if isinstance(only, ListOf) else None
+    more, held = (
+        m.state(only, ContainerState.more),
+        m.state(only, ContainerState.items) if isinstance(only, ListOf) else None,
+    )
     # `layers = [first]`, more in a loop, then `nn.Sequential(*layers)`.
     known = [item for each in held or () if isinstance(each, TupleOf) for item in each.items]
     return [*known, *([more] if more is not None else [])]
@@ -356,7 +360,7 @@ def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Ar
     settings = any(each.startswith(("click.", "hydra.", "fire.", "typer.")) for each in function.decorators)
     if settings:
         m.emit(SettingRead, at=function.place, name=name)
-        declared = m.fact(OPTIONS, name)
+        declared = m.entry(PROCESS, ProcessState.declared, name)
         if declared is not None:
             return declared
     key = ("setting", name) if settings else ("parameter", function.place, name)
@@ -383,7 +387,7 @@ def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -
         return m.for_each_value(given, lambda each: _begun(m, each, arguments, node), node)
     made = new_object(cls, m.allocation_site(place), place, label, m)
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in arguments):
-        m.set_fact(made, OF_SETTINGS, singleton(TRUE))
+        m.set_flag(made, ObjectState.of_settings)
     if initialiser is not None:
         _construct(m, made, initialiser, arguments.behind(singleton(made)), node)
     # Configurations are written so: their constructors exist in no file.
@@ -398,7 +402,7 @@ def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -
     look = MODELS.ready_objects.get(type(made))
     if look is not None and not m.unreachable:
         look(m, made)
-    return m.fact(made, AS_MADE) or singleton(made)
+    return m.state(made, ObjectState.as_made) or singleton(made)
 
 
 def _given_by_new(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values | None:
@@ -425,7 +429,7 @@ def _is_chosen(m: Evaluator, values: Values, nested: bool = False) -> bool:
     """Text, numbers and what was read with a configuration: nothing that a rank has computed."""
     for value in values:
         if isinstance(value, DictOf) and not nested:
-            more = m.fact(value, "more")
+            more = m.state(value, ContainerState.more)
             entries = [entry for _, entry in containers.possible_pairs(m, value)]
             if not all(_is_chosen(m, each, nested=True) for each in ([*entries, more] if more else entries)):
                 return False

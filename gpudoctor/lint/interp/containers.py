@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.collective_taint import put_back
 from gpudoctor.lint.analyses.state_dicts import is_loaded
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import TRUE, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
@@ -43,14 +44,14 @@ def new_list(m: Evaluator, items: list[Values], node: ast.AST, exact: bool = Tru
     made = ListOf(m.allocation_site(place), place, m.hints.get(id(node), "a list"), kind)
     # Made under a rank guard: that it is filled there too gives no rank another share.
     if m.path.divergence & Divergence.RANK:
-        m.set_fact(made, "of some ranks", singleton(TRUE))
+        m.set_flag(made, ContainerState.made_by_some_ranks)
     # One by one as long as it pays: layer lists matter, word lists do not.
     if exact and len(items) <= MAX_ITEMS:
-        m.set_fact(made, "items", singleton(TupleOf(tuple(items))))
+        m.set_state(made, ContainerState.items, singleton(TupleOf(tuple(items))))
     elif items:
-        m.set_fact(made, "more", union(items))
+        m.set_state(made, ContainerState.more, union(items))
     else:
-        m.set_fact(made, "more", m.unknown(node, "an item"))
+        m.set_state(made, ContainerState.more, m.unknown(node, "an item"))
     return singleton(made)
 
 
@@ -77,7 +78,7 @@ def new_dict(m: Evaluator, entries: list[tuple[Values | None, Values]], node: as
             more.append(value)
     _set_entries(m, made, known)
     if more:
-        m.set_fact(made, "more", union(more))
+        m.set_state(made, ContainerState.more, union(more))
     return singleton(made)
 
 
@@ -88,24 +89,26 @@ def _merge(m: Evaluator, other: Values, known: dict[Values, Values], more: list[
         more.append(singleton(Unknown(("merged", only), "entries of another dictionary")))
         return
     known.update(entries)
-    extra = m.fact(only, "more")
+    extra = m.state(only, ContainerState.more)
     if extra is not None:
         more.append(extra)
 
 
 def _set_entries(m: Evaluator, made: DictOf, known: dict[Values, Values]) -> None:
-    m.set_fact(made, "entries", singleton(TupleOf(tuple(each for pair in known.items() for each in pair))))
+    m.set_state(
+        made, ContainerState.entries, singleton(TupleOf(tuple(each for pair in known.items() for each in pair)))
+    )
 
 
 def pairs(m: Evaluator, value: DictOf) -> list[tuple[Values, Values]] | None:
     """The known entries; None where the dictionary is known only in part on this path."""
-    entries = m.fact(value, "entries")
+    entries = m.state(value, ContainerState.entries)
     return _by_two(entries.single) if entries is not None and isinstance(entries.single, TupleOf) else None
 
 
 def possible_pairs(m: Evaluator, value: DictOf) -> list[tuple[Values, Values]]:
     """The entries that it has on some path: a loop that fills it may have run or not."""
-    entries = m.fact(value, "entries")
+    entries = m.state(value, ContainerState.entries)
     if entries is None:
         return []
     if isinstance(entries.single, TupleOf):
@@ -126,12 +129,14 @@ def known_items(m: Evaluator, value: Value | None) -> tuple[Values, ...] | None:
     if isinstance(value, TupleOf):
         return value.items
     if isinstance(value, ListOf):
-        items = m.fact(value, "items")
+        items = m.state(value, ContainerState.items)
         only = items.single if items is not None else None
-        return only.items if isinstance(only, TupleOf) and m.fact(value, "more") is None else None
+        return only.items if isinstance(only, TupleOf) and m.state(value, ContainerState.more) is None else None
     if isinstance(value, DictOf):
         known = pairs(m, value)
-        return None if known is None or m.fact(value, "more") is not None else tuple(key for key, _ in known)
+        return (
+            None if known is None or m.state(value, ContainerState.more) is not None else tuple(key for key, _ in known)
+        )
     if isinstance(value, Enumerated):
         return _known_enumerated(m, value)
     return None
@@ -152,7 +157,7 @@ def _known_enumerated(m: Evaluator, value: Enumerated) -> tuple[Values, ...] | N
 def known_keys(m: Evaluator, value: DictOf) -> list[Value] | None:
     """The keys, None where others may be there."""
     known = pairs(m, value)
-    if known is None or m.fact(value, "more") is not None:
+    if known is None or m.state(value, ContainerState.more) is not None:
         return None
     return [key.single for key, _ in known if key.single is not None]
 
@@ -173,7 +178,7 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
         return union(value.items) if value.items else m.unknown(node, "an item")
     if isinstance(value, ListOf):
         # On different paths different items may have been put in: any of them may come.
-        held, extra = m.fact(value, "items"), m.fact(value, "more")
+        held, extra = m.state(value, ContainerState.items), m.state(value, ContainerState.more)
         found = _items_on_paths(held) if held is not None else []
         found += [extra] if extra is not None else []
         return union(found) if found else m.unknown(node, "an item")
@@ -222,7 +227,7 @@ def note_rank_decides(m: Evaluator, values: Values) -> None:
     """Each rank puts other items into these lists, as `files[rank::world]` does."""
     for value in values:
         if isinstance(value, ListOf):
-            m.set_fact(value, "by rank", singleton(TRUE))
+            m.set_flag(value, ContainerState.by_rank)
 
 
 def item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
@@ -284,12 +289,12 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
         for each, found in known:
             if each.single == key:
                 return found
-    extra = m.fact(value, "more")
+    extra = m.state(value, ContainerState.more)
     candidates = [extra] if extra is not None else []
     if not isinstance(key, Const):
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
     # `defaultdict(list)[key]` makes what is not there yet.
-    factory = m.fact(value, "factory")
+    factory = m.state(value, ContainerState.factory)
     if factory is not None and not candidates:
         made = m.call(factory, NO_ARGUMENTS, node)
         set_item(m, value, singleton(key) if key is not None else m.unknown(node, "a key"), made, node)
@@ -336,31 +341,33 @@ def set_item(m: Evaluator, value: Value, index: Values, new: Values, node: ast.A
             and isinstance(only.value, int)
             and 0 <= only.value < len(items)
         ):
-            m.set_fact(value, "items", singleton(TupleOf((*items[: only.value], new, *items[only.value + 1 :]))))
+            m.set_state(
+                value, ContainerState.items, singleton(TupleOf((*items[: only.value], new, *items[only.value + 1 :])))
+            )
         else:
             _add_more(m, value, new)
     # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
     elif isinstance(value, Tensor) or (isinstance(value, Unknown) and is_loaded(value)):
-        m.set_fact(value, "rewritten", singleton(TRUE))
+        m.set_flag(value, TensorState.rewritten)
         if isinstance(value, Tensor):
-            before = m.fact(value, "written")
-            m.set_fact(value, "written", union([before, new]) if before is not None else new)
+            before = m.state(value, TensorState.written_items)
+            m.set_state(value, TensorState.written_items, union([before, new]) if before is not None else new)
 
 
-def _add_more(m: Evaluator, value: Value, new: Values) -> None:
-    old = m.fact(value, "more")
-    m.set_fact(value, "more", union([old, new]) if old is not None else new)
+def _add_more(m: Evaluator, value: ListOf | DictOf, new: Values) -> None:
+    old = m.state(value, ContainerState.more)
+    m.set_state(value, ContainerState.more, union([old, new]) if old is not None else new)
 
 
 def extend(m: Evaluator, value: ListOf, new: list[Values], exact: bool) -> None:
     """Items come to a list."""
-    if m.path.divergence & Divergence.RANK and m.fact(value, "of some ranks") is None:
+    if m.path.divergence & Divergence.RANK and m.flag(value, ContainerState.made_by_some_ranks) is NO:
         note_rank_decides(m, singleton(value))
     items = known_items(m, value)
     # The body is followed twice, so a list that grows in a loop has no known length.
     in_loop = any(loop.event.times != 1 for loop in m.open_loops)
     if items is not None and exact and len(items) + len(new) <= MAX_ITEMS and not (in_loop and len(items) > 8):
-        m.set_fact(value, "items", singleton(TupleOf((*items, *new))))
+        m.set_state(value, ContainerState.items, singleton(TupleOf((*items, *new))))
         return
     for each in new:
         _add_more(m, value, each)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.module import Module
@@ -147,5 +148,5 @@ def _put_anywhere(m: Evaluator, made: Value | None) -> None:
         if part in seen:
             continue
         seen.add(part)
-        m.set_fact(part, "device", singleton(Unknown(("device of", part), "where its users move it")))
+        m.set_state(part, ModuleState.device, singleton(Unknown(("device of", part), "where its users move it")))
         todo += m.parts.get(part, ())

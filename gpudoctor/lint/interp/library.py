@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
+from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
@@ -20,7 +21,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Rank, Size, SizeKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import TRUE, UNBOUND, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.placement import ConstantMixed
 from gpudoctor.lint.flow.condition import Divergence
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "builtins.tuple", "builtins.str"])
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
 CONTAINER_DEPTH = 3
-MERGED = "merged into it"
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 
 
@@ -177,7 +177,7 @@ def call_unknown(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST
     if isinstance(value, Unknown):
         _note_chosen(m, value, known, node)
         if len(arguments.positional) == 1 and _method_of(value) == "update" and not m.path.literals:
-            m.set_fact(Unknown(value.key[1]), MERGED, arguments.positional[0])  # type: ignore[index]
+            m.set_state(Unknown(value.key[1]), SettingState.merged, arguments.positional[0])  # type: ignore[index]
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
             _open_defaults(m, Unknown(value.key[1]), {})  # type: ignore[index]
@@ -330,7 +330,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
             return found
     if isinstance(value, Unknown):
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
-        known = m.fact(value, f"item {_text_of(only)}") if _text_of(only) else None
+        known = m.entry(value, SettingState.items, _text_of(only)) if _text_of(only) else None
         known = _option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
         if known is not None and all(each.value is not UNBOUND for each in known.bindings):
             return known
@@ -348,7 +348,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
 
 def _option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
     """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
-    merged = m.fact(value, MERGED)
+    merged = m.state(value, SettingState.merged)
     for each in (value, *(merged or ())):
         key = each.key if isinstance(each, Unknown) else None
         owner = key[1][0].single if isinstance(key, tuple) and key[0] == "vars" and key[1] else None
@@ -371,7 +371,7 @@ def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, 
         m.call(found, Arguments((index, values)), target)
         return True
     if isinstance(value, Unknown) and _text_of(index.single):
-        m.set_fact(value, f"item {_text_of(index.single)}", values)
+        m.set_entry(value, SettingState.items, _text_of(index.single), values)
     model = MODELS.methods.get((type(value), "__setitem__"))
     if model is not None:
         model(library_call(m, "__setitem__", Arguments((index, values)), target, value))
@@ -412,9 +412,6 @@ def part(m: Evaluator, tensor: Tensor, node: ast.AST, key: object = None) -> Val
     return singleton(found if sliced else replace(found, root=None))
 
 
-UNREAD_OBJECT = "made by code that was not read"
-
-
 def _unread(m: Evaluator, values: list[Value], node: ast.AST) -> Values:
     """What code that cannot be read makes of tensors: it may bring them to one device first."""
     works: list[Value] = [value for value in values if isinstance(value, Work)]
@@ -426,7 +423,7 @@ def _unread(m: Evaluator, values: list[Value], node: ast.AST) -> Values:
     # A score may come back on the CPU, whatever it was computed from.
     made = replace(made, device=None)
     # It may be an object that holds them, with an in-place `to` of its own.
-    m.set_fact(made, UNREAD_OBJECT, singleton(TRUE))
+    m.set_flag(made, TensorState.made_by_unread_code)
     return singleton(made)
 
 

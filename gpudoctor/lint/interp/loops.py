@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader, LoaderIterator
 from gpudoctor.lint.domain.module import Module, Wrapper
@@ -50,7 +51,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
     if times == 0:
         return
     only = iterable.single
-    unordered = isinstance(only, ListOf) and m.fact(only, "unordered") is not None
+    unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO
     _run(m, node, rounds, loaders, times, alike, unordered, iterable)
 
 
@@ -245,7 +246,8 @@ def _goes_over_models(m: Evaluator, iterable: Values) -> bool:
         if isinstance(value, (Module, Wrapper)):
             return True
         if isinstance(value, ListOf):
-            held = [m.fact(value, "items") or NOTHING, m.fact(value, "more") or NOTHING]
+            items, more = m.state(value, ContainerState.items), m.state(value, ContainerState.more)
+            held = [items or NOTHING, more or NOTHING]
         else:
             held = list(value.items) if isinstance(value, (TupleOf, Enumerated)) else []
         if any(_goes_over_models(m, each) for each in held):

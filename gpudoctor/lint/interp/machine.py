@@ -7,12 +7,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.function import Function
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, UNBOUND, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Allocated, Const, Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event, EventContext, Loop
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.model import Wrap
@@ -35,16 +36,18 @@ from gpudoctor.record import dataclass, field
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.records import ScopeSnapshots, Summary
 
+    Owner = TypeVar("Owner", bound=Value)
+
 NEVER = 1 << 62
 OLD = -1
 """The age of what was there from the beginning."""
-FACT = "fact"
-"""What the keys of facts end with: a model may have an attribute `device`, and it is on a device all the same."""
 _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
 NOTHING: Values = ValueSet(())
 NONE_SET: Values = ValueSet.of(NONE)
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
+YES_SET: Values = ValueSet.of(TRUE)
+NO_SET: Values = ValueSet.of(FALSE)
 
 
 def _rank_of(setting: Hashable, kind: RankKind) -> Hashable:
@@ -492,17 +495,36 @@ class Machine:
         # Two values are what an `if` leaves; it is loops that pile them up.
         self.store.set(key, values if len(values.bindings) <= 2 else widened(key, values), born)
 
-    def fact(self, owner: Value, name: str) -> Values | None:
-        """What the models have found out about an object; its attributes are another matter."""
-        found = self.read((owner, name, FACT))
-        if name == "more" and found is not None:
-            # A list that is filled on one side of a branch holds no further items on the other.
-            bound = [binding for binding in found.bindings if binding.value is not UNBOUND]
-            return ValueSet(bound) if bound else None
-        return found
+    def state(self, owner: Owner, cell: ValueCell[Owner]) -> Values | None:
+        """What a cell of an object holds, None where nothing was written on this path."""
+        # As in `read`: few questions are asked as often as these.
+        key = (owner, cell)
+        self.reads.append(key)
+        values = self.store.now.get(key)
+        return written_of(values, self.path, cell.collects) if values is not None else None
 
-    def set_fact(self, owner: Value, name: str, values: Values) -> None:
-        self.write((owner, name, FACT), values)
+    def set_state(self, owner: Owner, cell: ValueCell[Owner], values: Values) -> None:
+        self.write((owner, cell), values)
+
+    def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary:
+        """Whether something is so of an object on this path."""
+        key = (owner, flag)
+        self.reads.append(key)
+        values = self.store.now.get(key)
+        return known_of(values, self.path) if values is not None else NO
+
+    def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
+        self.write((owner, flag), YES_SET if is_so else NO_SET)
+
+    def entry(self, owner: Owner, table: ValueTable[Owner], name: str) -> Values | None:
+        """What a table of an object holds under a name, None where nothing was written on this path."""
+        key = (owner, table, name)
+        self.reads.append(key)
+        values = self.store.now.get(key)
+        return written_of(values, self.path, collects=False) if values is not None else None
+
+    def set_entry(self, owner: Owner, table: ValueTable[Owner], name: str, values: Values) -> None:
+        self.write((owner, table, name), values)
 
     def own_attribute(self, owner: Value, name: str) -> Values | None:
         """What the program has set an attribute of this very object to."""

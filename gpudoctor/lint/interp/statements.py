@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard, LeaveLoop
@@ -18,7 +19,6 @@ from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.exception_handlers import catches_all, swallows_errors
 from gpudoctor.lint.interp.imports import import_from, import_names
-from gpudoctor.lint.interp.library import UNREAD_OBJECT
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.machine import NONE_SET, PathExit
 from gpudoctor.lint.interp.scope_snapshots import note
@@ -76,7 +76,7 @@ def _note_dropped(m: Evaluator, call: ast.Call, dropped: list[Value]) -> None:
     receivers = _receivers(m, call)
     only = receivers[0] if len(receivers) == 1 else None
     # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
-    if only is not None and m.fact(only, UNREAD_OBJECT) is not None:
+    if only is not None and m.flag(only, TensorState.made_by_unread_code) is not NO:
         return
     name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None

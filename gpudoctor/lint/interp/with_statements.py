@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
@@ -16,7 +17,7 @@ from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.context_names import ANOMALY, context_name
 from gpudoctor.lint.interp.machine import NONE_SET, singleton
-from gpudoctor.lint.library.devices import TORCH, default_device
+from gpudoctor.lint.library.devices import default_device
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
@@ -48,9 +49,9 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
     # `with torch.device("cuda"):` makes new tensors and layers there (torch 2.0).
     elif isinstance(only, Device):
         before = default_device(m)
-        m.set_fact(TORCH, "default device", singleton(only))
+        m.set_state(PROCESS, ProcessState.default_device, singleton(only))
         inside(singleton(only))
-        m.set_fact(TORCH, "default device", before)
+        m.set_state(PROCESS, ProcessState.default_device, before)
     else:
         _enter_object(m, only, inside, node)
 

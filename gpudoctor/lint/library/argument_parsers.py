@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Partial
@@ -25,13 +26,7 @@ class Parser(Allocated):
     label: str
 
 
-DEFAULTS = Library("argparse.default")
-"""Under it stand the constants that options are where the user leaves them out."""
-OPENED = "may have attributes that were not seen"
-"""The fact of an object that unread code has got, or that was written to under a name not known; of a parser, too."""
 SUPPRESS = Library("argparse.SUPPRESS")
-OPTIONS = Library("click.option")
-"""Under it stand the options whose value the launcher decides."""
 
 
 # Some projects subclass it; `.*` catches its class methods.
@@ -44,7 +39,7 @@ def _parser(call: Call) -> Values:
     # Those of its parents, or what a library declares by itself, was not seen.
     plain = call.name == "argparse.ArgumentParser" and not call.open_ended
     if not plain or not _TAKE_FROM_ELSEWHERE.isdisjoint(call.keywords):
-        call.do.set_fact(made, OPENED, singleton(TRUE))
+        call.do.set_flag(made, ObjectState.opened)
     return singleton(made)
 
 
@@ -61,7 +56,7 @@ def _group(call: Call) -> Values:
 def _subparsers(call: Call) -> Values:
     assert call.receiver is not None
     # Which command is given decides which options there are.
-    call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+    call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(call.receiver)
 
 
@@ -90,18 +85,17 @@ def _add_argument(call: Call) -> Values:
     passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
     declared = declared_by(call, "local_rank" if passed else name, default)
     if declared is not None:
-        call.do.set_fact(call.receiver, f"declared {name}", declared)
+        call.do.set_entry(call.receiver, SettingState.declared, name, declared)
     _add_name(call, name)
     kind = _kind(call, default)
-    before = call.do.fact(call.receiver, f"kind of {name}")
+    before = call.do.entry(call.receiver, SettingState.kinds, name)
     # Declared twice, for two commands, it is of either type.
-    call.do.set_fact(
-        call.receiver, f"kind of {name}", singleton(Const(kind if before in (None, singleton(Const(kind))) else ""))
-    )
+    either = kind if before in (None, singleton(Const(kind))) else ""
+    call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const(either)))
     _note_choices(call, name, default, left_out)
     # `default=argparse.SUPPRESS`: there only where it is given.
     if call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
-        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+        call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
 
 
@@ -116,14 +110,14 @@ def _note_choices(call: Call, name: str, default: Values | None, left_out: Value
     # Without a default it is given, or what argparse makes of it was seen.
     sure = bool(items) and (left_out is not None or (default is None and "required" in call.keywords))
     # With `nargs` it is a list of these, and declared twice it may be of either kind.
-    once = call.do.fact(call.receiver, f"choices of {name}") is None and {"nargs", "action"}.isdisjoint(call.keywords)
+    once = call.do.entry(call.receiver, SettingState.choices, name) is None and {"nargs", "action"}.isdisjoint(
+        call.keywords
+    )
     known = sure and once and len(found) <= MAX_OPTION_CHOICES and all(isinstance(each, Const) for each in found)
     among = [singleton(each) for each in found if each is not None] if known else []
-    call.do.set_fact(call.receiver, f"choices of {name}", singleton(TupleOf(tuple(among))))
+    call.do.set_entry(call.receiver, SettingState.choices, name, singleton(TupleOf(tuple(among))))
 
 
-CHOICES = "all that it can be"
-"""The fact of a setting with known choices."""
 MAX_OPTION_CHOICES = 40
 """Of an option with more choices than this, they are not compared."""
 
@@ -149,12 +143,12 @@ _TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str
 def _add_name(call: Call, name: str) -> None:
     # Groups and sub-parsers share the parser's facts, so all options are here.
     assert call.receiver is not None
-    names = call.do.fact(call.receiver, "names")
+    names = call.do.state(call.receiver, SettingState.option_names)
     known = names.single.items if names is not None and isinstance(names.single, TupleOf) else ()
     if names is not None and names.single is None:
         # Declared on one path only, as those that a model asks for.
-        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
-    call.do.set_fact(call.receiver, "names", singleton(TupleOf((*known, singleton(Const(name))))))
+        call.do.set_flag(call.receiver, ObjectState.opened)
+    call.do.set_state(call.receiver, SettingState.option_names, singleton(TupleOf((*known, singleton(Const(name))))))
 
 
 def _default_by_action(call: Call) -> Values | None:
@@ -174,13 +168,13 @@ def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Val
 def _set_defaults(call: Call) -> Values:
     assert call.receiver is not None
     for name, values in call.keywords.items():
-        call.do.set_fact(call.receiver, f"kind of {name}", singleton(Const("")))
-        call.do.set_fact(call.receiver, f"choices of {name}", singleton(TupleOf(())))
+        call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const("")))
+        call.do.set_entry(call.receiver, SettingState.choices, name, singleton(TupleOf(())))
         call.emit(ArgumentDeclared, name=name, flags=(), default=values)
         _add_name(call, name)
         _add_command(call, name, values)
     if call.open_ended:
-        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+        call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
 
 
@@ -190,19 +184,19 @@ def _add_command(call: Call, name: str, values: Values) -> None:
     assert call.receiver is not None
     if not values.all(lambda each: isinstance(each, (Function, BoundMethod, Partial, Class))):
         return
-    before = call.do.fact(call.receiver, f"commands of {name}")
+    before = call.do.entry(call.receiver, SettingState.commands, name)
     items = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
     commands = (*items, *map(singleton, values))
-    call.do.set_fact(call.receiver, f"commands of {name}", singleton(TupleOf(commands)))
+    call.do.set_entry(call.receiver, SettingState.commands, name, singleton(TupleOf(commands)))
     choices = [value for each in commands for value in each]
-    call.do.set_fact(call.receiver, f"declared {name}", one_of(call, list(dict.fromkeys(choices))))
+    call.do.set_entry(call.receiver, SettingState.declared, name, one_of(call, list(dict.fromkeys(choices))))
 
 
 def note_default(call: Call, name: str, default: Values | None) -> None:
     """Remember what an option is if nothing else is said: it often names a model, or says that GPUs are used."""
     only = default.single if default is not None else None
     if isinstance(only, Const):
-        call.do.set_fact(DEFAULTS, name, singleton(only))
+        call.do.set_entry(PROCESS, ProcessState.defaults, name, singleton(only))
 
 
 def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
@@ -247,7 +241,7 @@ def _parse_known(call: Call) -> Values:
 def _other(call: Call) -> Values:
     assert call.receiver is not None
     if call.name not in _ONLY_TELL:
-        call.do.set_fact(call.receiver, OPENED, singleton(TRUE))
+        call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
 
 
@@ -257,32 +251,32 @@ _ONLY_TELL = frozenset({"print_help", "print_usage", "format_help", "format_usag
 def _namespace(call: Call) -> Namespace:
     made = Namespace(call.allocation_site(), call.place, call.label, "argparse")
     assert call.receiver is not None
-    names = call.do.fact(call.receiver, "names")
+    names = call.do.state(call.receiver, SettingState.option_names)
     if names is not None:
-        call.do.set_fact(made, "its options", names)
-    if call.do.fact(call.receiver, OPENED) is not None or len(call.args) > 1 or "namespace" in call.keywords:
-        call.do.set_fact(made, OPENED, singleton(TRUE))
+        call.do.set_state(made, SettingState.option_names, names)
+    if call.do.flag(call.receiver, ObjectState.opened) is not NO or len(call.args) > 1 or "namespace" in call.keywords:
+        call.do.set_flag(made, ObjectState.opened)
     for each in names.single.items if names is not None and isinstance(names.single, TupleOf) else ():
         name = str(each.single.value) if isinstance(each.single, Const) else ""
-        for fact in (f"declared {name}", f"kind of {name}", f"choices of {name}"):
-            known = call.do.fact(call.receiver, fact)
+        for table in (SettingState.declared, SettingState.kinds, SettingState.choices):
+            known = call.do.entry(call.receiver, table, name)
             if known is not None:
-                call.do.set_fact(made, fact, known)
+                call.do.set_entry(made, table, name, known)
     return made
 
 
 def kind_of(do: LibraryContext, owner: Namespace, name: str) -> str:
     """The type of an option, where nobody out of sight may have put something else in its place."""
-    known = do.fact(owner, f"kind of {name}")
+    known = do.entry(owner, SettingState.kinds, name)
     only = known.single if known is not None else None
-    return str(only.value) if isinstance(only, Const) and do.fact(owner, OPENED) is None else ""
+    return str(only.value) if isinstance(only, Const) and do.flag(owner, ObjectState.opened) is NO else ""
 
 
 def choices_of(do: LibraryContext, owner: Namespace, name: str) -> tuple[Const, ...]:
     """What an option can be, where nobody out of sight may have put something else in its place."""
-    known = do.fact(owner, f"choices of {name}")
+    known = do.entry(owner, SettingState.choices, name)
     only = known.single if known is not None else None
-    if not isinstance(only, TupleOf) or do.fact(owner, OPENED) is not None:
+    if not isinstance(only, TupleOf) or do.flag(owner, ObjectState.opened) is not NO:
         return ()
     return tuple(each.single for each in only.items if isinstance(each.single, Const))
 

@@ -6,6 +6,7 @@ import re
 from functools import reduce
 from operator import or_
 
+from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
@@ -23,7 +24,6 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.library.argument_parsers import CHOICES
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, OPEN_FILE, Call, flatten, singleton
 
@@ -322,7 +322,7 @@ def _text_method(call: Call) -> Values:
 @MODELS.method(Unknown, "lower", "upper")
 def _in_one_case(call: Call) -> Values:
     """Of an option with known choices: what they are then."""
-    known = call.do.fact(call.receiver, CHOICES) if call.receiver is not None else None
+    known = call.do.state(call.receiver, SettingState.can_be) if call.receiver is not None else None
     only = known.single if known is not None else None
     choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []
     texts = [each.value for each in choices if isinstance(each, Const) and isinstance(each.value, str)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.builtin import unknown
@@ -39,10 +40,10 @@ def _sequence(call: Call) -> Values:
 
 def as_set(do: LibraryContext, made: Values, items: list[Values]) -> Values:
     """The list stands for a set. Texts lie in it in an order that each process chooses for itself, by its hash seed."""
-    if made.single is not None and any(
-        isinstance(value, Const) and isinstance(value.value, str) for value in flat_of(items)
-    ):
-        do.set_fact(made.single, "unordered", singleton(TRUE))
+    only = made.single
+    texts = any(isinstance(value, Const) and isinstance(value.value, str) for value in flat_of(items))
+    if texts and isinstance(only, ListOf):
+        do.set_flag(only, ContainerState.unordered)
     return made
 
 
@@ -62,8 +63,8 @@ def _dict(call: Call) -> Values:
     entries += [(singleton(Const(name)), values) for name, values in call.keywords.items()]
     made = call.do.new_dict(entries, call.node, exact=not call.open_ended)
     factory = call.arg(0, "default_factory") if call.name.endswith("defaultdict") else None
-    if factory is not None and made.single is not None:
-        call.do.set_fact(made.single, "factory", factory)
+    if factory is not None and isinstance(made.single, DictOf):
+        call.do.set_state(made.single, ContainerState.factory, factory)
     return made
 
 
@@ -90,7 +91,7 @@ def _append(call: Call) -> Values:
 
 @MODELS.method(ListOf, "extend", "update")
 def _extend(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, ListOf)
     known = call.do.known_items(call.args[0].single) if call.args and call.args[0].single is not None else None
     if known is not None:
         call.do.add_items(call.receiver, list(known))
@@ -98,9 +99,8 @@ def _extend(call: Call) -> Values:
         call.do.add_items(call.receiver, [call.do.items_of(call.args[0], call.node)], exact=False)
     # What each rank has chosen for itself stays so among others.
     for other in call.args[0] if call.args else ():
-        chosen = call.do.fact(other, "by rank") if isinstance(other, ListOf) else None
-        if chosen is not None and TRUE in tuple(chosen):
-            call.do.set_fact(call.receiver, "by rank", singleton(TRUE))
+        if isinstance(other, ListOf) and call.do.flag(other, ContainerState.by_rank) is not NO:
+            call.do.set_flag(call.receiver, ContainerState.by_rank)
     return singleton(NONE)
 
 
@@ -118,7 +118,7 @@ def _list_method(call: Call) -> Values:
 @MODELS.method(DictOf, "items", "keys", "values")
 def _dict_view(call: Call) -> Values:
     assert isinstance(call.receiver, DictOf)
-    more = call.do.fact(call.receiver, "more")
+    more = call.do.state(call.receiver, ContainerState.more)
     rows = [_row(call.name, key, value) for key, value in call.do.possible_pairs(call.receiver)]
     # Entries under computed keys come on top of those that are known.
     if more is not None:
@@ -145,7 +145,7 @@ def _dict_get(call: Call) -> Values:
     default = call.arg(1, "default") or singleton(NONE)
     if call.name == "setdefault" and call.args:
         call.do.put_item(call.receiver, call.args[0], default, call.node)
-    more = call.do.fact(call.receiver, "more")
+    more = call.do.state(call.receiver, ContainerState.more)
     # Absent so far is not absent for good where unknown entries may have come.
     candidates = [more] if more is not None else []
     if not isinstance(key, Const):
@@ -155,7 +155,7 @@ def _dict_get(call: Call) -> Values:
 
 def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
     kept = [pair for pair in do.pairs(value) or [] if pair[0] != key]
-    do.set_fact(value, "entries", singleton(TupleOf(tuple(each for pair in kept for each in pair))))
+    do.set_state(value, ContainerState.entries, singleton(TupleOf(tuple(each for pair in kept for each in pair))))
 
 
 @MODELS.method(DictOf, "update")
@@ -181,7 +181,7 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
         before = there.get(key.single) if when.literals else None
         new = values.guarded_by(when)
         call.do.put_item(receiver, key, union([before, new]) if before is not None else new, call.node)
-    more = call.do.fact(given, "more")
+    more = call.do.state(given, ContainerState.more)
     if more is not None:
         call.do.put_item(receiver, singleton(Unknown(("key of", given), "a key")), more, call.node)
 

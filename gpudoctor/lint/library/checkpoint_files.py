@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gpudoctor.lint.analyses.state_dicts import written
+from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
-from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Values
 from gpudoctor.lint.events.files import Load, Save, ShardedState
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -149,7 +150,7 @@ def _options(call: Call) -> Values:
     made = Unknown((call.name, call.allocation_site()), "options of a state", call.label, escaped_from=call.name)
     # Only a full state is gathered: else each rank keeps its part.
     if call.is_true(0, "full_state_dict"):
-        call.do.set_fact(made, "full", singleton(TRUE))
+        call.do.set_flag(made, SettingState.full_state)
     return singleton(made)
 
 
@@ -158,10 +159,10 @@ def _options(call: Call) -> Values:
 )
 def _get_state(call: Call) -> Values:
     options = call.keywords.get("options")
-    full = options is not None and options.all(lambda value: call.do.fact(value, "full") is not None)
+    full = options is not None and options.all(lambda value: call.do.flag(value, SettingState.full_state) is not NO)
     for value in call.arg(0, "model") or ():
         # What is whole on each rank needs nobody else.
-        if full and call.do.fact(core_of(value), "sharded") is not None:
+        if full and call.do.flag(core_of(value), ModuleState.sharded) is not NO:
             call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
     return singleton(
         Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
@@ -185,7 +186,7 @@ def _optimizer_state(call: Call) -> Values:
 def _take_prefix_off(call: Call) -> Values:
     for value in call.args[0] if call.args else ():
         # Keys no longer carry `module.`, so they fit a bare model.
-        call.do.set_fact(value, "rewritten", singleton(TRUE))
+        call.do.set_flag(value, TensorState.rewritten)
     return singleton(NONE)
 
 

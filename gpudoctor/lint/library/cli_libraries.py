@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace
 from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared
-from gpudoctor.lint.library.argument_parsers import OPTIONS, declared_by, note_default, texts
+from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.record import dataclass
@@ -42,7 +43,7 @@ def _option(call: Call) -> Values:
         note_default(call, name, call.keywords.get("default"))
         declared = declared_by(call, name, call.keywords.get("default"))
         if declared is not None:
-            call.do.set_fact(OPTIONS, name, declared)
+            call.do.set_entry(PROCESS, ProcessState.declared, name, declared)
     return singleton(Unknown((call.name, call.place), "a decorator", call.label, escaped_from=call.name))
 
 
@@ -55,7 +56,7 @@ def _app(call: Call) -> Values:
 def _group(call: Call) -> Values:
     """The function becomes the group; what it says is done before any of its commands."""
     made = Commands(call.allocation_site(), call.place, call.label)
-    call.do.set_fact(made, "callback", call.args[0])
+    call.do.set_state(made, CommandState.callback, call.args[0])
     return singleton(made)
 
 
@@ -78,7 +79,7 @@ def _callback(call: Call) -> Values:
 def _set_callback(call: Call) -> Values:
     owner = call.args[0].single if len(call.args) > 1 else None
     if owner is not None:
-        call.do.set_fact(owner, "callback", call.args[1])
+        call.do.set_state(owner, CommandState.callback, call.args[1])
     return call.args[1] if len(call.args) > 1 else singleton(NONE)
 
 
@@ -95,9 +96,9 @@ def _add_group(call: Call) -> Values:
 
 
 def _add(call: Call, owner: Value, command: Values) -> Values:
-    before = call.do.fact(owner, "commands")
+    before = call.do.state(owner, CommandState.commands)
     known = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
-    call.do.set_fact(owner, "commands", singleton(TupleOf((*known, command))))
+    call.do.set_state(owner, CommandState.commands, singleton(TupleOf((*known, command))))
     return command
 
 
@@ -105,7 +106,7 @@ def _add(call: Call, owner: Value, command: Values) -> Values:
 def _run_group(call: Call) -> Values:
     owner = call.receiver
     assert owner is not None
-    callback, commands = call.do.fact(owner, "callback"), call.do.fact(owner, "commands")
+    callback, commands = call.do.state(owner, CommandState.callback), call.do.state(owner, CommandState.commands)
     for value in callback or ():
         _start(call, value)
     only = commands.single if commands is not None else None
@@ -197,7 +198,7 @@ def _define(call: Call) -> Values:
     )
     declared = declared_by(call, name, default)
     if declared is not None:
-        call.do.set_fact(_all_flags(call.place), f"declared {name}", declared)
+        call.do.set_entry(_all_flags(call.place), SettingState.declared, name, declared)
     return singleton(Unknown(("setting", name), "chosen at the start", name, config=True))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.constant_folding import whole_number
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Library
@@ -21,7 +22,6 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
-TORCH = Library("torch")
 TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
 
 
@@ -96,7 +96,7 @@ def devices_of(values: Values | None, place: Location) -> Values | None:
 def default_device(do: LibraryContext) -> Values:
     """Where new tensors and modules are made."""
     # CPU unless torch 2.0's `set_default_device` or a `with torch.device(…)` says otherwise.
-    return do.fact(TORCH, "default device") or singleton(CPU)
+    return do.state(PROCESS, ProcessState.default_device) or singleton(CPU)
 
 
 def made_on(call: Call) -> Values:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
@@ -89,7 +90,7 @@ def _name(values: Values | None) -> str | None:
 
 def _is_set(do: LibraryContext, name: str) -> bool | None:
     """Whether a variable is there: by the launcher or by the program; None where that is open."""
-    written = do.fact(ENVIRON, name)
+    written = do.entry(PROCESS, ProcessState.environment, name)
     if written is not None and not written.any(_is_left_alone):
         return True
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
@@ -108,7 +109,7 @@ def _is_left_alone(value: Value) -> bool:
 
 
 def _value(do: LibraryContext, name: str, place: Location, otherwise: Values | None = None) -> Values:
-    written = do.fact(ENVIRON, name)
+    written = do.entry(PROCESS, ProcessState.environment, name)
     if written is None:
         return _set_outside(do, name, place)
     found = []
@@ -158,7 +159,7 @@ def write(call: Call) -> Values:
         value = call.arg(1, "value") or singleton(NONE)
         call.emit(EnvironmentWrite, name=name, value=value)
         # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
-        call.do.set_fact(ENVIRON, name, value.map(_as_written))
+        call.do.set_entry(PROCESS, ProcessState.environment, name, value.map(_as_written))
     return singleton(NONE)
 
 
@@ -201,7 +202,7 @@ def _update(call: Call) -> Values:
         name = _name(key)
         if name is not None:
             call.emit(EnvironmentWrite, name=name, value=value)
-            call.do.set_fact(ENVIRON, name, value.map(_as_written))
+            call.do.set_entry(PROCESS, ProcessState.environment, name, value.map(_as_written))
     return singleton(NONE)
 
 

@@ -8,11 +8,12 @@ from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
+from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Value, Values
+from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.flow.condition import Divergence
@@ -58,7 +59,7 @@ def forward(call: Call, module: Value | None) -> Values:
         if core.made_by.lower().endswith("loss"):
             check_meeting(call.do, operands, call.label, call.place)
         result = combined(call.do, [*tensors], call.place, call.label, operands)
-        how = call.do.fact(core, "reduction")
+        how = call.do.state(core, ModuleState.reduction)
         return singleton(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
     return _forward_of_model(call, module, core, tensors)
 
@@ -96,7 +97,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
     )  # fmt: skip
     if isinstance(core, Module) and core.made_by.startswith("transformers."):
-        call.do.set_fact(output, "holds its loss", singleton(TRUE))
+        call.do.set_flag(output, TensorState.holds_loss)
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),

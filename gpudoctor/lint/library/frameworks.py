@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, TensorState, WrapperState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
@@ -19,7 +20,6 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.tensors import report
-from gpudoctor.lint.library.torch_distributed import DISTRIBUTED
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -145,9 +145,9 @@ def _take_charge(call: Call) -> Values:
         managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name)
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
         if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
-            call.do.set_fact(managed, "wraps otherwise", singleton(TRUE))
+            call.do.set_flag(managed, ManagerState.wraps_otherwise)
         if framework == "lightning" and _one_process(call):
-            call.do.set_fact(managed, "alone", singleton(TRUE))
+            call.do.set_flag(managed, ManagerState.alone)
         return singleton(managed)
     if last == "initialize" and framework == "deepspeed":
         return singleton(_deepspeed(call))
@@ -185,7 +185,7 @@ def _recomputed(call: Call) -> Values:
 
 def _group_exists(call: Call) -> None:
     """The framework makes the process group."""
-    call.do.set_fact(DISTRIBUTED, "group", singleton(TRUE))
+    call.do.set_flag(PROCESS, ProcessState.group)
 
 
 def _deepspeed(call: Call) -> Value:
@@ -219,7 +219,7 @@ def _horovod_collective(call: Call) -> Values:
     given = [value for value in flatten(call.do, call.all_values()) if isinstance(value, Tensor)]
     # horovod names in-place collectives with a trailing underscore, as torch does operations.
     for value in given if name.endswith("_") else ():
-        call.do.set_fact(value, "reduced", singleton(TRUE))
+        call.do.set_flag(value, TensorState.reduced)
     return singleton(result)
 
 
@@ -256,7 +256,7 @@ WHO: dict[str, Value] = {
 def _attribute(call: Call) -> Values:
     managed, name = call.receiver, call.name
     assert isinstance(managed, ManagedObject)
-    if name in WHO and call.do.fact(managed, "alone") is not None:
+    if name in WHO and call.do.flag(managed, ManagerState.alone) is not NO:
         return singleton(WHO[name])
     if name in ("process_index", "global_rank"):
         return singleton(Rank(RankKind.GLOBAL, RankSource.FRAMEWORK, place=call.place))
@@ -301,8 +301,8 @@ def _prepare(call: Call) -> Values:
 def _note_broadcast(call: Call, managed: ManagedObject) -> None:
     """Each model is wrapped into `DistributedDataParallel`, which sends the parameters of rank 0 to all others."""
     models = [value for value in call.all_values() if isinstance(value, Module)]
-    new = any(call.do.fact(value, "prepared") is None for value in models)
-    alone = call.do.fact(managed, "alone") is not None or not call.do.several_processes
+    new = any(call.do.flag(value, WrapperState.prepared) is NO for value in models)
+    alone = call.do.flag(managed, ManagerState.alone) is not NO or not call.do.several_processes
     # What all ranks do is the framework's affair.
     if new and not alone and call.do.path.divergence & Divergence.RANK:
         call.emit(Collective, call=call.name, by=managed.framework, group_exists=True)
@@ -310,12 +310,12 @@ def _note_broadcast(call: Call, managed: ManagedObject) -> None:
 
 def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     # What comes back from `prepare` may go in again, and stays what it is.
-    if call.do.fact(value, "prepared") is not None:
+    if call.do.flag(value, WrapperState.prepared) is not NO:
         return value
     if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
         # In one process there is nothing to wrap.
-        wraps = call.do.several_processes and call.do.fact(managed, "wraps otherwise") is None
+        wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO
         kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
         wrapper = Wrapper(
             call.allocation_site(), call.place, getattr(value, "label", ""), kind, value, device_ids=singleton(TRUE)
@@ -323,7 +323,7 @@ def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
-        call.do.set_fact(wrapper, "prepared", singleton(TRUE))
+        call.do.set_flag(wrapper, WrapperState.prepared)
         return wrapper
     if isinstance(value, Loader):
         return Loader(

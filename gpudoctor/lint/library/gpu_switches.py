@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
-from gpudoctor.lint.library.argument_parsers import DEFAULTS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -53,5 +53,5 @@ def default_of(do: LibraryContext, value: Value | None) -> Value | None:
     key = value.key if isinstance(value, Unknown) and value.config else None
     if not (isinstance(key, tuple) and len(key) == 2 and key[0] == "setting" and isinstance(key[1], str)):
         return None
-    found = do.fact(DEFAULTS, key[1])
+    found = do.entry(PROCESS, ProcessState.defaults, key[1])
     return found.single if found is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.abstract_state import ModuleState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Namespace, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper
@@ -54,7 +55,7 @@ def _settings_of_trainer(call: Call) -> Values:
         "local_rank": Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place) if several else Const(-1),
     }
     for name, value in known.items():
-        call.do.set_fact(made, f"declared {name}", singleton(value))
+        call.do.set_entry(made, SettingState.declared, name, singleton(value))
     return singleton(made)
 
 
@@ -107,9 +108,8 @@ def _in_chunks(call: Call) -> Values:
 def _ready_model(call: Call) -> Module:
     module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)
     placed = call.keywords.get("device_map")
-    call.do.set_fact(
-        module, "device", default_device(call.do) if placed is None else singleton(_placed(call, module, placed))
-    )
+    where = default_device(call.do) if placed is None else singleton(_placed(call, module, placed))
+    call.do.set_state(module, ModuleState.device, where)
     return module
 
 
@@ -133,9 +133,9 @@ def _adapted(call: Call) -> Values:
     if call.name.endswith("prepare_model_for_kbit_training"):
         return singleton(given)
     module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)
-    where = call.do.fact(given, "device")
+    where = call.do.state(given, ModuleState.device)
     if where is not None:
-        call.do.set_fact(module, "device", where)
+        call.do.set_state(module, ModuleState.device, where)
     adopt(call.do, module, given)
     return singleton(module)
 

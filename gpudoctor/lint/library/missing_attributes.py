@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace
-from gpudoctor.lint.domain.value import TRUE, Const, Value
+from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.library.argument_parsers import OPENED, Parser
-from gpudoctor.lint.library_call import LibraryContext, singleton
+from gpudoctor.lint.library.argument_parsers import Parser
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_call import LibraryContext
 
 PLAIN = frozenset({"builtins.object", "abc.ABC"})
 """Bases from which nothing but what every object has is inherited."""
@@ -28,7 +32,7 @@ def note_opened(do: LibraryContext, values: Iterable[Value]) -> None:
     """From here on, these may have attributes that nobody was seen to set."""
     for value in values:
         if isinstance(value, (Class, Instance, Namespace, Parser)):
-            do.set_fact(value, OPENED, singleton(TRUE))
+            do.set_flag(value, ObjectState.opened)
 
 
 def declares(do: LibraryContext, value: Namespace, name: str) -> bool:
@@ -39,7 +43,7 @@ def declares(do: LibraryContext, value: Namespace, name: str) -> bool:
 def lacks(do: LibraryContext, value: Value, name: str) -> bool:
     """It surely has no such attribute, where none was found in it or in its class."""
     # What one branch sets, or a round of a loop, may be there in another one.
-    if name.startswith("__") or do.fact(value, OPENED) is not None or name in do.names_of(value):
+    if name.startswith("__") or do.flag(value, ObjectState.opened) is not NO or name in do.names_of(value):
         return False
     if isinstance(value, Namespace):
         options = _options(do, value)
@@ -49,8 +53,8 @@ def lacks(do: LibraryContext, value: Value, name: str) -> bool:
 
 def _options(do: LibraryContext, value: Namespace) -> set[object] | None:
     """The names of all options of a command line; None where some may have been missed."""
-    declared = do.fact(value, "its options")
-    only = declared.single if declared is not None and do.fact(value, OPENED) is None else None
+    declared = do.state(value, SettingState.option_names)
+    only = declared.single if declared is not None and do.flag(value, ObjectState.opened) is NO else None
     items = [item.single for item in only.items] if isinstance(only, TupleOf) else []
     names = {item.value for item in items if isinstance(item, Const) and item.value}
     return names if names and all(isinstance(item, Const) and item.value for item in items) else None
@@ -61,7 +65,12 @@ def _never_sets(do: LibraryContext, cls: Value, name: str) -> bool:
     # A library's base or decorator, and a metaclass, may do anything.
     if isinstance(cls, Library):
         return cls.name in PLAIN
-    if not isinstance(cls, Class) or not cls.complete or do.fact(cls, OPENED) is not None or name in do.fields_of(cls):
+    if (
+        not isinstance(cls, Class)
+        or not cls.complete
+        or do.flag(cls, ObjectState.opened) is not NO
+        or name in do.fields_of(cls)
+    ):
         return False
     node, written = cls.node, _written_in(cls.node)
     if node.keywords or len(node.decorator_list) > cls.is_dataclass:

@@ -6,18 +6,17 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Function, Library, Partial
+from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.environment_variables import ENVIRON, RANKS, SIZES
+from gpudoctor.lint.library.environment_variables import RANKS, SIZES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import dataclass
-
-MULTIPROCESSING = Library("torch.multiprocessing")
 
 
 def _required(target: Value | None) -> tuple[int, int | None] | None:
@@ -111,13 +110,13 @@ def _start_method(call: Call) -> Values | None:
     if call.name.endswith("get_context.Process"):
         return None
     # Until Python 3.14 it forks on Linux.
-    return call.do.fact(MULTIPROCESSING, "start method") or singleton(Const("fork"))
+    return call.do.state(PROCESS, ProcessState.start_method) or singleton(Const("fork"))
 
 
 @MODELS.callable("torch.multiprocessing.set_start_method")
 def _set_start_method(call: Call) -> Values:
     call.emit(SetStartMethod, method=call.arg(0, "method"))
-    call.do.set_fact(MULTIPROCESSING, "start method", call.arg(0, "method") or singleton(NONE))
+    call.do.set_state(PROCESS, ProcessState.start_method, call.arg(0, "method") or singleton(NONE))
     return singleton(NONE)
 
 
@@ -192,7 +191,7 @@ def _notebook_launcher(call: Call) -> Values:
     def prepare() -> None:
         for name, value in _set_by_launcher(call.place).items():
             call.emit(EnvironmentWrite, name=name, value=singleton(value))
-            call.do.set_fact(ENVIRON, name, singleton(value))
+            call.do.set_entry(PROCESS, ProcessState.environment, name, singleton(value))
 
     call.do.run_spawned(function, Arguments(items or ()), call.node, prepare=prepare)
     return result

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
 from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
-
-_SEED = "seed"
-"""The fact that holds the seed of a generator."""
 
 
 @MODELS.callable(
@@ -34,14 +32,14 @@ def _generator(call: Call) -> Values:
 
 @MODELS.method(RandomGenerator, "manual_seed")
 def _seed_generator(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, RandomGenerator)
     seed = call.arg(0, "seed")
     if seed is not None:
-        call.do.set_fact(call.receiver, _SEED, seed)
+        call.do.set_state(call.receiver, GeneratorState.seed, seed)
     return singleton(call.receiver)
 
 
 def seed_of(do: LibraryContext, generator: Values | None) -> Values | None:
     """The seed that a generator was given; None where it has the one that all of them begin with, or is not known."""
     only = generator.single if generator is not None else None
-    return do.fact(only, _SEED) if isinstance(only, RandomGenerator) else None
+    return do.state(only, GeneratorState.seed) if isinstance(only, RandomGenerator) else None

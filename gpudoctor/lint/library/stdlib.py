@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, ModuleState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Value, Values
@@ -191,10 +192,11 @@ def _copied(call: Call, core: Module) -> Module:
     """EMA and target networks are copies: new parameters, on the same device."""
     copied = replace(core, identity=call.allocation_site(), place=call.place, label=call.label)
     # A copy is made without its constructor, and is in the mode of the original.
-    for name in ("device", "initialised"):
-        known = call.do.fact(core, name)
-        if known is not None:
-            call.do.set_fact(copied, name, known)
+    device = call.do.state(core, ModuleState.device)
+    if device is not None:
+        call.do.set_state(copied, ModuleState.device, device)
+    if call.do.flag(core, ModuleState.initialised) is not NO:
+        call.do.set_flag(copied, ModuleState.initialised)
     mode = call.do.own_attribute(core, "training")
     if mode is not None:
         call.do.set_own_attribute(copied, "training", mode)

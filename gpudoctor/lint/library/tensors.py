@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -17,7 +18,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
@@ -86,10 +87,10 @@ def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Va
 
 
 def _is_made_on_cpu(do: LibraryContext, loader: Loader) -> bool:
-    if do.fact(loader, "made on the CPU") is not None:
+    if do.flag(loader, LoaderState.made_on_cpu) is not NO:
         return True
     # torch's own collate yields CPU tensors; any other code that was not followed to its end may yield GPU ones.
-    joined = not loader.custom_collate or do.fact(loader, "joined where it lies") is not None
+    joined = not loader.custom_collate or do.flag(loader, LoaderState.joined_in_place) is not NO
     return joined and not _moves_itself(do, loader)
 
 
@@ -125,8 +126,7 @@ def _moves_itself(do: LibraryContext, loader: Loader) -> bool:
 
 def _reads_on_cpu(do: LibraryContext, dataset: Dataset) -> bool:
     """No method of the data set was seen to move anything."""
-    moved = do.fact(dataset, "moves items")
-    return moved is None
+    return do.flag(dataset, DatasetState.moves_items) is NO
 
 
 def part_of(
@@ -134,7 +134,7 @@ def part_of(
 ) -> Tensor:
     """An item, an attribute or a slice of a tensor or of a batch."""
     # `batch = {k: v.to(device) …}` or `batch["x"] = x.cuda()`: entries are no longer on the CPU for sure.
-    changed = tensor.origin is TensorOrigin.BATCH and do.fact(tensor, "rewritten") is not None
+    changed = tensor.origin is TensorOrigin.BATCH and do.flag(tensor, TensorState.rewritten) is not NO
     device = Unknown(("device of entry", tensor), "entries were replaced") if changed else tensor.device
     # A model may return masks or counters beside what has a graph.
     doubtful = tensor.doubtful or (tensor.origin is TensorOrigin.OUTPUT and not tensor.part)
@@ -159,7 +159,7 @@ def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = No
         marks = marks_of(do, tensor)
         return replace(tensor, shards=marks, dependence=depends_on(marks))
     # `counts[0] += hits.sum()`: the counts of a rank are those of its share.
-    written = do.fact(tensor, "written")
+    written = do.state(tensor, TensorState.written_items)
     if written is None:
         return tensor
     divergence, shards = tensor.dependence, tensor.shards
@@ -254,7 +254,7 @@ def _doubtful(do: LibraryContext, tensors: list[Tensor]) -> bool:
 
 def surely_has_graph(do: LibraryContext, tensor: Tensor) -> bool:
     """It is no mere part of what a model returned, or it went backward."""
-    return not tensor.doubtful or do.fact(tensor, "differentiated") is not None
+    return not tensor.doubtful or do.flag(tensor, TensorState.differentiated) is not NO
 
 
 def _origin(tensors: list[Tensor]) -> TensorOrigin:
@@ -277,10 +277,9 @@ def _is_cpu(device: Value | None) -> bool:
     return isinstance(device, Device) and device.is_cpu
 
 
-def is_reduced(do: LibraryContext, tensor: Value) -> bool:
+def is_reduced(do: LibraryContext, tensor: Tensor) -> bool:
     """A collective has made this tensor the same on all ranks."""
-    found = do.fact(tensor, "reduced")
-    return found is not None and found.any(lambda value: value == TRUE)
+    return do.flag(tensor, TensorState.reduced) is not NO
 
 
 def is_agreed(do: LibraryContext, value: Value) -> bool:
@@ -336,7 +335,7 @@ def _attribute(call: Call) -> Values:
     identity = ("part", tensor.identity, name) if tensor.origin is TensorOrigin.OUTPUT else call.allocation_site()
     part = part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name)
     # Models of transformers compute their loss themselves, as a mean.
-    known = name == "loss" and call.do.fact(tensor, "holds its loss") is not None
+    known = name == "loss" and call.do.flag(tensor, TensorState.holds_loss) is not NO
     return singleton(replace(part, mean=True) if known else part)
 
 
@@ -362,7 +361,7 @@ def _detach(call: Call) -> Values:
 
 def _copied(do: LibraryContext, tensor: Tensor, copy: Value) -> Value:
     """A copy is a mean of the same batch, unless that was scaled meanwhile."""
-    mean = tensor.mean and do.fact(tensor, "scaled") is None and not is_reduced(do, tensor)
+    mean = tensor.mean and do.flag(tensor, TensorState.scaled) is NO and not is_reduced(do, tensor)
     return replace(copy, mean=mean) if mean and isinstance(copy, Tensor) else copy
 
 
@@ -371,7 +370,8 @@ def _pin(call: Call) -> Values:
     assert isinstance(call.receiver, Tensor)
     pinned = combined(call.do, [call.receiver], call.place, call.receiver.label)
     # A copy to the GPU can then go on beside other work.
-    call.do.set_fact(pinned, "pinned", singleton(TRUE))
+    if isinstance(pinned, Tensor):
+        call.do.set_flag(pinned, TensorState.pinned)
     return singleton(pinned)
 
 
@@ -388,7 +388,7 @@ def _move(call: Call) -> Values:
     use(call, devices, "move")
     # `.to(torch.float16)` moves nothing.
     if devices is not None:
-        asynchronous = call.is_true(-1, "non_blocking") and call.do.fact(tensor, "pinned") is None
+        asynchronous = call.is_true(-1, "non_blocking") and call.do.flag(tensor, TensorState.pinned) is NO
         call.emit(Move, subject=tensor, device=devices, call=call.name, dtype=dtype, unpinned_async=asynchronous)
     # Copies to pageable memory block the host, as `.item()` does.
     if call.name == "cpu" and not _is_cpu(tensor.device):
@@ -401,7 +401,7 @@ def _move(call: Call) -> Values:
     # A moved batch is a batch still: what shards it had it keeps.
     there = brought(call, replace(moved, origin=tensor.origin, device=device), tensor)
     if devices is not None and _is_cpu(device):
-        call.do.set_fact(there, "brought to the host", singleton(TRUE))
+        call.do.set_flag(there, TensorState.moved_to_host)
     return singleton(there)
 
 
@@ -424,15 +424,15 @@ def _backward(call: Call) -> Values:
     # A vector goes backward too, if it is told with which weights.
     weighted = bool(call.args) or "gradient" in call.keywords
     loss = replace(tensor, extent=None, mean=False, divided=None) if weighted else tensor
-    in_place = call.do.fact(tensor, "scaled in place")
+    in_place = call.do.state(tensor, TensorState.scaled_in_place)
     if in_place is not None:
         changed = in_place.single
         loss = replace(loss, mean=False, divided=changed.divided if isinstance(changed, Tensor) else None)
-    scaled = call.do.fact(tensor, "scaled by")
+    scaled = call.do.state(tensor, TensorState.scaled_by)
     scaler = scaled.single if scaled is not None else None
     call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler)
     # torch raises unless there was a graph, so from here on there surely was one.
-    call.do.set_fact(tensor, "differentiated", singleton(TRUE))
+    call.do.set_flag(tensor, TensorState.differentiated)
     return singleton(NONE)
 
 
@@ -513,7 +513,7 @@ def _method(call: Call) -> Values:
     if call.name.endswith("_") and not call.name.endswith("__"):
         changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)
         if call.name in SCALING:
-            call.do.set_fact(tensor, "scaled in place", singleton(changed))
+            call.do.set_state(tensor, TensorState.scaled_in_place, singleton(changed))
         note_in_place(call.do, tensor, call.name)
         return singleton(tensor)
     result = of_extent(of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name))
@@ -572,7 +572,7 @@ def shares_of(do: LibraryContext, given: Sequence[Values]) -> frozenset[Value]:
     for each in given:
         for leaf in alternatives(do, each):
             for value in agreed(do, leaf):
-                more = do.fact(value, "more") if isinstance(value, ListOf) else None
+                more = do.state(value, ContainerState.more) if isinstance(value, ListOf) else None
                 found |= shards_in(do, [value]) | (shares_of(do, [more]) if more is not None else frozenset())
     return found
 

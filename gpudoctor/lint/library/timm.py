@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.abstract_state import TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
@@ -70,7 +71,7 @@ def _scaled_step(call: Call) -> Values:
     for loss in call.arg(0, "loss") or ():
         if isinstance(loss, Tensor):
             call.emit(Backward, loss=loss, forwards=loss.forwards, complete=loss.graph is not None)
-            call.do.set_fact(loss, "differentiated", singleton(TRUE))
+            call.do.set_flag(loss, TensorState.differentiated)
         else:
             call.emit(Backward, loss=loss, complete=False)
     update = call.arg(7, "need_update") or singleton(TRUE)

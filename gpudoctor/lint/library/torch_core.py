@@ -8,6 +8,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, of_extent, reduces, takes_mean
 from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, joined, root_of
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
@@ -17,7 +18,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Value
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.devices import TORCH, default_device, devices_of, note_text, use
+from gpudoctor.lint.library.devices import default_device, devices_of, note_text, use
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, cut, made, without_graph
 from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
@@ -152,7 +153,7 @@ def _device(call: Call) -> Values:
 def _default_device(call: Call) -> Values:
     devices = devices_of(call.arg(0, "device"), call.place)
     if devices is not None:
-        call.do.set_fact(TORCH, "default device", devices)
+        call.do.set_state(PROCESS, ProcessState.default_device, devices)
         use(call, devices, "set_device")
     return singleton(NONE)
 
@@ -161,7 +162,7 @@ def _default_device(call: Call) -> Values:
 def _default_type(call: Call) -> Values:
     # `set_default_tensor_type("torch.cuda.FloatTensor")`: old, yet common in detection code.
     if any("cuda" in str(value) for value in call.all_values()):
-        call.do.set_fact(TORCH, "default device", singleton(Device("cuda", None, call.place)))
+        call.do.set_state(PROCESS, ProcessState.default_device, singleton(Device("cuda", None, call.place)))
     return singleton(NONE)
 
 

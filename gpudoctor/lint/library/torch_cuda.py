@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.rank import Size, SizeKind
@@ -16,7 +17,6 @@ from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
-CUDA = Library("torch.cuda")
 MAKE_CONTEXT = frozenset({"init", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info"})
 """What makes a context on the GPU, which a forked process cannot use."""
 STARTING = frozenset(
@@ -31,8 +31,8 @@ STARTING = frozenset(
 def start(call: Call) -> None:
     """The driver reads `CUDA_VISIBLE_DEVICES` when it is asked for the first time."""
     # Only the first time: later calls settle nothing.
-    if call.do.fact(CUDA, "started") is None:
-        call.do.set_fact(CUDA, "started", singleton(TRUE))
+    if call.do.flag(PROCESS, ProcessState.cuda_started) is NO:
+        call.do.set_flag(PROCESS, ProcessState.cuda_started)
         call.emit(CudaStarted, call=call.name)
 
 
@@ -80,7 +80,7 @@ def _set_device(call: Call) -> Values:
     use(call, devices, purpose)
     # From here on a bare "cuda" is this rank's own GPU.
     if purpose == "set_device" and devices is not None:
-        call.do.set_fact(CUDA, "current device", devices)
+        call.do.set_state(PROCESS, ProcessState.current_gpu, devices)
         return singleton(NONE)
     return singleton(ContextManager("torch.cuda.device"))
 
@@ -88,7 +88,7 @@ def _set_device(call: Call) -> Values:
 @MODELS.callable("torch.cuda.current_device", "torch.accelerator.current_device_index")
 def _current(call: Call) -> Values:
     start(call)
-    chosen = call.do.fact(CUDA, "current device")
+    chosen = call.do.state(PROCESS, ProcessState.current_gpu)
     # torch returns the index as an int, not a device.
     if chosen is not None:
         return chosen.map(lambda v: v.index if isinstance(v, Device) and v.index is not None else v)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Class, Instance
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
@@ -19,7 +20,7 @@ from gpudoctor.lint.library.devices import note_text
 from gpudoctor.lint.library.random_state import seed_of
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library.torch_distributed import group_exists
-from gpudoctor.lint.library_call import AS_MADE, MODELS, Call, alternatives, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, alternatives, flatten, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ def _dataset(call: Call) -> Values:
         train=train if isinstance(train, bool) else None,
     )
     if in_memory and _holds_noise(call.all_values()):
-        call.do.set_fact(dataset, "made up", singleton(TRUE))
+        call.do.set_flag(dataset, DatasetState.made_up)
     # `TensorDataset(x.to(device), …)` hands out GPU items: then nothing is left on the CPU.
     if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
-        call.do.set_fact(dataset, "moves items", singleton(TRUE))
+        call.do.set_flag(dataset, DatasetState.moves_items)
     return singleton(dataset)
 
 
@@ -91,7 +92,7 @@ def _is_made_up(call: Call, value: Value) -> bool:
     if not isinstance(value, (Dataset, Instance)):
         return False
     parent = value.parent if isinstance(value, Dataset) else None
-    known = call.do.fact(value, "made up") is not None or _holds_noise(call.do.attributes_of(value))
+    known = call.do.flag(value, DatasetState.made_up) is not NO or _holds_noise(call.do.attributes_of(value))
     return known or (parent is not None and _is_made_up(call, parent))
 
 
@@ -107,14 +108,12 @@ def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
         if isinstance(value, Device):
             continue
         # `files[rank::world_size]` shards by hand, without any sampler.
-        chosen = call.do.fact(value, "by rank") if isinstance(value, ListOf) else None
-        if value.divergence & Divergence.RANK or (chosen is not None and TRUE in tuple(chosen)):
+        chosen = isinstance(value, ListOf) and call.do.flag(value, ContainerState.by_rank) is not NO
+        if chosen or value.divergence & Divergence.RANK:
             return True
         if depth and isinstance(value, (TupleOf, ListOf, DictOf)):
-            inner = [
-                *alternatives(call.do, singleton(value)),
-                *([more] if (more := call.do.fact(value, "more")) else []),
-            ]
+            more = call.do.state(value, ContainerState.more) if isinstance(value, (ListOf, DictOf)) else None
+            inner = [*alternatives(call.do, singleton(value)), *([more] if more else [])]
             items = [each for leaf in inner for each in leaf if each is not value]
             if _differs_by_rank(call, items, depth - 1):
                 return True
@@ -251,7 +250,7 @@ def _loader(call: Call) -> Values:
 def _init_loader(call: Call) -> Values:
     """`super().__init__(…)` of a class that derives from DataLoader."""
     assert isinstance(call.receiver, Loader)
-    call.do.set_fact(call.receiver, AS_MADE, singleton(_make_loader(call, call.receiver)))
+    call.do.set_state(call.receiver, ObjectState.as_made, singleton(_make_loader(call, call.receiver)))
     return singleton(NONE)
 
 
@@ -301,7 +300,12 @@ def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
     if _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent)):
         return True
     # One that is put together of others has the shares that these have.
-    tables = [more for each in kept if isinstance(each, (ListOf, DictOf)) for more in call.do.fact(each, "more") or ()]
+    tables = [
+        more
+        for each in kept
+        if isinstance(each, (ListOf, DictOf))
+        for more in call.do.state(each, ContainerState.more) or ()
+    ]
     parts = [each for each in flatten(call.do, [*kept, *tables]) if isinstance(each, Dataset)] if depth else []
     return any(each.sharded or _keeps_rank(call, each, depth - 1) for each in parts)
 
@@ -310,7 +314,7 @@ def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
 def _loader_attribute(call: Call) -> Values:
     loader = call.receiver
     assert isinstance(loader, Loader)
-    made = call.do.fact(loader, AS_MADE)
+    made = call.do.state(loader, ObjectState.as_made)
     loader = made.single if made is not None and isinstance(made.single, Loader) else loader
     found: Values | None = getattr(loader, call.name)
     if found is not None and found.single != NONE:
@@ -359,9 +363,9 @@ def _kept_by_sampler(do: LibraryContext, owner: Value, name: str, values: Values
     if inside and isinstance(cls, Class) and cls.complete and not mentions(cls, "set_epoch"):
         do.emit(Escape, at=place, into=SILENT_SAMPLER, values=inside)
         # Who keeps this one gets at that one, too.
-        do.set_fact(owner, "keeps", values)
+        do.set_state(owner, DatasetState.inner_samplers, values)
     elif inside:
-        kept = [each for value in inside for each in do.fact(value, "keeps") or ()]
+        kept = [each for value in inside for each in do.state(value, DatasetState.inner_samplers) or ()]
         do.emit(Escape, at=place, into="a sampler", values=(*inside, *kept))
 
 
@@ -380,7 +384,7 @@ def _init_sampler(call: Call) -> Values:
             shuffle=call.arg(3, "shuffle"),
             seed=call.arg(4, "seed"),
         )
-        call.do.set_fact(sampler, AS_MADE, singleton(sampler))
+        call.do.set_state(sampler, ObjectState.as_made, singleton(sampler))
     call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))
     return singleton(NONE)
 

@@ -7,7 +7,17 @@ from operator import or_
 
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
 from gpudoctor.lint.analyses.collective_signatures import flaw_of, writes_into_copy
-from gpudoctor.lint.analyses.collective_taint import mark_result
+from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
+from gpudoctor.lint.domain.abstract_state import (
+    MAYBE,
+    NO,
+    PROCESS,
+    YES,
+    ContainerState,
+    ProcessState,
+    TensorState,
+    WorkState,
+)
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.function import Library, Method
@@ -20,10 +30,8 @@ from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
-from gpudoctor.lint.library.torch_cuda import CUDA
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 
-DISTRIBUTED = Library("torch.distributed")
 CPU_MESH = "torch.mesh.cpu"
 """What made a mesh of CPUs, and its parts: `mesh["dp"]`."""
 # The position of the group among the arguments, that of what is written to, and its name.
@@ -51,25 +59,20 @@ COLLECTIVES = {
 
 def group_exists(do: LibraryContext) -> bool | None:
     """Whether the default process group exists by now; None where that is not known."""
-    found = do.fact(DISTRIBUTED, "group")
     # Until somebody initialises it there is none: collectives raise "Default process group has not been initialized".
-    if found is None:
-        return False
     # Under `if args.distributed:` only some paths have it.
-    if found.all(lambda value: value == TRUE):
-        return True
-    return None
+    return {NO: False, MAYBE: None, YES: True}[do.flag(PROCESS, ProcessState.group)]
 
 
 def begin_group(call: Call, by: str, **fields: object) -> None:
     """The default process group exists from here on."""
     call.emit(InitGroup, by=by, again=group_exists(call.do), **fields)
-    call.do.set_fact(DISTRIBUTED, "group", singleton(TRUE))
+    call.do.set_flag(PROCESS, ProcessState.group)
 
 
 def _learn_local_rank(call: Call) -> None:
     """`set_device(cfg.local_rank)` before it: were this one number for all, they would all be on one GPU."""
-    chosen = call.do.fact(CUDA, "current device")
+    chosen = call.do.state(PROCESS, ProcessState.current_gpu)
     device = chosen.single if chosen is not None and call.do.launched_by == "torchrun" else None
     index = device.index if isinstance(device, Device) else device
     # Options of the command line are declared, so whether a launcher passes them is known.
@@ -143,8 +146,7 @@ def _destroy(call: Call) -> Values:
 @MODELS.callable("torch.distributed.is_initialized")
 def _is_initialized(call: Call) -> Values:
     known = group_exists(call.do)
-    # In a file that is read as a library, its callers may have made the group.
-    if known is None or (known is False and call.do.fact(DISTRIBUTED, "open") is not None):
+    if known is None:
         return singleton(Unknown(("is_initialized",), "whether a process group exists", call.label, config=True))
     return singleton(TRUE if known else FALSE)
 
@@ -243,12 +245,12 @@ def _collective(call: Call) -> Values:
     elif group is None:
         # Ranks that have met have done what they began before.
         end_work(call, None)
-    call.do.set_fact(work, "call", singleton(Const(name)))
+    call.do.set_state(work, WorkState.call, singleton(Const(name)))
     # `async_op=self.overlap`: who waits then has asked whether there is a handle.
     given = call.keywords.get("async_op")
     known = given is None or isinstance(given.single, Const)
-    call.do.set_fact(
-        work, "asynchronous", singleton(TRUE if asynchronous else FALSE) if known else given or singleton(FALSE)
+    call.do.set_state(
+        work, WorkState.asynchronous, singleton(TRUE if asynchronous else FALSE) if known else given or singleton(FALSE)
     )
     return singleton(work)
 
@@ -264,7 +266,7 @@ def _lies_on_cpu(call: Call, value: Value) -> bool:
     if not isinstance(value, Tensor) or not isinstance(value.device, Device) or not value.device.is_cpu:
         return False
     # What a model returns lies where the model is, which may have been moved out of sight.
-    return value.origin is TensorOrigin.FACTORY or call.do.fact(value, "brought to the host") is not None
+    return value.origin is TensorOrigin.FACTORY or call.do.flag(value, TensorState.moved_to_host) is not NO
 
 
 def _group(call: Call, index: int) -> Values | None:
@@ -277,17 +279,19 @@ def _make_whole(call: Call, target: Values) -> None:
     """What all ranks wrote together is the same on all of them."""
     for value in target:
         if isinstance(value, Tensor):
-            for each in (value, *(call.do.fact(value, "memory") or ())):
-                call.do.set_fact(each, "reduced", singleton(TRUE))
+            for tensor in sharing_memory(call.do, value):
+                call.do.set_flag(tensor, TensorState.reduced)
         elif isinstance(value, ListOf):
             for each in flatten(call.do, [value]):
                 if isinstance(each, Tensor):
-                    call.do.set_fact(each, "reduced", singleton(TRUE))
+                    call.do.set_flag(each, TensorState.reduced)
             # Object collectives unpickle new objects into the list instead of filling tensors.
             if "object" in call.name:
                 _replace_objects(call, value)
             else:
-                call.do.set_fact(value, "more", singleton(made(call.do, call.place, value.label, TensorOrigin.OTHER)))
+                call.do.set_state(
+                    value, ContainerState.more, singleton(made(call.do, call.place, value.label, TensorOrigin.OTHER))
+                )
 
 
 def _replace_objects(call: Call, value: ListOf) -> None:
@@ -295,16 +299,16 @@ def _replace_objects(call: Call, value: ListOf) -> None:
     gathered = singleton(Unknown(("gathered", call.allocation_site()), "an object from all ranks", value.label))
     items = call.do.known_items(value)
     if items is None:
-        call.do.set_fact(value, "more", gathered)
+        call.do.set_state(value, ContainerState.more, gathered)
     else:
-        call.do.set_fact(value, "items", singleton(TupleOf(tuple(gathered for _ in items))))
+        call.do.set_state(value, ContainerState.items, singleton(TupleOf(tuple(gathered for _ in items))))
 
 
 @MODELS.attribute(Work)
 def _work_attribute(call: Call) -> Values:
     work, name = call.receiver, call.name
     assert isinstance(work, Work)
-    asynchronous = call.do.fact(work, "asynchronous")
+    asynchronous = call.do.state(work, WorkState.asynchronous)
     # Only an asynchronous call returns something that has `wait`.
     may_be_handle = asynchronous is not None and asynchronous.single != FALSE
     if may_be_handle and name in WAITING:
@@ -333,7 +337,7 @@ def _work_item(call: Call) -> Values:
 
 def _note_use(call: Call, work: Work, use: str) -> None:
     """Log that the None or the handle that a collective returned is used as the tensor."""
-    kind, handle = call.do.fact(work, "call"), call.do.fact(work, "asynchronous")
+    kind, handle = call.do.state(work, WorkState.call), call.do.state(work, WorkState.asynchronous)
     only = kind.single if kind is not None else None
     call.emit(
         ResultUsed, call=str(only.value) if isinstance(only, Const) else "collective", use=use,
@@ -367,7 +371,7 @@ def _functional(call: Call) -> Values:
     call.emit(
         Collective, call=name, by="torch.distributed.nn", subject=subject, in_place=False, returned=result
     )  # fmt: skip
-    call.do.set_fact(result, "reduced", singleton(TRUE))
+    call.do.set_flag(result, TensorState.reduced)
     return singleton(result)
 
 
@@ -383,8 +387,8 @@ def _point_to_point(call: Call) -> Values:
         )
     work = Work(call.allocation_site(), call.place, call.label)
     begin_work(call, name, work, [])
-    call.do.set_fact(work, "call", singleton(Const(name)))
-    call.do.set_fact(work, "asynchronous", singleton(TRUE))
+    call.do.set_state(work, WorkState.call, singleton(Const(name)))
+    call.do.set_state(work, WorkState.asynchronous, singleton(TRUE))
     return singleton(work)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.library.devices import made_on
 from gpudoctor.lint.library.torch_nn import take_in
@@ -26,7 +27,7 @@ def _layer(call: Call) -> Values:
         call.allocation_site(), call.place, call.label, made_by=call.name,
         parameters=None if last in AROUND else True, exact=not call.open_ended,
     )  # fmt: skip
-    call.do.set_fact(module, "device", made_on(call))
+    call.do.set_state(module, ModuleState.device, made_on(call))
     # `GINConv(mlp)` holds what the network holds that it is given.
     for value in flatten(call.do, call.all_values()):
         take_in(call.do, module, value)

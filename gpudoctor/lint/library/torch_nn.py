@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.after_wrap import RESTORED, note_applied, part_added
+from gpudoctor.lint.analyses.after_wrap import note_applied, part_added
 from gpudoctor.lint.analyses.data_parallel_replicas import note_written
 from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
 from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
+from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.device import CPU, on_cpu
+from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
@@ -77,7 +78,7 @@ def _layer(call: Call) -> Values:
         )
     module = new_module(call, call.name, list(children), ready)
     if "reduction" in call.keywords:
-        call.do.set_fact(module, "reduction", call.keywords["reduction"])
+        call.do.set_state(module, ModuleState.reduction, call.keywords["reduction"])
     return singleton(module)
 
 
@@ -104,7 +105,7 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
         buffers=buffers,
         exact=exact,
     )
-    call.do.set_fact(module, "device", made_on(call))
+    call.do.set_state(module, ModuleState.device, made_on(call))
     for child in children:
         adopt(call.do, module, child)
     return module
@@ -119,7 +120,7 @@ def adopt(do: LibraryContext, parent: Value, child: Value) -> None:
     # Where a branch has added a layer, there are two lists: the next layer joins what either of them holds.
     known = children_of(do, parent)
     if child not in known and len(known) < 64:
-        do.set_fact(parent, "child modules", singleton(TupleOf(tuple(map(singleton, [*known, child])))))
+        do.set_state(parent, ModuleState.children, singleton(TupleOf(tuple(map(singleton, [*known, child])))))
 
 
 def take_in(do: LibraryContext, parent: Value, value: Value) -> None:
@@ -127,7 +128,7 @@ def take_in(do: LibraryContext, parent: Value, value: Value) -> None:
     if isinstance(value, (Module, Wrapper)):
         adopt(do, parent, value)
     elif isinstance(value, Unknown) and _may_be_module(value):
-        do.set_fact(parent, "unseen part", singleton(TRUE))
+        do.set_flag(parent, ModuleState.unseen_part)
         # A new head, of code that is not read, learns.
         if is_frozen(do, parent):
             freeze(do, parent, False)
@@ -142,8 +143,12 @@ def _may_be_module(value: Unknown) -> bool:
 
 def children_of(do: LibraryContext, module: Value) -> list[Value]:
     """The modules that a module was seen to take in."""
-    found = do.fact(module, "child modules")
-    return list(dict.fromkeys(each for values in found or () for item in getattr(values, "items", ()) for each in item))
+    found = do.state(module, ModuleState.children)
+    # Most modules are layers, and each of them is asked on every way to them.
+    if found is None:
+        return []
+    items = [item for held in found if isinstance(held, TupleOf) for item in held.items]
+    return list(dict.fromkeys([each for item in items for each in item]))
 
 
 def has_parameters(do: LibraryContext, value: Value) -> bool | None:
@@ -154,8 +159,7 @@ def has_parameters(do: LibraryContext, value: Value) -> bool | None:
     if core.parameters is not None:
         return core.parameters
     # `nn.Parameter` set on the module itself counts, as in class tokens and learned positions.
-    own = do.fact(core, "own parameters")
-    if own is not None and own.any(lambda v: v == TRUE):
+    if do.flag(core, ModuleState.own_parameters) is not NO:
         return True
     surely_not = True
     for child in children_of(do, core):
@@ -168,7 +172,7 @@ def has_parameters(do: LibraryContext, value: Value) -> bool | None:
 
 def _has_unseen(do: LibraryContext, core: Module) -> bool:
     """There may be parts of the module that were not seen."""
-    return not core.exact or _foreign_base(core) or do.fact(core, "unseen part") is not None
+    return not core.exact or _foreign_base(core) or do.flag(core, ModuleState.unseen_part) is not NO
 
 
 def _foreign_base(core: Module) -> bool:
@@ -184,11 +188,10 @@ def has_buffers(do: LibraryContext, value: Value) -> bool | None:
         return None
     if core.buffers is not None:
         return core.buffers
-    own = do.fact(core, "own buffers")
-    if own is not None and own.any(lambda v: v == TRUE):
+    if do.flag(core, ModuleState.own_buffers) is not NO:
         return True
     # Layers that only a setting adds are there in one of several lists.
-    lists = [getattr(held, "items", ()) for held in do.fact(core, "child modules") or (NONE,)]
+    lists = [getattr(held, "items", ()) for held in do.state(core, ModuleState.children) or (NONE,)]
     answers = [[has_buffers(do, child) for item in each for child in item if child != core] for each in lists]
     if all(True in each for each in answers):
         return True
@@ -212,27 +215,33 @@ def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, 
             take_in(do, owner, value)
         elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
             check_initialised(do, owner, name, place)
-            do.set_fact(owner, "own parameters", singleton(TRUE))
+            do.set_flag(owner, ModuleState.own_parameters)
             part_added(do, owner, owner, name, True, place)
             if is_frozen(do, owner):
                 freeze(do, owner, False)
             # Parameters made on another device than the layers: no single device can be named any more.
-            if do.fact(owner, "device") != singleton(value.device or NONE):
-                do.set_fact(owner, "device", singleton(Unknown(("device of", value), "the device of a parameter")))
+            if do.state(owner, ModuleState.device) != singleton(value.device or NONE):
+                do.set_state(
+                    owner, ModuleState.device, singleton(Unknown(("device of", value), "the device of a parameter"))
+                )
         # A plain list may still be filled after it is assigned, so it is judged when the constructor is done.
         elif isinstance(value, (ListOf, DictOf)):
-            kept = do.fact(owner, "containers")
+            kept = do.state(owner, ModuleState.plain_containers)
             known = kept.single.items if kept is not None and isinstance(kept.single, TupleOf) else ()
-            do.set_fact(
+            do.set_state(
                 owner,
-                "containers",
+                ModuleState.plain_containers,
                 singleton(TupleOf((*known, singleton(TupleOf((singleton(Const(name)), singleton(value))))))),
             )
 
 
 def check_initialised(do: LibraryContext, owner: Module, name: str, place: Location) -> None:
     """Log that a module is used before, or without, `super().__init__()`."""
-    if owner.cls is None or do.fact(owner, "initialised") is not None or do.find_method(owner, "__new__") is not None:
+    if (
+        owner.cls is None
+        or do.flag(owner, ModuleState.initialised) is not NO
+        or do.find_method(owner, "__new__") is not None
+    ):
         return
     # A base that was not read may call `super().__init__` itself.
     if owner.exact and not is_sketch(do.find_method(owner, "__init__")):
@@ -245,8 +254,8 @@ def _is_ready(do: LibraryContext, module: Value) -> None:
     assert isinstance(module, Module)
     if module.cls is None:
         return
-    do.set_fact(module, "finished", singleton(TRUE))
-    kept = do.fact(module, "containers")
+    do.set_flag(module, ModuleState.constructed)
+    kept = do.state(module, ModuleState.plain_containers)
     for entry in kept.single.items if kept is not None and isinstance(kept.single, TupleOf) else ():
         name, container = (values.single for values in getattr(entry.single, "items", ()))
         if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
@@ -260,14 +269,14 @@ def _is_ready(do: LibraryContext, module: Value) -> None:
             )  # fmt: skip
 
 
-def _hidden_layers(do: LibraryContext, container: Value) -> int:
+def _hidden_layers(do: LibraryContext, container: ListOf | DictOf) -> int:
     """How many layers with parameters a container holds, 0 where some module has registered one of them."""
-    more = do.fact(container, "more")
+    more = do.state(container, ContainerState.more)
     values = flatten(do, [container, *(more or ())])
     layers = [value for value in values if isinstance(value, Module) and has_parameters(do, value)]
     # Timm-style backbones keep a list beside `add_module`; frozen teachers are hidden on purpose; of a choice of
     # models, the parts of the chosen one are taken: `nn.Sequential(*backbones[name].children())`.
-    if any(is_frozen(do, layer) or do.fact(layer, "looked into") is not None for layer in layers):
+    if any(is_frozen(do, layer) or do.flag(layer, ModuleState.inner_modules_asked) is not NO for layer in layers):
         return 0
     if any(layer in parts for layer in layers for parts in do.parts.values()):
         return 0
@@ -286,9 +295,9 @@ def _module_init(call: Call) -> Values:
 
 def initialise(do: LibraryContext, module: Value) -> None:
     """The constructor of `nn.Module` has run."""
-    do.set_fact(module, "initialised", singleton(TRUE))
-    if do.fact(module, "device") is None:
-        do.set_fact(module, "device", default_device(do))
+    do.set_flag(module, ModuleState.initialised)
+    if do.state(module, ModuleState.device) is None:
+        do.set_state(module, ModuleState.device, default_device(do))
 
 
 def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None:
@@ -297,9 +306,9 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
     if not isinstance(core, Module):
         return None
     # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake; on a mesh of CPUs they stay.
-    if (sharded := do.fact(core, "sharded")) is not None:
-        return sharded if on_cpu(sharded) else None
-    own = do.fact(core, "device")
+    if do.flag(core, ModuleState.sharded) is not NO:
+        return singleton(CPU) if do.flag(core, ModuleState.shards_on_cpu) is YES else None
+    own = do.state(core, ModuleState.device)
     parts = [part for part in children_of(do, core) if part != core and has_parameters(do, part) is not False]
     # CPU is only the default of what we saw; whoever made the rest may have moved it.
     if own is not None and own.single == CPU and _may_be_elsewhere(do, core):
@@ -316,12 +325,12 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
 
 def _may_be_elsewhere(do: LibraryContext, core: Module) -> bool:
     """A part that was not seen, or the constructor of a base that could not be read, may have chosen a device."""
-    return do.fact(core, "unseen part") is not None or (core.cls is not None and not core.exact)
+    return do.flag(core, ModuleState.unseen_part) is not NO or (core.cls is not None and not core.exact)
 
 
 def _holds_own(do: LibraryContext, core: Module) -> bool:
     """Some parameter or buffer belongs to the module itself, not to a part of it."""
-    return do.fact(core, "own parameters") is not None or do.fact(core, "own buffers") is not None
+    return do.flag(core, ModuleState.own_parameters) is not NO or do.flag(core, ModuleState.own_buffers) is not NO
 
 
 @MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu")
@@ -348,10 +357,9 @@ def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
         part = waiting.pop()
         if part not in seen:
             seen.add(part)
-            do.set_fact(part, "device", devices)
-            do.set_fact(part, "moved at", singleton(Const(None)))
+            do.set_state(part, ModuleState.device, devices)
             waiting += map(core_of, children_of(do, part))
-            held = do.fact(part, "child modules")
+            held = do.state(part, ModuleState.children)
             # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
             if held is not None and not held.all(lambda known: isinstance(known, TupleOf)):
                 waiting += do.parts.get(part, ())
@@ -402,7 +410,7 @@ def _iterate_parameters(call: Call) -> Values:
 def _inner_modules(call: Call) -> Values:
     assert call.receiver is not None
     take_apart(call.do, call.receiver)
-    call.do.set_fact(core_of(call.receiver), "looked into", singleton(TRUE))
+    call.do.set_flag(core_of(call.receiver), ModuleState.inner_modules_asked)
     return singleton(
         Unknown((call.name, call.receiver), "parts of a module", call.label, escaped_from="torch.nn.Module.modules")
     )
@@ -435,7 +443,7 @@ def _load_state(call: Call) -> Values:
     call.emit(
         LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
     )  # fmt: skip
-    call.do.set_fact(core_of(call.receiver), RESTORED, singleton(TRUE))
+    call.do.set_flag(core_of(call.receiver), ModuleState.restored)
     return singleton(NONE)
 
 
@@ -449,7 +457,7 @@ def _zero_grad(call: Call) -> Values:
 
 @MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")
 def _register(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Module)
     given = call.arg(1, "module" if "module" in call.name else "tensor")
     name = call.constant(0, "name")
     if given is not None and isinstance(name, str):
@@ -459,9 +467,9 @@ def _register(call: Call) -> Values:
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
         call.do.set_own_attribute(call.receiver, name, given.map(as_buffer))
-    fact = "own buffers" if call.name == "register_buffer" else "own parameters"
     if "module" not in call.name:
-        call.do.set_fact(call.receiver, fact, singleton(TRUE))
+        buffer = call.name == "register_buffer"
+        call.do.set_flag(call.receiver, ModuleState.own_buffers if buffer else ModuleState.own_parameters)
     return singleton(NONE)
 
 
@@ -472,7 +480,7 @@ def _grow(call: Call) -> Values:
     for value in flatten(call.do, call.all_values()):
         take_in(call.do, call.receiver, value)
         if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it
-            call.do.set_fact(call.receiver, "unseen part", singleton(TRUE))
+            call.do.set_flag(call.receiver, ModuleState.unseen_part)
     return singleton(call.receiver)
 
 
@@ -494,11 +502,15 @@ def _attribute(call: Call) -> Values:
     if call.name == "training":
         return singleton(Unknown(("training", module), "the mode of a module", call.label))
     # nn.Module looks for what is missing in tables that its constructor makes.
-    if module.cls is not None and call.do.fact(module, "finished") is not None and not every_module_has(call.name):
+    if (
+        module.cls is not None
+        and call.do.flag(module, ModuleState.constructed) is not NO
+        and not every_module_has(call.name)
+    ):
         check_initialised(call.do, module, "", module.cls.place)  # type: ignore[attr-defined]
         note_missed(call, module)
     # Models of libraries say where they are, and so do wrappers.
-    if call.name == "device" and (where := call.do.fact(module, "device")) is not None:
+    if call.name == "device" and (where := call.do.state(module, ModuleState.device)) is not None:
         return where
     if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in WITH_PARAMETERS and module.cls is None:
         return singleton(parameter_of(call, module))

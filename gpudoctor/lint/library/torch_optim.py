@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.analyses.state_dicts import origin
+from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import ContextManager
@@ -14,7 +15,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Value
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
 from gpudoctor.lint.library.layer_names import INNER_MODULES
-from gpudoctor.lint.library_call import AS_MADE, MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
 
 
@@ -139,7 +140,7 @@ def _init(call: Call) -> Values:
     modules, complete = owners(call.do, list(given or ()))
     complete = complete and (given is not None or not call.open_ended)
     made = replace(bare, modules=modules, complete=complete)
-    call.do.set_fact(bare, AS_MADE, singleton(made))
+    call.do.set_state(bare, ObjectState.as_made, singleton(made))
     call.emit(MakeOptimizer, optimizer=made)
     return singleton(NONE)
 
@@ -210,7 +211,7 @@ def _attribute(call: Call) -> Values:
 
 def _groups(call: Call, optimizer: Optimizer) -> Values:
     """Dictionaries with the parameters and their settings: optimizers of the project go over them in their `step`."""
-    known = call.do.fact(optimizer, "its groups")
+    known = call.do.state(optimizer, OptimizerState.groups)
     # Asked for first on rank 0 only, what is known of them here holds there only: they are made again.
     if known is not None and isinstance(known.single, ListOf) and call.do.path.implies(known.bindings[0].condition):
         return known
@@ -222,7 +223,7 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
         call.do.put_item(group.single, singleton(settings), singleton(settings), call.node)
     # However many there are, and whatever is added later, they are all of this kind.
     made = call.do.new_list([group], call.node, exact=False)
-    call.do.set_fact(optimizer, "its groups", made)
+    call.do.set_state(optimizer, OptimizerState.groups, made)
     return made
 
 
@@ -251,7 +252,7 @@ def _scale(call: Call) -> Values:
     call.emit(ScalerCall, scaler=call.receiver, call="scale")
     for value in call.args[0] if call.args else ():
         if isinstance(value, Tensor):
-            call.do.set_fact(value, "scaled by", singleton(call.receiver))
+            call.do.set_state(value, TensorState.scaled_by, singleton(call.receiver))
     # The scaled loss has the graph of the loss.
     return call.args[0] if call.args else singleton(NONE)
 

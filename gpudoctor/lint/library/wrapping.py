@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
+from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
-from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, ContextManager, Method
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import GradientSync
@@ -18,7 +19,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.forward_calls import forward
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library.torch_distributed import CPU_MESH, DISTRIBUTED, begin_group, group_exists
+from gpudoctor.lint.library.torch_distributed import CPU_MESH, begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
@@ -92,12 +93,12 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: 
         keeps_parameters=call.keywords.get("use_orig_params"),
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
-        call.do.set_fact(wrapper, "searches", singleton(TRUE))
+        call.do.set_flag(wrapper, WrapperState.finds_unused)
     _note_place(call, kind, inner, ids)
     note_wrapped(call.do)
     # Who gets past that constructor has a process group, also where another file made it.
     if kind is not WrapperKind.DATA_PARALLEL:
-        call.do.set_fact(DISTRIBUTED, "group", singleton(TRUE))
+        call.do.set_flag(PROCESS, ProcessState.group)
     return wrapper
 
 
@@ -118,8 +119,8 @@ def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None)
     only = _only_item(call, ids)
     if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != UNSEEN or only is None:
         return
-    if call.do.fact(inner, "device") is None:
-        call.do.set_fact(inner, "device", singleton(_gpu(call, only)))
+    if call.do.state(inner, ModuleState.device) is None:
+        call.do.set_state(inner, ModuleState.device, singleton(_gpu(call, only)))
 
 
 def _broadcasts(call: Call) -> Value:
@@ -184,8 +185,13 @@ def _fsdp(call: Call) -> Values:
     wrappers = _wrap(call, WrapperKind.FSDP)
     for wrapper in wrappers:
         # Sharding brings the parameters to the GPU by itself.
-        call.do.set_fact(core_of(wrapper), "sharded", singleton(TRUE))
+        _note_sharded(call, core_of(wrapper), stays_on_cpu=False)
     return wrappers
+
+
+def _note_sharded(call: Call, core: Value, stays_on_cpu: bool) -> None:
+    call.do.set_flag(core, ModuleState.sharded)
+    call.do.set_flag(core, ModuleState.shards_on_cpu, stays_on_cpu)
 
 
 @MODELS.callable(
@@ -208,7 +214,7 @@ def _in_place(call: Call) -> Values:
             # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
             mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
             stays = mesh is not None and mesh.all(_is_of_cpus)
-            call.do.set_fact(value, "sharded", singleton(CPU if stays else TRUE))
+            _note_sharded(call, value, stays)
     return call.args[0] if call.args else singleton(NONE)
 
 
@@ -222,8 +228,8 @@ def _init(call: Call) -> Values:
     module = call.receiver
     assert isinstance(module, Module)
     # `super().__init__(8, 8, device="cuda")`, also where the class has no constructor of its own.
-    if call.do.fact(module, "device") is None:
-        call.do.set_fact(module, "device", made_on(call))
+    if call.do.state(module, ModuleState.device) is None:
+        call.do.set_state(module, ModuleState.device, made_on(call))
     initialise(call.do, module)
     names = module.cls.library_bases if isinstance(module.cls, Class) else frozenset()
     # `class Heads(nn.ModuleList)`: what its base is given are its parts.
@@ -237,7 +243,9 @@ def _init(call: Call) -> Values:
             model_device=device_of(call.do, value), group_exists=group_exists(call.do),
         )  # fmt: skip
         call.do.set_own_attribute(module, "module", singleton(value))
-        call.do.set_fact(module, "device", device_of(call.do, value) or singleton(Unknown(("device", value))))
+        call.do.set_state(
+            module, ModuleState.device, device_of(call.do, value) or singleton(Unknown(("device", value)))
+        )
         adopt(call.do, module, value)
     return singleton(NONE)
 
@@ -345,8 +353,8 @@ def _synced(call: Call, value: Value) -> Value:
         return value
     layer = new_module(call, SYNC_NORM, [], ready=False)
     # It takes over the parameters, which stay where they are.
-    device = call.do.fact(value, "device")
+    device = call.do.state(value, ModuleState.device)
     if device is not None:
-        call.do.set_fact(layer, "device", device)
+        call.do.set_state(layer, ModuleState.device, device)
     call.emit(SyncNorm, module=layer, given=value)
     return layer

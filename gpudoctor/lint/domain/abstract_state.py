@@ -1,0 +1,387 @@
+"""What the engine knows of objects beyond their values: one record for each kind of object, one cell for each fact.
+
+A value is immutable and says what an object was made as. What becomes of it later (where a module is now, what a list
+holds) stands in the store, in the cells below, apart from the attributes that the program sets: a model may have an
+attribute `device`, and is on a device all the same. There are four kinds of cells, which differ in their join, that is
+in what they hold after a branch that one side of has written and the other has not:
+
+`Flag`
+    Something that is so or not. Before anybody writes it the answer is NO. Sides that disagree join to MAYBE, and on a
+    path on which one of the tests between them is decided, the answer is definite again.
+`ValueCell`
+    A value set. It is None where nobody has written it on the way here. After a branch it holds what either side wrote,
+    each under its condition, and UNBOUND for a side that wrote nothing.
+`CollectingCell`
+    A value set to which more and more is added. A side that wrote nothing adds nothing: UNBOUND is left out.
+`ValueTable`
+    Value sets under names. Each name joins as a `ValueCell` does.
+
+`LibraryContext.state`, `flag` and `entry` read them, `set_state`, `set_flag` and `set_entry` write. The type in
+brackets is that of the objects that have the cell.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Unknown, Value, Values
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.container import DictOf, ListOf
+    from gpudoctor.lint.domain.data import Dataset, Loader, RandomGenerator, Sampler
+    from gpudoctor.lint.domain.function import Class
+    from gpudoctor.lint.domain.group import ManagedObject, Work
+    from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
+    from gpudoctor.lint.domain.optim import Optimizer
+    from gpudoctor.lint.domain.tensor import Tensor
+    from gpudoctor.lint.flow.condition import Condition
+
+Owner = TypeVar("Owner", bound=Value, contravariant=True)
+
+
+class Ternary(enum.Enum):
+    """What is known of a fact on the current path."""
+
+    NO = "no"
+    MAYBE = "maybe"
+    YES = "yes"
+
+
+NO, MAYBE, YES = Ternary.NO, Ternary.MAYBE, Ternary.YES
+
+
+class Flag(Generic[Owner]):
+    """A cell that is YES or NO, and MAYBE where paths meet that differ in it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _name_of(self)
+
+
+class ValueCell(Generic[Owner]):
+    """A cell that holds values."""
+
+    __slots__ = ()
+    collects = False
+    """A path that wrote nothing adds nothing to what others wrote."""
+
+    def __repr__(self) -> str:
+        return _name_of(self)
+
+
+class CollectingCell(ValueCell[Owner]):
+    """A cell that adds up what is written to it."""
+
+    __slots__ = ()
+    collects = True
+
+
+class ValueTable(Generic[Owner]):
+    """Cells that hold values, one for each name that the program uses."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _name_of(self)
+
+
+def _name_of(cell: object) -> str:
+    """The record and the attribute that it stands in. Found when it is shown: at each start there is no time for it."""
+    records = [each for name, each in globals().items() if name.endswith("State")]
+    names = (f"{record.__name__}.{name}" for record in records for name, own in vars(record).items() if own is cell)
+    return next(names, object.__repr__(cell))
+
+
+def known_of(values: Values, path: Condition) -> Ternary:
+    """The answer of a flag on a path, by what the store holds for it."""
+    found = values.restrict(path)
+    if found.all(_is_yes):
+        return YES
+    return NO if found.all(_is_no) or not found.bindings else MAYBE
+
+
+def _is_yes(value: Value) -> bool:
+    return value is TRUE
+
+
+def _is_no(value: Value) -> bool:
+    return value is FALSE or value is UNBOUND
+
+
+def written_of(values: Values, path: Condition, collects: bool) -> Values | None:
+    """What a cell holds on a path, by what the store holds for it; None where nothing was written on this path."""
+    values = values.restrict(path)
+    bindings = values.bindings
+    if len(bindings) == 1:
+        return None if bindings[0].value is UNBOUND else values
+    if not collects:
+        return values
+    kept = [binding for binding in bindings if binding.value is not UNBOUND]
+    return Values(kept) if kept else None
+
+
+class ModuleState:
+    """A module, or what lies under the wrappers of a model where that was not seen to be one."""
+
+    device: ValueCell[Value] = ValueCell()
+    """Where it is now, parts that were moved on their own apart. Written by who makes, moves or wraps modules; read by
+    `torch_nn.device_of`, which asks the parts as well."""
+    initialised: Flag[Value] = Flag()
+    """`nn.Module.__init__` has run. Written by `torch_nn.initialise`, read where parts are assigned."""
+    constructed: Flag[Module] = Flag()
+    """Its own constructor has run to its end. Written by `torch_nn`; read to tell what is set later on, or missed."""
+    children: ValueCell[Value] = ValueCell()
+    """A tuple of the modules that it has taken in, one tuple for each path. Written by `torch_nn.adopt`."""
+    unseen_part: Flag[Value] = Flag()
+    """It was given something that may be a module and was not read. Written by `torch_nn.take_in`."""
+    own_parameters: Flag[Module] = Flag()
+    """It has parameters apart from its parts. Written by `torch_nn` where one is assigned or registered."""
+    own_buffers: Flag[Module] = Flag()
+    """It has buffers apart from its parts. Written by `torch_nn` and `after_wrap`."""
+    plain_containers: ValueCell[Module] = ValueCell()
+    """Pairs of a name and the plain list or dictionary that was assigned to it; judged when it is constructed."""
+    inner_modules_asked: Flag[Value] = Flag()
+    """`modules()`, `children()` or the like has handed out its parts: they may be used, or kept, on another way.
+    Written by `torch_nn`; read there and by `forward_body`, which looks for parts that no forward uses."""
+    sharded: Flag[Value] = Flag()
+    """FSDP has cut its parameters into shards. Written by `wrapping`; read by `device_of` and `checkpoint_files`."""
+    shards_on_cpu: Flag[Value] = Flag()
+    """The mesh of these shards is one of CPUs, else they are on GPUs wherever the module was."""
+    frozen: Flag[Value] = Flag()
+    """All of its parameters were told to take no gradient. Written and read by `freezing`; only YES counts there."""
+    taken_apart: Flag[Value] = Flag()
+    """Frozen, it handed out parts that are not followed: some of them may learn again. Written by `freezing`."""
+    restored: Flag[Value] = Flag()
+    """A state was loaded into it. Written by `torch_nn`; read by `after_wrap` where a part is exchanged."""
+    recomputes_nothing: Flag[Value] = Flag()
+    """Its forward was followed once and ran nothing again. Written and read by `activation_checkpoint`."""
+    reduction: ValueCell[Module] = ValueCell()
+    """The argument `reduction` of a loss. Written by `torch_nn`, read by `forward_calls`."""
+
+
+class WrapperState:
+    """A wrapper around a module."""
+
+    finds_unused: Flag[Wrapper] = Flag()
+    """DDP looks for parameters that got no gradient. Written by `wrapping`, read by `activation_checkpoint`."""
+    static_graph: Flag[Wrapper] = Flag()
+    """It was told that the graph never changes. Written and read by `activation_checkpoint`."""
+    prepared: Flag[Value] = Flag()
+    """A framework made it of a model: handed in again, it stays what it is. Written and read by `frameworks`."""
+
+
+class TensorState:
+    """A tensor, and what belongs to one."""
+
+    reduced: Flag[Tensor] = Flag()
+    """A collective has made it the same on all ranks. Written by the collectives; read by `tensors.is_reduced`, for
+    which a path is enough."""
+    marks: ValueCell[Tensor] = ValueCell()
+    """What the last collective left in it, NONE for nothing. Written and read by `collective_taint`."""
+    memory: ValueCell[Tensor] = ValueCell()
+    """The tensor that it shares its memory with. Written by `collective_taint.note_view`."""
+    scaled: Flag[Tensor] = Flag()
+    """It was multiplied or divided in place: no mean of a batch any more. Written by `collective_taint`."""
+    scaled_in_place: ValueCell[Tensor] = ValueCell()
+    """What it would be after that operation, were it another tensor. Written and read by `tensors`, at `backward`."""
+    scaled_by: ValueCell[Tensor] = ValueCell()
+    """The gradient scaler that has scaled it. Written by `torch_optim`, read by `tensors` at `backward`."""
+    differentiated: Flag[Tensor] = Flag()
+    """It went backward, so it surely had a graph. Written by `tensors` and `timm`."""
+    holds_loss: Flag[Tensor] = Flag()
+    """An output of transformers that was given labels: its `.loss` is a mean. Written by `forward_calls`."""
+    pinned: Flag[Tensor] = Flag()
+    """It lies in pinned memory. Written and read by `tensors`."""
+    moved_to_host: Flag[Tensor] = Flag()
+    """The program has brought it to the CPU itself. Written by `tensors`, read by `torch_distributed`."""
+    pending: ValueCell[Tensor] = ValueCell()
+    """The handle of a collective that may still write it, NONE once that was reported. Written by `async_work`."""
+    written_items: ValueCell[Tensor] = CollectingCell()
+    """What was put into it item by item, whose share of the data is its own. By `containers`, for `tensors`."""
+    rewritten: Flag[Tensor | StateDict | Unknown | Value] = Flag()
+    """Entries of a batch or of a loaded state were replaced. Written by `containers` and `checkpoint_files`."""
+    sum_of_means: Flag[Value] = Flag()
+    """It is the sum of the means of several batches. Written and read by `loss_scale`."""
+    returned_means: ValueCell[Tensor | Class] = ValueCell()
+    """At which places of what a class of models returns there are means, or -1: all of it is one. Written by
+    `loss_scale` for the class, and then for each output."""
+    numbers_of_each_gpu: ValueCell[Tensor] = ValueCell()
+    """The keys of those parts of an output of `DataParallel` that were single numbers on each GPU. Written and read by
+    `data_parallel_replicas`."""
+    made_by_unread_code: Flag[Value] = Flag()
+    """It may as well be an object that holds tensors, with an in-place `to` of its own. Written by `interp.library`."""
+
+
+class LoaderState:
+    """A loader."""
+
+    collate_followed: Flag[Loader] = Flag()
+    """The function that makes its batches was looked at, which is done once. Written by `batch_items`."""
+    made_on_cpu: Flag[Loader] = Flag()
+    """That function makes all tensors on the CPU. Written by `batch_items`, read by `tensors`."""
+    joined_in_place: Flag[Loader] = Flag()
+    """That function leaves the items on the device where they are. Written by `batch_items`, read by `tensors`."""
+
+
+class DatasetState:
+    """A data set, or a sampler that gives out the indices of one."""
+
+    followed: Flag[Dataset | Sampler] = Flag()
+    """How it makes its items was looked at, which is done once. Written by `batch_items`."""
+    too_deep: Flag[Value] = Flag()
+    """What makes an item was not followed to its end. Written and read by `batch_items`."""
+    moves_items: Flag[Dataset] = Flag()
+    """Its items may lie elsewhere than on the CPU. Written by `batch_items` and `torch_data`, read by `tensors`."""
+    made_up: Flag[Value] = Flag()
+    """It holds random numbers that the program has drawn itself. Written and read by `torch_data`."""
+    inner_samplers: ValueCell[Value] = ValueCell()
+    """The samplers that a sampler of the project keeps, and tells no epoch. Written and read by `torch_data`."""
+
+
+class OptimizerState:
+    """An optimizer."""
+
+    groups: ValueCell[Optimizer] = ValueCell()
+    """The list that `param_groups` is, made when it is first asked for. Written and read by `torch_optim`."""
+
+
+class GeneratorState:
+    """A generator of random numbers."""
+
+    seed: ValueCell[RandomGenerator] = ValueCell()
+    """The seed that it was given. Written and read by `random_state`."""
+
+
+class ContainerState:
+    """A list, a set or a dictionary."""
+
+    items: ValueCell[ListOf] = ValueCell()
+    """A tuple of the items that are known one by one, one tuple for each path. Written by `containers`."""
+    entries: ValueCell[DictOf] = ValueCell()
+    """A tuple of keys and values in turn, one tuple for each path. Written by `containers`."""
+    more: ValueCell[ListOf | DictOf] = CollectingCell()
+    """What further items may be, whose number or keys are not known; None where there are none. Written by `containers`
+    and the collectives, read by all who ask what is inside."""
+    by_rank: Flag[ListOf] = Flag()
+    """Each rank puts other items into it. Written by `containers`, read by `torch_data`."""
+    made_by_some_ranks: Flag[ListOf] = Flag()
+    """It was made on a path that only some ranks take: that those fill it differently is no share. By `containers`."""
+    unordered: Flag[ListOf] = Flag()
+    """A set: its order differs from process to process. Written by `builtin_containers`, read by `loops`."""
+    factory: ValueCell[DictOf] = ValueCell()
+    """What a `defaultdict` calls for a key that is not there. Written by `builtin_containers`."""
+    gathered: Flag[ListOf] = Flag()
+    """A collective has filled it with what all ranks had. Written and read by `collective_taint`."""
+
+
+class ObjectState:
+    """An object of a class of the project, and its class."""
+
+    as_made: ValueCell[Value] = ValueCell()
+    """It as the constructor of its library base has left it: the value to go on with. Written by `torch_data` and
+    `torch_optim`, read by `calls`."""
+    opened: Flag[Value] = Flag()
+    """It may have attributes that nobody was seen to set: unread code has got it, or one was set under a name that is
+    not known. Of parsers and namespaces too. Written by `missing_attributes` and `argument_parsers`."""
+    of_settings: Flag[Value] = Flag()
+    """A dictionary of the project's own class, made of nothing but what the user chose. Written by `calls`."""
+
+
+class SettingState:
+    """What the user chooses at the start: parsers, what they return, and the settings in it."""
+
+    option_names: ValueCell[Value] = ValueCell()
+    """A tuple of the names of all options that were declared. Written by `argument_parsers` for the parser, then for
+    each namespace that it returns."""
+    declared: ValueTable[Value] = ValueTable()
+    """What an option is where the launcher or the environment decides it. Written by the parsers' models."""
+    kinds: ValueTable[Value] = ValueTable()
+    """The type that an option surely has, as text; empty where it is not known. By `argument_parsers`."""
+    choices: ValueTable[Value] = ValueTable()
+    """A tuple of all that an option can be, empty where that is not known. By `argument_parsers`."""
+    commands: ValueTable[Value] = ValueTable()
+    """The functions that subparsers put under this name, one for each command. By `argument_parsers`."""
+    can_be: ValueCell[Value] = ValueCell()
+    """Of a setting that was read: the tuple of its choices. Written by `attributes`, read by `builtin`."""
+    merged: ValueCell[Value] = ValueCell()
+    """The mapping that a configuration was updated with. Written and read by `interp.library`."""
+    items: ValueTable[Unknown] = ValueTable()
+    """What the program has put under a key of something unknown. Written and read by `interp.library`."""
+    full_state: Flag[Value] = Flag()
+    """`StateDictOptions` with which the whole state is gathered. Written and read by `checkpoint_files`."""
+
+
+class WorkState:
+    """The handle that a collective returns, or the None in its place."""
+
+    call: ValueCell[Work] = ValueCell()
+    """The name of the collective. Written and read by `torch_distributed`."""
+    asynchronous: ValueCell[Work] = ValueCell()
+    """TRUE or FALSE, or what the program gave as `async_op`. Written and read by `torch_distributed`."""
+    done: Flag[Value] = Flag()
+    """Somebody has waited for it. Written and read by `async_work`."""
+
+
+class ManagerState:
+    """An object of a framework that takes charge."""
+
+    wraps_otherwise: Flag[ManagedObject] = Flag()
+    """Its wrapper passes attributes on, other than PyTorch's. Written and read by `frameworks`."""
+    alone: Flag[ManagedObject] = Flag()
+    """It runs in one process, whatever the launcher does. Written and read by `frameworks`."""
+
+
+class CommandState:
+    """A group of commands of click, typer or cyclopts."""
+
+    callback: ValueCell[Value] = ValueCell()
+    """The function that runs before any of the commands. Written and read by `cli_libraries`."""
+    commands: ValueCell[Value] = ValueCell()
+    """A tuple of the functions behind the commands. Written and read by `cli_libraries`."""
+
+
+class _Process(Value):
+    """The process that is executed: what is global in it has this owner."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "the process"
+
+
+PROCESS = _Process()
+
+
+class ProcessState:
+    """What is global in a process; the owner is always `PROCESS`."""
+
+    group: Flag[_Process] = Flag()
+    """The default process group exists. Written by who makes one or could not get on without, read by `group_exists`.
+    It stays when the group is destroyed: what comes after the training is seldom distributed again."""
+    works: ValueCell[_Process] = ValueCell()
+    """A tuple of the handles that nobody has waited for. Written and read by `async_work`."""
+    default_device: ValueCell[_Process] = ValueCell()
+    """Where new tensors and modules are made, the CPU where nobody says. Written by `torch_core` and `with`."""
+    current_gpu: ValueCell[_Process] = ValueCell()
+    """What `torch.cuda.set_device` was given. Written by `torch_cuda`."""
+    cuda_started: Flag[_Process] = Flag()
+    """The driver was asked: `CUDA_VISIBLE_DEVICES` is settled. Written and read by `torch_cuda`."""
+    start_method: ValueCell[_Process] = ValueCell()
+    """How processes are started, as it was set. Written and read by `process_launchers`."""
+    model_wrapped: Flag[_Process] = Flag()
+    """Some model was wrapped: from here on it counts what becomes of models. Written and read by `after_wrap`."""
+    replica_of: ValueCell[_Process] = ValueCell()
+    """The model whose copy on one of the GPUs of `DataParallel` is running. By `data_parallel_replicas`."""
+    replicas_by: ValueCell[_Process] = ValueCell()
+    """The `DataParallel` whose copies of a model are rehearsed. Written and read by `forward_body`."""
+    looks_inside: Flag[_Process] = Flag()
+    """Forwards of the project are followed down to their parts, else they count as one call. Written and read by
+    `activation_checkpoint`."""
+    environment: ValueTable[_Process] = ValueTable()
+    """The environment variables that the program has set. Written by `environment_variables`."""
+    defaults: ValueTable[_Process] = ValueTable()
+    """The constants that options are where the user leaves them out. By `argument_parsers`, for `gpu_switches`."""
+    declared: ValueTable[_Process] = ValueTable()
+    """The options of click whose value the launcher decides. Written by `cli_libraries`, read by the interpreter."""
