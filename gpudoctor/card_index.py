@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
 from gpudoctor.diagnostic import Safety, Severity
@@ -19,6 +19,11 @@ from gpudoctor.rule import RuleCard
 
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import TypeAlias
+
+    Stamp: TypeAlias = tuple[int, int]
+    """The size of a file, and when it was changed."""
+    Entry: TypeAlias = tuple[Stamp, RuleCard]
 
 SHIPPED = "cards.index"
 """The file of a pack that was built with it."""
@@ -32,10 +37,6 @@ _SEVERITY, _SAFETY = _FIELDS.index("severity"), _FIELDS.index("fix_safety")
 _KINDS: dict[str | None, Any] = {None: None, **{each.value: each for each in (*Severity, *Safety)}}
 _HEAD = (__version__, _FIELDS)
 """What an index must have been written by to be understood."""
-
-Stamp: TypeAlias = tuple[int, int]
-"""The size of a file, and when it was changed."""
-Entry: TypeAlias = tuple[Stamp, RuleCard]
 
 
 def stamp_of(stat: os.stat_result) -> Stamp:
@@ -83,7 +84,12 @@ def written(entries: Iterable[Entry]) -> bytes:
 def _read(data: bytes) -> list[Entry]:
     try:
         head, entries = marshal.loads(data)
-        return [(stamp, _card(plain)) for stamp, plain in entries] if head == _HEAD else []
+        if head != _HEAD:
+            return []
+        for _, plain in entries:
+            plain[_SEVERITY] = _KINDS[plain[_SEVERITY]]
+            plain[_SAFETY] = _KINDS[plain[_SAFETY]]
+        return [(stamp, RuleCard(*plain)) for stamp, plain in entries]
     # Cut short, or of another program.
     except (ValueError, TypeError, EOFError, KeyError):
         return []
@@ -92,9 +98,3 @@ def _read(data: bytes) -> list[Entry]:
 def _plain(card: RuleCard) -> list[Any]:
     values = (getattr(card, name) for name in _FIELDS)
     return [value.value if isinstance(value, (Severity, Safety)) else value for value in values]
-
-
-def _card(plain: list[Any]) -> RuleCard:
-    plain[_SEVERITY] = _KINDS[plain[_SEVERITY]]
-    plain[_SAFETY] = _KINDS[plain[_SAFETY]]
-    return RuleCard(*plain)

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from gpudoctor.card_index import Entry, Stamp, keep, read_kept, read_shipped, stamp_of, written
+from gpudoctor.card_index import keep, read_kept, read_shipped, stamp_of, written
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError, nearest
 from gpudoctor.record import dataclass
@@ -23,6 +24,8 @@ from gpudoctor.rule import Rule, RuleCard
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from gpudoctor.card_index import Entry, Stamp
 
 BUILT_IN = "gpudoctor_rules"
 ENTRY_POINTS = "gpudoctor.rules"
@@ -154,10 +157,11 @@ def rule_files(pack: str, folder: str) -> Iterator[tuple[str, Stamp]]:
     if not os.path.isdir(folder):  # inside an archive, of which whoever packs it ships an index
         return
     for family in _entries(folder):
-        if family.is_dir() and not family.name.startswith(("_", ".")):
+        if family.name[0] not in "_." and family.is_dir():
             for file in _entries(family.path):
-                if file.name.endswith(".py") and not file.name.startswith("_"):
-                    yield f"{pack}.{family.name}.{file.name[:-3]}", stamp_of(file.stat())
+                name = file.name
+                if name[0] != "_" and name.endswith(".py"):
+                    yield f"{pack}.{family.name}.{name[:-3]}", stamp_of(file.stat())
 
 
 def card_of(module: str, pack: str) -> RuleCard:
@@ -203,7 +207,7 @@ def page_of(card: RuleCard) -> str:
 
 def _entries(folder: str) -> Sequence[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
+        return sorted(entries, key=attrgetter("name"))
 
 
 def _imported(module: str, pack: str) -> ModuleType:
