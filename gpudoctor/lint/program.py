@@ -364,6 +364,11 @@ class Program:
         names = {each.arg for first in given for each in first}
         return f"{names.pop() if len(names) == 1 else 'rank'} == 0"
 
+    def before_group(self, event: Event) -> bool:
+        """It is done before the process group is made that a launcher's processes make."""
+        made = next(self.events(InitGroup), None)
+        return self.world is LaunchWorld.TORCHRUN and made is not None and event.order < made.order
+
     @cached_property
     def _starts(self) -> tuple[Event, ...]:
         several = (event for event in self.events(UseManaged) if event.several)

@@ -20,6 +20,8 @@ class Managed(Protocol):
     @property
     def first_worker(self) -> str: ...
 
+    def before_group(self, event: Event) -> bool: ...
+
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -60,10 +62,13 @@ def waits_for_all(program: Managed) -> str:
     return "accelerator.wait_for_everyone()" if "accelerate" in program.managed_by else "dist.barrier()"
 
 
-def asked_first(program: Managed) -> str:
+def asked_first(program: Managed, at: Event) -> str:
     """The test for the first rank in the words of the framework in charge, for a remedy."""
-    asked = next((test for name, test in FIRST.items() if name in program.managed_by), "")
-    return asked or program.first_worker or "dist.get_rank() == 0"
+    asked = next((test for name, test in FIRST.items() if name in program.managed_by), "") or program.first_worker
+    if asked:
+        return asked
+    # `get_rank` raises where there is no process group yet.
+    return 'int(os.environ["RANK"]) == 0' if program.before_group(at) else "dist.get_rank() == 0"
 
 
 def local_rank(*, spawned: bool) -> Either:

@@ -151,7 +151,7 @@ def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
 
 def _remedy(program: Program, event: ChangeFolder) -> str:
     if event.removes:
-        return f"Let one rank remove it: `if {asked_first(program)}:`, and `{waits_for_all(program)}` behind it."
+        return f"Let one rank remove it: `if {asked_first(program, event)}:`, and `{waits_for_all(program)}` behind it."
     # `os.mkdir` has no such argument.
     if event.call == "os.mkdir":
         return "Write `os.makedirs(path, exist_ok=True)`: then it does not matter which rank is first."

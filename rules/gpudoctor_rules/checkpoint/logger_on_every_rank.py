@@ -88,7 +88,7 @@ class LoggerOnEveryRank(Rule):
             yield self.found(
                 at=start.location,
                 message=f"`{name}` is called on every rank: one experiment gets as many runs as there are processes.",
-                remedy=f"Open it on rank 0 only: `if {asked_first(program)}:`, and guard what is logged alike.",
+                remedy=f"Open it on rank 0 only: `if {asked_first(program, start)}:`, and guard what is logged alike.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.context.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,

@@ -105,7 +105,7 @@ class SaveGuardedByLocalRank(Rule):
                 at=place,
                 message=f"Local rank 0 of each node writes {shown(save)}: on several nodes with one disk they all "
                 "write it at the same time.",
-                remedy=f"Test the rank of the whole job instead: `if {asked_first(program)}:`.",
+                remedy=f"Test the rank of the whole job instead: `if {asked_first(program, save)}:`.",
                 because=[("the local rank is tested here", _place(guards[0])), ("and here it happens", save.location)],
                 cause=_place(guards[0]),
             )

@@ -109,7 +109,7 @@ class SaveOnEveryRank(Rule):
                 at=save.location,
                 message=f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
                 "corrupted.",
-                remedy=f"Let one rank write: put `if {asked_first(program)}:` around {around}.",
+                remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}.",
                 because=[
                     ("opened here", opened.location if opened is not None else None),
                     *(("called from here", call) for call in save.context.calls[-2:]),
