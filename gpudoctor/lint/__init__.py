@@ -25,8 +25,9 @@ Divergence
     was not read. "Only rank 0 gets here" is a question about it.
 Store
     Abstract memory in layers: a branch writes a delta of its own, and a join merges the deltas (`flow/store.py`).
-Fact, own attribute
-    What the engine knows of an object, and what the program has written to it: two spaces of names in the store.
+State, own attribute
+    What the engine knows of an object, in cells that `domain/abstract_state.py` lists with their joins, and what the
+    program has written to it: two spaces of keys in the store.
 Allocation site, occurrence
     Where an object was made, and how often that place was reached before: the two name the object.
 Event

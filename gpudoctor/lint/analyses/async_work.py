@@ -38,7 +38,8 @@ def end_work(call: Call, work: Value | None) -> None:
         return
     call.emit(WorkDone, work=work)
     for each in flatten(call.do, list(found)):
-        call.do.set_flag(each, WorkState.done)
+        if isinstance(each, Work):
+            call.do.set_flag(each, WorkState.done)
     if work is None:
         call.do.set_state(PROCESS, ProcessState.works, singleton(TupleOf(())))
 

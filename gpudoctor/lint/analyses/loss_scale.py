@@ -49,8 +49,10 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
 
 def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by: str) -> Tensor:
     """`running += loss.detach()`, from a tensor of zeros on, is a mean again as `running / len(loader)`."""
-    if by == "div" and do.flag(operands[0], TensorState.sum_of_means) is not NO and isinstance(operands[-1], Unknown):
-        key = operands[-1].key
+    first, last = operands[0], operands[-1]
+    summed = isinstance(first, Tensor) and do.flag(first, TensorState.sum_of_means) is not NO
+    if by == "div" and summed and isinstance(last, Unknown):
+        key = last.key
         over = isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
         return replace(result, mean=True) if over else result
     means = [

@@ -30,9 +30,9 @@ from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Unknown, Value, Va
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.container import DictOf, ListOf
     from gpudoctor.lint.domain.data import Dataset, Loader, RandomGenerator, Sampler
-    from gpudoctor.lint.domain.function import Class
+    from gpudoctor.lint.domain.function import Class, Instance
     from gpudoctor.lint.domain.group import ManagedObject, Work
-    from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
+    from gpudoctor.lint.domain.module import Module, Wrapper
     from gpudoctor.lint.domain.optim import Optimizer
     from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.flow.condition import Condition
@@ -200,9 +200,9 @@ class TensorState:
     """The handle of a collective that may still write it, NONE once that was reported. Written by `async_work`."""
     written_items: ValueCell[Tensor] = CollectingCell()
     """What was put into it item by item, whose share of the data is its own. By `containers`, for `tensors`."""
-    rewritten: Flag[Tensor | StateDict | Unknown | Value] = Flag()
+    rewritten: Flag[Value] = Flag()
     """Entries of a batch or of a loaded state were replaced. Written by `containers` and `checkpoint_files`."""
-    sum_of_means: Flag[Value] = Flag()
+    sum_of_means: Flag[Tensor] = Flag()
     """It is the sum of the means of several batches. Written and read by `loss_scale`."""
     returned_means: ValueCell[Tensor | Class] = ValueCell()
     """At which places of what a class of models returns there are means, or -1: all of it is one. Written by
@@ -210,7 +210,7 @@ class TensorState:
     numbers_of_each_gpu: ValueCell[Tensor] = ValueCell()
     """The keys of those parts of an output of `DataParallel` that were single numbers on each GPU. Written and read by
     `data_parallel_replicas`."""
-    made_by_unread_code: Flag[Value] = Flag()
+    made_by_unread_code: Flag[Tensor] = Flag()
     """It may as well be an object that holds tensors, with an in-place `to` of its own. Written by `interp.library`."""
 
 
@@ -234,9 +234,9 @@ class DatasetState:
     """What makes an item was not followed to its end. Written and read by `batch_items`."""
     moves_items: Flag[Dataset] = Flag()
     """Its items may lie elsewhere than on the CPU. Written by `batch_items` and `torch_data`, read by `tensors`."""
-    made_up: Flag[Value] = Flag()
+    made_up: Flag[Dataset | Instance] = Flag()
     """It holds random numbers that the program has drawn itself. Written and read by `torch_data`."""
-    inner_samplers: ValueCell[Value] = ValueCell()
+    inner_samplers: ValueCell[Sampler] = ValueCell()
     """The samplers that a sampler of the project keeps, and tells no epoch. Written and read by `torch_data`."""
 
 
@@ -303,13 +303,13 @@ class SettingState:
     """A tuple of all that an option can be, empty where that is not known. By `argument_parsers`."""
     commands: ValueTable[Value] = ValueTable()
     """The functions that subparsers put under this name, one for each command. By `argument_parsers`."""
-    can_be: ValueCell[Value] = ValueCell()
+    can_be: ValueCell[Unknown] = ValueCell()
     """Of a setting that was read: the tuple of its choices. Written by `attributes`, read by `builtin`."""
-    merged: ValueCell[Value] = ValueCell()
+    merged: ValueCell[Unknown] = ValueCell()
     """The mapping that a configuration was updated with. Written and read by `interp.library`."""
     items: ValueTable[Unknown] = ValueTable()
     """What the program has put under a key of something unknown. Written and read by `interp.library`."""
-    full_state: Flag[Value] = Flag()
+    full_state: Flag[Unknown] = Flag()
     """`StateDictOptions` with which the whole state is gathered. Written and read by `checkpoint_files`."""
 
 
@@ -320,7 +320,7 @@ class WorkState:
     """The name of the collective. Written and read by `torch_distributed`."""
     asynchronous: ValueCell[Work] = ValueCell()
     """TRUE or FALSE, or what the program gave as `async_op`. Written and read by `torch_distributed`."""
-    done: Flag[Value] = Flag()
+    done: Flag[Work] = Flag()
     """Somebody has waited for it. Written and read by `async_work`."""
 
 

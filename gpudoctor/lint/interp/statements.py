@@ -76,7 +76,7 @@ def _note_dropped(m: Evaluator, call: ast.Call, dropped: list[Value]) -> None:
     receivers = _receivers(m, call)
     only = receivers[0] if len(receivers) == 1 else None
     # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
-    if only is not None and m.flag(only, TensorState.made_by_unread_code) is not NO:
+    if isinstance(only, Tensor) and m.flag(only, TensorState.made_by_unread_code) is not NO:
         return
     name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None

@@ -322,7 +322,8 @@ def _text_method(call: Call) -> Values:
 @MODELS.method(Unknown, "lower", "upper")
 def _in_one_case(call: Call) -> Values:
     """Of an option with known choices: what they are then."""
-    known = call.do.state(call.receiver, SettingState.can_be) if call.receiver is not None else None
+    assert isinstance(call.receiver, Unknown)
+    known = call.do.state(call.receiver, SettingState.can_be)
     only = known.single if known is not None else None
     choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []
     texts = [each.value for each in choices if isinstance(each, Const) and isinstance(each.value, str)]

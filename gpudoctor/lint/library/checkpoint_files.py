@@ -7,7 +7,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, 
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
-from gpudoctor.lint.domain.value import NONE, Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.files import Load, Save, ShardedState
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -154,12 +154,16 @@ def _options(call: Call) -> Values:
     return singleton(made)
 
 
+def _is_full(call: Call, options: Value) -> bool:
+    return isinstance(options, Unknown) and call.do.flag(options, SettingState.full_state) is not NO
+
+
 @MODELS.callable(
     *(f"torch.distributed.checkpoint.state_dict.get_{name}state_dict" for name in ("", "model_", "optimizer_"))
 )
 def _get_state(call: Call) -> Values:
     options = call.keywords.get("options")
-    full = options is not None and options.all(lambda value: call.do.flag(value, SettingState.full_state) is not NO)
+    full = options is not None and options.all(lambda value: _is_full(call, value))
     for value in call.arg(0, "model") or ():
         # What is whole on each rank needs nobody else.
         if full and call.do.flag(core_of(value), ModuleState.sharded) is not NO:

@@ -355,11 +355,12 @@ def _set_epoch(call: Call) -> Values:
 @MODELS.setter(Sampler)
 def _kept_by_sampler(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """A sampler of the project that keeps another one draws from it, and may tell it the epoch. Which may be set."""
+    assert isinstance(owner, Sampler)
     # `sampler.epoch = epoch` from outside is what `set_epoch` does.
     if name == "epoch" and do.reached_at(owner) is None:
         do.emit(SetEpoch, at=place, target=owner, epoch=values)
     inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
-    cls = owner.own if isinstance(owner, Sampler) else None
+    cls = owner.own
     if inside and isinstance(cls, Class) and cls.complete and not mentions(cls, "set_epoch"):
         do.emit(Escape, at=place, into=SILENT_SAMPLER, values=inside)
         # Who keeps this one gets at that one, too.
