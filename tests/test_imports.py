@@ -22,13 +22,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.errors": set(),
     "gpudoctor.record": set(),
     "gpudoctor.drafts": set(),
+    # What is known of libraries, as data: for all who ask what a dotted name means.
+    "gpudoctor.manifest": set(),
     # Which formats may be asked for.
     "gpudoctor.config": {"gpudoctor.report", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
     "gpudoctor.lint.flow": set(),
     "gpudoctor.lint.domain": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
     "gpudoctor.lint.events": {"gpudoctor.lint.domain", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
-    "gpudoctor.lint.repair": {"gpudoctor.lint.domain", "gpudoctor.lint.events", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.repair": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.diagnostic",
+        "gpudoctor.manifest",
+    },
     # What a rule is told goes on to the report: which answers made it silent.
     "gpudoctor.lint.guard_log": {"gpudoctor.lint.domain", "gpudoctor.coverage"},
     "gpudoctor.lint.program": {
@@ -51,6 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.drafts",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.suppression": {"gpudoctor.lint.source", "gpudoctor.diagnostic"},
     "gpudoctor.lint.request": {"gpudoctor.rule", "gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.errors"},
@@ -72,6 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.config",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.runtime": {
         "gpudoctor",
@@ -96,6 +105,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.diagnostic",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.library": {
         "gpudoctor.lint.analyses",
@@ -104,6 +114,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.diagnostic",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.interp": {
         "gpudoctor.lint.library",
@@ -118,6 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.room",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
+        "gpudoctor.manifest",
     },
     "gpudoctor.run.recording": {"gpudoctor.diagnostic"},
     "gpudoctor.rule": {
@@ -152,6 +164,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.config",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.analyze": {
         "gpudoctor.lint.interp",
@@ -203,6 +216,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
         "gpudoctor.visible",
+        "gpudoctor.manifest",
     },
     "gpudoctor.plain": set(),
     "gpudoctor.html": set(),
@@ -252,6 +266,8 @@ LATE = {
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",
+    # Most programs train without one.
+    "gpudoctor.manifest.framework_roles",
     # Where nothing was executed, nothing is left behind.
     "gpudoctor.lint.flow.interning",
     # Most programs make no mistake.

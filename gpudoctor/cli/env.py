@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor import __version__
 from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines, write_out
+from gpudoctor.manifest.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     import argparse
 
     from gpudoctor.probe.inventory.facts import Inventory, System, Variable
 
-_PACKAGES = ("torch", "torchvision", "accelerate", "lightning", "pytorch-lightning", "transformers", "deepspeed", "ray")
+_PACKAGES = tuple([each.distribution for each in LIBRARIES if each.distribution])
 
 
 class Env(Command):

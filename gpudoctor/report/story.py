@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety
+from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.visible import visible
 
 WORLDS = {
@@ -12,13 +13,6 @@ WORLDS = {
     "spawn": "the program itself starts one process per GPU",
     "single": "one process sees several GPUs",
 }
-_LAUNCHERS = {
-    "accelerate": "`accelerate launch`",
-    "deepspeed": "`deepspeed`",
-    "horovod": "`horovodrun`",
-    "lightning": "Lightning",
-}
-"""What starts the processes of a program that leaves it to one of these libraries, and not torchrun."""
 FIXABLE, PERHAPS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[!]"}, "[?]"
 """Marks of findings that `--fix` would mend, or `--unsafe-fixes`, or perhaps one of them."""
 
@@ -58,7 +52,7 @@ def launch_of_all(findings: Sequence[Finding]) -> str:
 
 def _launch(finding: Finding) -> str:
     worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
-    starter = _LAUNCHERS.get(finding.launcher, "torchrun")
+    starter = framework(finding.launcher).launcher
     return " and also when ".join(worlds).replace("torchrun", starter, 1)
 
 

@@ -19,17 +19,12 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
+from gpudoctor.manifest.libraries import mentions, roots
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
 
-FRAMEWORKS = (
-    "accelerate", "bagua", "byteps", "catalyst", "colossalai", "composer", "deepspeed", "detectron2", "fairscale",
-    "horovod", "hvd", "ignite", "lightning", "lightning_fabric", "megatron", "mmcv", "mmengine", "ray",
-    "smdistributed", "tensor_parallel", "torchtnt",
-)  # fmt: skip
-"""The libraries that run a training, as `library/frameworks.py` knows them (a test compares), but for those of which
-projects build their layers, and `transformers`: a `Trainer` tells enough of these."""
+_FRAMEWORKS = sorted(roots("relevant"))
 
 # A search for these in the text saves most files the look at their names. Documentation holds them, too.
 _WORDS = (
@@ -43,10 +38,8 @@ _WORDS = (
     time.time perf_counter monotonic default_timer Event(
     DeepSpeed ccelerator PartialState ightning Fabric Trainer
     """.split(),
-    *(name for name in FRAMEWORKS if name != "ray"),
-    # `array` and licences hold the bare words.
-    "import ray",
-    "from ray",
+    *mentions(relevant=True),
+    # Licences hold the bare word.
     "import distributed",
     "from distributed",
 )
@@ -64,7 +57,7 @@ _TELLING = rf"""(?x)
     | spawn | start_processes | \bProcess\( | [Hh]orovod | ^hvd\b | mpi4py | launcher
     | DataLoader | Sampler | set_epoch | (?:\.|_|^)backward\( | autograd\.grad\( | \btorch\.load\(
     | deepspeed | DeepSpeed | [Aa]ccelerator | PartialState | [Ll]ightning | Fabric | Trainer
-    | ^(?:{"|".join(FRAMEWORKS)})\.
+    | ^(?:{"|".join(_FRAMEWORKS)})\.
 """
 # What only looks so: shapes, matrices, images, tokenizers, questions that are answered without a process group.
 _INNOCENT = r"""(?x)

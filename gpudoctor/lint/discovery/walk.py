@@ -8,29 +8,14 @@ from collections.abc import Iterator, Sequence
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
+from gpudoctor.manifest.libraries import mentions
 
 _SUFFIXES = (".py", ".ipynb")
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 # Names of build output that a real package may have as well; that one has an `__init__.py`.
 _UNLESS_PACKAGE = frozenset({"build", "dist"})
 
-_FRAMEWORKS = (
-    b"torch",
-    b"lightning",
-    b"accelerate",
-    b"transformers",
-    b"deepspeed",
-    b"horovod",
-    b"import ray",  # the bare word is a part of `array`
-    b"from ray",
-    b"composer",
-    b"ignite",
-    b"mmengine",
-    b"mmcv",
-    b"detectron2",
-    b"fairscale",
-    b"colossalai",
-)
+_FRAMEWORKS = tuple([word.encode() for word in mentions()])
 
 
 def collect(

@@ -34,7 +34,7 @@ from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAP
 from gpudoctor.lint.interp.machine import NONE_SET, Frame, PathExit, singleton
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.class_kinds import new_object
-from gpudoctor.lint.library.library_names import gives_settings
+from gpudoctor.lint.library.library_names import RUN_COMMANDS, gives_settings
 from gpudoctor.lint.library.missing_attributes import PLAIN, note_opened
 from gpudoctor.lint.library.register import MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
@@ -357,7 +357,7 @@ def _among_the_rest(arguments: Arguments, name: str, default: Values | None) -> 
 def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Arguments) -> Values:
     """A parameter for which nothing was given: a library fills it, or the call was made up."""
     # These decorators fill the parameters from the command line.
-    settings = any(each.startswith(("click.", "hydra.", "fire.", "typer.")) for each in function.decorators)
+    settings = any(each.startswith(RUN_COMMANDS) for each in function.decorators)
     if settings:
         m.emit(SettingRead, at=function.place, name=name)
         declared = m.entry(PROCESS, ProcessState.declared, name)

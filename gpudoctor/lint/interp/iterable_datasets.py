@@ -24,6 +24,7 @@ from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.machine import NOTHING, singleton
 from gpudoctor.lint.interp.records import IterationProbe, holds_setting
 from gpudoctor.lint.library.class_kinds import seeds_by_epoch
+from gpudoctor.manifest.libraries import prefixes
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 WORKER_INFO = "torch.utils.data.get_worker_info"
-SHARES = (
-    "torch.distributed.", "horovod.", "deepspeed.", "accelerate.", "mpi4py.", "lightning.", "pytorch_lightning.",
-    "torch_xla.", "webdataset.", "datasets.distributed.", "multiprocessing.", "threading.",
-)  # fmt: skip
+SHARES = prefixes("shares")
 """Code under these names knows the rank or deals out work, or it runs beside the stream."""
 DRAWN = ("random.", "numpy.random.", "secrets.", "torch.rand", "torch.multinomial", "torch.normal")
 """Chance gives each process something else."""

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.manifest.libraries import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -18,15 +19,7 @@ if TYPE_CHECKING:
 
 DATASETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"})
 SAMPLERS = frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"})
-MODULE_ROOTS = (
-    "torch.nn.",
-    "torchvision.models.",
-    "timm.",
-    "transformers.",
-    "pytorch_lightning.",
-    "lightning.",
-    "diffusers.",
-)
+MODULE_ROOTS = prefixes("modules")
 # Libraries of models hold as many classes that are none.
 NOT_MODULES = (
     "Config",
@@ -48,13 +41,10 @@ NOT_MODULES = (
     "Collator",
     "Mixin",
 )
-LIBRARIES_OF_MODELS = ("transformers.", "diffusers.", "pytorch_transformers.", "pytorch_pretrained_bert.")
-# These hold no weights, as those of torch.nn.
-LOSSES = ("timm.loss.", "segmentation_models_pytorch.losses.")
-# What timm offers besides models: scalers, loaders, schedulers, optimizers.
-TOOLS = ("timm.utils.", "timm.data.", "timm.scheduler.", "timm.optim.")
-# Of lightning's classes only these are modules: strategies, loggers and plugins are not.
-LIGHTNING = ("lightning.", "pytorch_lightning.")
+LIBRARIES_OF_MODELS = prefixes("models")
+LOSSES = prefixes("losses")
+_TOOLS = prefixes("tools")
+_MODULES_SAY_SO = prefixes("modules_say_so")
 
 
 def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: LibraryContext) -> Value:
@@ -161,7 +151,7 @@ def is_module_class(cls: Class) -> bool:
 def is_tool(name: str) -> bool:
     """A name of a library of models that is none."""
     # An average of the weights is a model of its own.
-    return name.startswith(TOOLS) and not name.rpartition(".")[2].startswith("ModelEma")
+    return name.startswith(_TOOLS) and not name.rpartition(".")[2].startswith("ModelEma")
 
 
 def is_no_module(made_by: str) -> bool:
@@ -182,7 +172,7 @@ def is_module_name(name: str) -> bool:
         return False
     if is_tool(name):
         return False
-    if name.startswith(LIGHTNING) and not last.endswith("Module"):
+    if name.startswith(_MODULES_SAY_SO) and not last.endswith("Module"):
         return False
     # The mixin of models of diffusers is a module itself.
     return last == "ModelMixin" or not (last.endswith(NOT_MODULES) or last.startswith("DataCollator"))

@@ -22,78 +22,14 @@ from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.libraries import belonging, taking_charge
 
-TAKE_CHARGE = {
-    "accelerate.Accelerator": "accelerate",
-    "accelerate.PartialState": "accelerate",
-    "accelerate.state.PartialState": "accelerate",
-    "accelerate.accelerator.Accelerator": "accelerate",
-    "lightning.pytorch.Trainer": "lightning",
-    "lightning.Trainer": "lightning",
-    "lightning.Fabric": "lightning",
-    "lightning.fabric.Fabric": "lightning",
-    "lightning_fabric.Fabric": "lightning",
-    "lightning.pytorch.cli.LightningCLI": "lightning",
-    "transformers.Trainer": "transformers",
-    "transformers.Seq2SeqTrainer": "transformers",
-    "deepspeed.initialize": "deepspeed",
-    "deepspeed.init_distributed": "deepspeed",
-    "deepspeed.init_inference": "deepspeed",
-    # Who adds DeepSpeed's options hands over the training later, perhaps by a switch.
-    "deepspeed.add_config_arguments": "deepspeed",
-    "horovod.torch.init": "horovod",
-    "horovod.torch.DistributedOptimizer": "horovod",
-    "composer.Trainer": "composer",
-    "mmengine.runner.Runner": "mmengine",
-    "mmcv.parallel.MMDistributedDataParallel": "mmengine",
-    "mmcv.runner.build_runner": "mmengine",
-    "colossalai.launch": "colossalai",
-    "colossalai.launch_from_torch": "colossalai",
-    "colossalai.booster.Booster": "colossalai",
-    "colossalai.initialize": "colossalai",
-    "torch.distributed.tensor.parallel.parallelize_module": "tensor parallel",
-    "torch.distributed.pipelining.PipelineStage": "pipeline",
-    "tensor_parallel.tensor_parallel": "tensor parallel",
-    "tensor_parallel.TensorParallel": "tensor parallel",
-    "torch.distributed.rpc.init_rpc": "rpc",
-    "ray.train.torch.TorchTrainer": "ray",
-    "ray.train.torch.prepare_model": "ray",
-    "ray.train.torch.prepare_data_loader": "ray",
-    "catalyst.dl.SupervisedRunner": "catalyst",
-    "bagua.torch_api.init_process_group": "bagua",
-    "byteps.torch.init": "byteps",
-}
-# accelerate and lightning run on one GPU as well, so they prove nothing about the launch.
-ALWAYS_SEVERAL = frozenset({"deepspeed", "horovod", "colossalai", "megatron", "smdistributed"})
+TAKE_CHARGE = taking_charge()
+_BELONGING = belonging()
 PLUGINS = frozenset(
     {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
 )
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
-PREFIXES = {
-    "accelerate.": "accelerate",
-    "trl.": "transformers",
-    "detectron2.": "detectron2",
-    "ignite.distributed.": "ignite",
-    "fairscale.": "fairscale",
-    "megatron.": "megatron",
-    "fastai.": "fastai",
-    "mmengine.": "mmengine",
-    "mmdet.": "mmengine",
-    "mmcv.": "mmengine",
-    "fairseq.": "fairseq",
-    "speechbrain.": "speechbrain",
-    "torchtnt.": "tnt",
-    "colossalai.": "colossalai",
-    "horovod.": "horovod",
-    "deepspeed.": "deepspeed",
-    "lightning.": "lightning",
-    "composer.": "composer",
-    "ray.train.": "ray",
-    "hvd.": "horovod",
-    "smdistributed.": "smdistributed",
-}
-
-
 OWNERS = ("Trainer", "Runner", "Engine", "LearningRunner")
 """How classes end that run the training."""
 
@@ -105,34 +41,27 @@ def _without_constructor(name: str) -> str:
 
 
 def _framework(name: str) -> str:
-    return TAKE_CHARGE.get(name) or next((found for prefix, found in PREFIXES.items() if name.startswith(prefix)), "")
+    return TAKE_CHARGE.get(name) or next((found for prefix, found in _BELONGING.items() if name.startswith(prefix)), "")
 
 
-@MODELS.callable(*TAKE_CHARGE, *(f"{prefix}*" for prefix in PREFIXES))
+@MODELS.callable(*TAKE_CHARGE, *(f"{prefix}*" for prefix in _BELONGING))
 def _take_charge(call: Call) -> Values:
+    # Deferred: most programs train without one.
+    from gpudoctor.manifest.framework_roles import framework as framework_of
+
     name = _without_constructor(call.name)
     framework, last = _framework(name), name.rpartition(".")[2]
     # horovod's ranks and collectives are as good as those of torch.distributed.
     special = SPECIAL.get((framework, last))
     if special is not None:
         return special(call)
-    in_charge = name in TAKE_CHARGE or last.endswith(OWNERS)
-    in_charge = in_charge or framework in (
-        "detectron2",
-        "ignite",
-        "fairscale",
-        "megatron",
-        "fastai",
-        "fairseq",
-        "smdistributed",
-        "speechbrain",
-    )
-    if in_charge:
+    known = framework_of(framework)
+    if name in TAKE_CHARGE or last.endswith(OWNERS) or known.by_any_call:
         call.emit(
             UseManaged,
             framework=framework,
             call=call.name,
-            several=framework in ALWAYS_SEVERAL or last == "PartialState",
+            several=known.several or last == "PartialState",
             shares_data=framework != "deepspeed" or _may_share_data(call),
         )
         # What is handed over may be moved, wrapped and stepped out of sight.

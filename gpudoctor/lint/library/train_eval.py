@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import FALSE, TRUE, Value
+from gpudoctor.manifest.libraries import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_call import LibraryContext
 
-BEGIN_EVALUATING = ("transformers.", "diffusers.", "peft.", "unknown")
+BEGIN_EVALUATING = (*prefixes("begins_evaluating"), "unknown")
 
 
 def in_training_mode(do: LibraryContext, core: Value) -> bool | None:

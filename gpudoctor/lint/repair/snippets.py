@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.repair.repair import Always, Code, Either, Holds, Imported
+from gpudoctor.manifest.framework_roles import framework
 
 
 class Managed(Protocol):
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
-FIRST = {
-    "accelerate": "accelerator.is_main_process",
-    "lightning": "trainer.is_global_zero",
-    "transformers": "trainer.is_world_process_zero()",
-}
-"""How objects of frameworks are asked for the first rank."""
 FROM_LAUNCHER: Code = ("int(", Imported("os.environ"), '["LOCAL_RANK"])')
 """The local rank, as torchrun hands it over."""
 
@@ -64,9 +59,9 @@ def waits_for_all(program: Managed) -> str:
 
 def asked_first(program: Managed, at: Event) -> str:
     """The test for the first rank in the words of the framework in charge, for a remedy."""
-    asked = next((test for name, test in FIRST.items() if name in program.managed_by), "") or program.first_worker
-    if asked:
-        return asked
+    asked = next((test for name in sorted(program.managed_by) if (test := framework(name).first_rank)), "")
+    if asked or program.first_worker:
+        return asked or program.first_worker
     # `get_rank` raises where there is no process group yet.
     return 'int(os.environ["RANK"]) == 0' if program.before_group(at) else "dist.get_rank() == 0"
 

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -16,30 +17,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.rule import RuleCard
 
-_NAMES = {
-    "accelerate": "Accelerate",
-    "bagua": "Bagua",
-    "byteps": "BytePS",
-    "catalyst": "Catalyst",
-    "colossalai": "Colossal-AI",
-    "composer": "Composer",
-    "deepspeed": "DeepSpeed",
-    "detectron2": "Detectron2",
-    "fairscale": "FairScale",
-    "horovod": "Horovod",
-    "ignite": "Ignite",
-    "lightning": "Lightning",
-    "megatron": "Megatron",
-    "mmengine": "MMEngine",
-    "pipeline": "pipeline parallelism",
-    "ray": "Ray",
-    "rpc": "the RPC framework",
-    "smdistributed": "SageMaker's smdistributed",
-    "speechbrain": "SpeechBrain",
-    "tensor parallel": "tensor parallelism",
-    "tnt": "TorchTNT",
-    "transformers": "the Trainer of Transformers",
-}
 _ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "ModuleClassFlaw"})
 """Events of a model that is known."""
 _STARTING = frozenset({"ArgumentDeclared", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"})
@@ -200,8 +177,8 @@ def _cause(program: Program, answer: Answer) -> Silence:
     return Silence(cause, (), "")
 
 
-def _name(framework: str) -> str:
-    return _NAMES.get(framework, framework)
+def _name(name: str) -> str:
+    return framework(name).title or name
 
 
 def _with_rules(silence: Silence, codes: Iterable[str]) -> Silence:

@@ -11,25 +11,16 @@ from __future__ import annotations
 
 import sys
 
-_LIBRARIES = """
-    accelerate apex click colossalai composer cv2 deepspeed detectron2 fairscale hydra horovod ignite jax keras
-    lightning lightning_fabric matplotlib mmcv mmengine mpi4py numpy omegaconf pandas PIL pytorch_lightning ray scipy
-    sklearn tensorboard tensorboardX tensorflow torch torch_xla torchaudio torchdata torchmetrics torchtext torchvision
-    tqdm transformers triton wandb yaml
-"""
-LIBRARIES = frozenset(_LIBRARIES.split())
+from gpudoctor.manifest.libraries import known_better, roots
+
+LIBRARIES = roots("wins")
 """Their meaning is modelled, or they have no part in how a program trains."""
 
-KNOWN_BETTER = {"torch": ("autograd", "nn", "optim", "utils")}
+KNOWN_BETTER = known_better()
 """Libraries whose models say more than their source, and packages inside of them by which their checkout is told from
 a project's own package of that name."""
 
-_SHADOWED_BY_PACKAGES = """
-    absl bitsandbytes catalyst clip datasets dgl diffusers einops evaluate fairseq fastai fire h5py huggingface_hub lmdb
-    megatron mlflow mmdet mmseg onnx peft requests safetensors sentencepiece spacy streaming tabulate tiktoken timm
-    tokenizers torch_geometric trl webdataset xformers
-"""
-SHADOWED_BY_PACKAGES = frozenset(_SHADOWED_BY_PACKAGES.split())
+SHADOWED_BY_PACKAGES = roots("shadowed")
 """Libraries whose names projects use as well, or whose own checkout trains: the project's where it has such a module
 or a package with `__init__.py`, as in Python."""
 

@@ -11,8 +11,7 @@ import pytest
 from gpudoctor.lint import analyze
 from gpudoctor.lint.discovery import classify
 from gpudoctor.lint.discovery.classify import Role, classify_alone
-from gpudoctor.lint.discovery.prefilter import FRAMEWORKS, is_irrelevant, relevant_definitions
-from gpudoctor.lint.library.frameworks import PREFIXES, TAKE_CHARGE
+from gpudoctor.lint.discovery.prefilter import is_irrelevant, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from tests.support.fixture_marks import cases
 from tests.support.linting import Seen, lint
@@ -114,17 +113,6 @@ def mean(x):
     return x.mean()
 """
     assert relevant_definitions(parsed(text)) == {"collect"}
-
-
-OF_LAYERS = {"fairseq", "fastai", "mmdet", "speechbrain"}
-"""Projects take their layers from these, in every other file."""
-TOLD_OTHERWISE = {"torch", "transformers", "trl"}
-"""By what is asked of them: a `Trainer`, or `torch.distributed`."""
-
-
-def test_the_frameworks_are_those_of_the_models():
-    known = {name.partition(".")[0] for name in (*TAKE_CHARGE, *PREFIXES)}
-    assert set(FRAMEWORKS) == known - OF_LAYERS - TOLD_OTHERWISE
 
 
 @pytest.mark.slow

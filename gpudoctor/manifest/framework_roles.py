@@ -1,0 +1,62 @@
+"""The frameworks that take charge of a training: what they leave to the program, and how they are talked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A library, or several, or a part of one, that may own the wrapping, placement, sharding or saving."""
+
+    name: str
+    title: str = ""
+    """What readers are told, where the name is none."""
+    launcher: str = "torchrun"
+    """What starts the processes of a program that leaves it to the framework."""
+    first_rank: str = ""
+    """How its objects are asked for the first rank."""
+    several: bool = False
+    """It is of no use on one GPU, so whoever takes it is launched in several processes."""
+    by_any_call: bool = False
+    """Whatever is called of it, it is in charge from there on."""
+    leaves_loaders: bool = False
+    """Loaders stay those of the program, in number of workers and order, but for the share of each rank."""
+
+
+def _frameworks() -> Iterator[Framework]:
+    yield Framework(
+        "accelerate", "Accelerate", "`accelerate launch`", "accelerator.is_main_process", leaves_loaders=True
+    )
+    yield Framework("bagua", "Bagua")
+    yield Framework("byteps", "BytePS")
+    yield Framework("catalyst", "Catalyst")
+    yield Framework("colossalai", "Colossal-AI", several=True)
+    yield Framework("composer", "Composer")
+    yield Framework("deepspeed", "DeepSpeed", "`deepspeed`", several=True, leaves_loaders=True)
+    yield Framework("detectron2", "Detectron2", by_any_call=True)
+    yield Framework("fairscale", "FairScale", by_any_call=True)
+    yield Framework("fairseq", by_any_call=True)
+    yield Framework("fastai", by_any_call=True)
+    yield Framework("horovod", "Horovod", "`horovodrun`", several=True, leaves_loaders=True)
+    yield Framework("ignite", "Ignite", by_any_call=True)
+    yield Framework("lightning", "Lightning", "Lightning", "trainer.is_global_zero")
+    yield Framework("megatron", "Megatron", several=True, by_any_call=True)
+    yield Framework("mmengine", "MMEngine")
+    yield Framework("pipeline", "pipeline parallelism")
+    yield Framework("ray", "Ray")
+    yield Framework("rpc", "the RPC framework")
+    yield Framework("smdistributed", "SageMaker's smdistributed", several=True, by_any_call=True)
+    yield Framework("speechbrain", "SpeechBrain", by_any_call=True)
+    yield Framework("tensor parallel", "tensor parallelism")
+    yield Framework("tnt", "TorchTNT")
+    yield Framework("transformers", "the Trainer of Transformers", first_rank="trainer.is_world_process_zero()")
+
+
+@cache
+def framework(name: str) -> Framework:
+    """What is known of the framework of this name."""
+    return next((each for each in _frameworks() if each.name == name), Framework(name))

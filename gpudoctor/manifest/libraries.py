@@ -1,0 +1,408 @@
+"""The libraries that are known, and what of it matters to whom.
+
+All lists of library names are derived from this table: `roots` and `prefixes` read one field of all records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.record import dataclass
+
+Parts = tuple[str, ...]
+"""Parts of a library, as what stands behind `library.` in the dotted names of them."""
+ALL: Parts = ("",)
+
+
+@dataclass(frozen=True)
+class LibraryEntry:
+    """What is known of a library, or of several of which the same is known."""
+
+    roots: str
+    """The names that it is imported by."""
+    wins: bool = False
+    """Its name means the installed library, whatever the folders of a project are called."""
+    shadowed: bool = False
+    """Its name means the project's own module or package where it has one, which is often so."""
+    known_better: Parts = ()
+    """Its models say more than its source. The packages inside of it by which its checkout is told from a project's own
+    package of that name."""
+    harmless: Parts = ()
+    """Changes nothing about the models and loaders that are handed to it."""
+    shows: Parts = ()
+    """Shows or records the numbers that it is given."""
+    computes: Parts = ()
+    """Its results come from the arguments alone, not from those of other ranks."""
+    runs_commands: Parts = ()
+    """Fills the parameters of the functions that it decorates from the command line."""
+    settings: Parts = ()
+    """Reads what the user has configured: one answer for all ranks."""
+    shares: Parts = ()
+    """Knows the rank or deals out work, or runs beside the program."""
+    modules: Parts = ()
+    """Its classes are modules."""
+    models: Parts = ()
+    """A library of pretrained models, where as many classes are something else: tokenizers, configurations."""
+    losses: Parts = ()
+    """Its modules hold no weights."""
+    tools: Parts = ()
+    """What a library of modules offers besides: loaders, schedulers, optimizers."""
+    begins_evaluating: Parts = ()
+    """Its modules come in evaluation mode."""
+    modules_say_so: Parts = ()
+    """Of its classes only those whose names end in `Module` are modules: strategies, loggers and plugins are not."""
+    aliases: Mapping[str, str] = {}
+    """Other dotted names of a thing, and the one that it is known by."""
+    renamed: str = ""
+    """The name under which the whole library is known."""
+    frameworks: Mapping[str, str] = {}
+    """Dotted names that take charge of a training when they are called, and the framework that does so then."""
+    belongs: tuple[Parts, str] = ((), "")
+    """Parts of which all belongs to a framework, and its name."""
+    mentions: Parts = ()
+    """Words of a text that may train with it; a search of the text saves a look at its tree."""
+    relevant: bool = False
+    """Each function that names it is executed, also in a file that only defines things."""
+    distribution: str = ""
+    """The name of its package, where reports about a machine tell the version."""
+
+    if not TYPE_CHECKING:
+        # To compile a constructor with so many parameters takes longer than all of the table.
+        def __init__(self, roots: str, **known: object) -> None:
+            self.__dict__.update(known, roots=roots)
+
+
+def _all(framework: str, root: str, names: str) -> dict[str, str]:
+    return dict.fromkeys([f"{root}.{name}" for name in names.split()], framework)
+
+
+def _pytorch() -> Iterator[LibraryEntry]:
+    yield LibraryEntry(
+        "torch",
+        wins=True,
+        known_better=("autograd", "nn", "optim", "utils"),
+        harmless=ALL,
+        shows=("utils.tensorboard.",),
+        computes=ALL,
+        shares=("distributed.",),
+        modules=("nn.",),
+        mentions=("torch",),
+        distribution="torch",
+        frameworks={
+            "torch.distributed.tensor.parallel.parallelize_module": "tensor parallel",
+            "torch.distributed.pipelining.PipelineStage": "pipeline",
+            "torch.distributed.rpc.init_rpc": "rpc",
+        },
+        aliases={
+            "torch.distributed.distributed_c10d.": "torch.distributed.",
+            "torch.utils.data.dataset.": "torch.utils.data.",
+            "torch.utils.data.sampler.": "torch.utils.data.",
+            "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+            "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
+            "torch.nn.parallel.data_parallel.DataParallel": "torch.nn.DataParallel",
+            "torch.utils.data.DistributedSampler": "torch.utils.data.distributed.DistributedSampler",
+            "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
+            "torch.utils.data.dataset.random_split": "torch.utils.data.random_split",
+            "torch.multiprocessing.spawn.spawn": "torch.multiprocessing.spawn",
+            "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel": (
+                "torch.distributed.fsdp.FullyShardedDataParallel"
+            ),
+            "torch.distributed._composable.fsdp.fully_shard": "torch.distributed.fsdp.fully_shard",
+            # Deprecated since torch 2.4, and still what most programs import.
+            "torch.cuda.amp.GradScaler": "torch.amp.GradScaler",
+            "torch.cuda.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
+            "torch.cuda.amp.autocast": "torch.autocast",
+            "torch.amp.autocast": "torch.autocast",
+            "torch.utils.tensorboard.writer.SummaryWriter": "torch.utils.tensorboard.SummaryWriter",
+        },
+    )
+    yield LibraryEntry("torchvision", wins=True, harmless=ALL, modules=("models.",), distribution="torchvision")
+    # Synchronises over ranks by itself at `compute()`.
+    yield LibraryEntry("torchmetrics", wins=True, harmless=ALL, computes=("functional.",))
+    yield LibraryEntry("torch_xla", wins=True, shares=ALL)
+    yield LibraryEntry("torchaudio torchtext", wins=True, harmless=ALL)
+    yield LibraryEntry("apex torchdata triton jax keras tensorflow", wins=True)
+
+
+def _training() -> Iterator[LibraryEntry]:
+    yield LibraryEntry(
+        "accelerate",
+        wins=True,
+        shares=ALL,
+        belongs=(ALL, "accelerate"),
+        frameworks=_all(
+            "accelerate", "accelerate", "Accelerator accelerator.Accelerator PartialState state.PartialState"
+        ),
+        mentions=("accelerate",),
+        relevant=True,
+        distribution="accelerate",
+    )
+    yield LibraryEntry(
+        "lightning",
+        wins=True,
+        shares=ALL,
+        modules=ALL,
+        modules_say_so=ALL,
+        belongs=(ALL, "lightning"),
+        frameworks=_all(
+            "lightning", "lightning", "pytorch.Trainer Trainer Fabric fabric.Fabric pytorch.cli.LightningCLI"
+        ),
+        mentions=("lightning",),
+        relevant=True,
+        distribution="lightning",
+    )
+    # Lightning 2.0 renamed the import; the old name is still published.
+    yield LibraryEntry(
+        "pytorch_lightning",
+        wins=True,
+        shares=ALL,
+        modules=ALL,
+        modules_say_so=ALL,
+        renamed="lightning.pytorch",
+        distribution="pytorch-lightning",
+    )
+    yield LibraryEntry(
+        "lightning_fabric",
+        wins=True,
+        frameworks=_all("lightning", "lightning_fabric", "Fabric"),
+        mentions=("lightning_fabric",),
+        relevant=True,
+    )
+    yield from _beside_others()
+    yield from _other_frameworks()
+
+
+def _beside_others() -> Iterator[LibraryEntry]:
+    """What trains, or runs, in a part of a library or beside the program."""
+    # Not `relevant`: projects build their layers of it, and a `Trainer` tells enough.
+    yield LibraryEntry(
+        "transformers",
+        begins_evaluating=ALL,
+        wins=True,
+        modules=ALL,
+        models=ALL,
+        frameworks=_all("transformers", "transformers", "Trainer Seq2SeqTrainer"),
+        mentions=("transformers",),
+        distribution="transformers",
+    )
+    yield LibraryEntry(
+        "deepspeed",
+        wins=True,
+        shares=ALL,
+        belongs=(ALL, "deepspeed"),
+        # Who adds DeepSpeed's options hands over the training later, perhaps by a switch.
+        frameworks=_all(
+            "deepspeed", "deepspeed", "initialize init_distributed init_inference add_config_arguments"
+        ),
+        mentions=("deepspeed",),
+        relevant=True,
+        distribution="deepspeed",
+    )  # fmt: skip
+    # The bare word is a part of `array`.
+    yield LibraryEntry(
+        "ray",
+        wins=True,
+        belongs=(("train.",), "ray"),
+        frameworks=_all(
+            "ray", "ray", "train.torch.TorchTrainer train.torch.prepare_model train.torch.prepare_data_loader"
+        ),
+        mentions=("import ray", "from ray"),
+        relevant=True,
+        distribution="ray",
+    )
+    yield LibraryEntry(
+        "horovod",
+        wins=True,
+        shares=ALL,
+        belongs=(ALL, "horovod"),
+        frameworks=_all("horovod", "horovod", "torch.init torch.DistributedOptimizer"),
+        mentions=("horovod",),
+        relevant=True,
+    )
+    # As everybody imports horovod, where the import is out of sight.
+    yield LibraryEntry("hvd", belongs=(ALL, "horovod"), mentions=("hvd",), relevant=True)
+    yield LibraryEntry("mpi4py", wins=True, shares=ALL)
+    yield LibraryEntry("multiprocessing", shares=ALL, aliases={
+        # torch's module is the standard one with shared tensors added.
+        "multiprocessing.Process": "torch.multiprocessing.Process",
+        "multiprocessing.set_start_method": "torch.multiprocessing.set_start_method",
+        "multiprocessing.get_context": "torch.multiprocessing.get_context",
+    })  # fmt: skip
+    yield LibraryEntry("threading", shares=ALL)
+
+
+def _other_frameworks() -> Iterator[LibraryEntry]:
+    def taking_part(
+        root: str, names: str = "", name: str = "", parts: Parts = (), wins: bool = False, shadowed: bool = False
+    ) -> LibraryEntry:
+        name = name or root
+        charge = _all(name, root, names)
+        return LibraryEntry(
+            root,
+            wins=wins,
+            shadowed=shadowed,
+            frameworks=charge,
+            belongs=(parts, name),
+            mentions=(root,),
+            relevant=True,
+        )
+
+    yield taking_part("bagua", "torch_api.init_process_group")
+    yield taking_part("byteps", "torch.init")
+    yield taking_part("catalyst", "dl.SupervisedRunner", shadowed=True)
+    yield taking_part(
+        "colossalai", "launch launch_from_torch booster.Booster initialize", parts=ALL, wins=True
+    )  # fmt: skip
+    yield taking_part("composer", "Trainer", parts=ALL, wins=True)
+    yield taking_part("detectron2", parts=ALL, wins=True)
+    yield taking_part("fairscale", parts=ALL, wins=True)
+    yield taking_part("ignite", parts=("distributed.",), wins=True)
+    yield taking_part("megatron", parts=ALL, shadowed=True)
+    yield taking_part(
+        "mmcv", "parallel.MMDistributedDataParallel runner.build_runner", "mmengine", parts=ALL, wins=True
+    )  # fmt: skip
+    yield taking_part("mmengine", "runner.Runner", parts=ALL, wins=True)
+    yield taking_part("smdistributed", parts=ALL)
+    yield taking_part("tensor_parallel", "tensor_parallel TensorParallel", "tensor parallel")
+    yield taking_part("torchtnt", name="tnt", parts=ALL)
+    # Not `relevant`: projects take their layers from these, in every other file.
+    yield LibraryEntry("fairseq", shadowed=True, belongs=(ALL, "fairseq"))
+    yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"))
+    yield LibraryEntry("mmdet", shadowed=True, belongs=(ALL, "mmengine"))
+    yield LibraryEntry("speechbrain", belongs=(ALL, "speechbrain"))
+    yield LibraryEntry("trl", shadowed=True, belongs=(ALL, "transformers"))
+
+
+def _models() -> Iterator[LibraryEntry]:
+    """Models, layers and data sets."""
+    yield LibraryEntry("diffusers", shadowed=True, modules=ALL, models=ALL, begins_evaluating=ALL)
+    yield LibraryEntry("peft", shadowed=True, begins_evaluating=ALL)
+    yield LibraryEntry("pytorch_transformers pytorch_pretrained_bert", models=ALL)
+    yield LibraryEntry("segmentation_models_pytorch", losses=("losses.",))
+    yield LibraryEntry(
+        "timm",
+        shadowed=True,
+        harmless=("data.", "scheduler.", "utils.get_state_dict", "utils.model."),
+        modules=ALL,
+        losses=("loss.",),
+        tools=("utils.", "data.", "scheduler.", "optim."),
+    )
+    yield LibraryEntry("fvcore", harmless=("nn.",))
+    yield LibraryEntry("datasets", shadowed=True, harmless=ALL, shares=("distributed.",))
+    yield LibraryEntry("webdataset", shadowed=True, shares=ALL)
+    yield LibraryEntry("huggingface_hub safetensors sentencepiece tiktoken tokenizers", shadowed=True, harmless=ALL)
+    yield LibraryEntry(
+        "bitsandbytes clip dgl evaluate mmseg onnx spacy streaming torch_geometric xformers", shadowed=True
+    )
+
+
+def _showing() -> Iterator[LibraryEntry]:
+    """Who is told the numbers, and who keeps them."""
+    yield LibraryEntry("logging", shows=ALL)
+    yield LibraryEntry("tensorboard", wins=True, shows=ALL)
+    yield LibraryEntry("mlflow", shadowed=True, harmless=ALL, shows=ALL)
+    yield LibraryEntry("tensorboardX tqdm wandb", wins=True, harmless=ALL, shows=ALL)
+    yield LibraryEntry("aim clearml comet_ml loguru neptune rich swanlab visdom", harmless=ALL, shows=ALL)
+
+
+def _settings() -> Iterator[LibraryEntry]:
+    """What the user has configured."""
+    yield LibraryEntry("json", settings=("load",))
+    yield LibraryEntry("os", aliases={"os.environ.get": "os.getenv"})
+    yield LibraryEntry("absl", shadowed=True, harmless=ALL, settings=ALL)
+    yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL)
+    yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)
+    yield LibraryEntry("click hydra", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
+    yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
+    yield LibraryEntry("dotenv easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
+    yield LibraryEntry("configparser jsonargparse ruamel simple_parsing tomlkit tomllib", settings=ALL)
+
+
+def _computing() -> Iterator[LibraryEntry]:
+    """Numbers and tables."""
+    yield LibraryEntry("einops", shadowed=True, harmless=ALL, computes=ALL)
+    yield LibraryEntry("numpy pandas scipy sklearn", wins=True, harmless=ALL, computes=ALL)
+    yield LibraryEntry("functools itertools math operator statistics", computes=ALL)
+
+
+_HARMLESS = """
+    altair bokeh fastprogress livelossplot plotly seaborn
+    google IPython ipywidgets kaggle_secrets
+    albumentations imageio imgaug medpy nibabel plyfile pycocotools pydicom rasterio shapely SimpleITK skimage tifffile
+    trimesh
+    editdistance ftfy g2p_en inflect jieba jiwer librosa nltk parselmouth pesq phonemizer pydub pypinyin pystoi pyworld
+    regex resampy rouge_score sacrebleu soundfile unidecode
+    ase Bio networkx rdkit
+    filelock gdown jsonlines msgpack natsort openpyxl orjson polars pyarrow ujson wget zarr
+    attr attrs colorama coloredlogs GPUtil packaging prettytable psutil ptflops pydantic pynvml six termcolor thop
+    torchinfo torchsummary
+"""
+"""Pictures of numbers; what notebooks have at hand; images, bodies and the earth; sound and text; molecules and
+networks; files of all kinds; and the rest."""
+
+
+def _others() -> Iterator[LibraryEntry]:
+    yield LibraryEntry("cv2 matplotlib PIL", wins=True, harmless=ALL)
+    yield LibraryEntry("h5py lmdb requests tabulate", shadowed=True, harmless=ALL)
+    yield LibraryEntry(_HARMLESS, harmless=ALL)
+
+
+LIBRARIES: tuple[LibraryEntry, ...] = (
+    *_pytorch(),
+    *_training(),
+    *_models(),
+    *_showing(),
+    *_settings(),
+    *_computing(),
+    *_others(),
+)
+
+
+def _by_field() -> dict[str, list[tuple[str, Any]]]:
+    found: dict[str, list[tuple[str, Any]]] = {name: [] for name in LibraryEntry.__annotations__}
+    for each in LIBRARIES:
+        for name, told in vars(each).items():
+            found[name].append((each.roots, told))
+    return found
+
+
+_TOLD = _by_field()
+"""What is told in each field, and of which libraries: most fields say something of a few."""
+
+
+def roots(field: str) -> frozenset[str]:
+    """The libraries that a field says something about as a whole."""
+    return frozenset(" ".join([names for names, told in _TOLD[field] if told in (True, ALL)]).split())
+
+
+def prefixes(field: str, *, whole: bool = True) -> tuple[str, ...]:
+    """What the dotted names begin with that a field is about; without `whole`, only of parts of libraries."""
+    told = [(names.split(), parts) for names, parts in _TOLD[field] if whole or parts != ALL]
+    return tuple([f"{root}.{part}" for names, parts in told for root in names for part in parts])
+
+
+def mentions(*, relevant: bool = False) -> tuple[str, ...]:
+    """Words of texts that may train; with `relevant` only those that concern each function they stand in."""
+    return tuple([word for each in LIBRARIES if each.relevant or not relevant for word in each.mentions])
+
+
+def taking_charge() -> dict[str, str]:
+    """Dotted names that take charge of a training when they are called, and the framework that does so then."""
+    return {name: framework for _, names in _TOLD["frameworks"] for name, framework in names.items()}
+
+
+def belonging() -> dict[str, str]:
+    """What dotted names begin with of which all belongs to a framework, and its name."""
+    return {f"{root}.{part}": framework for root, (parts, framework) in _TOLD["belongs"] for part in parts}
+
+
+def known_better() -> dict[str, Parts]:
+    """Libraries whose models say more than their source, and what they are told by."""
+    return dict(_TOLD["known_better"])
+
+
+def aliases() -> dict[str, str]:
+    """Other dotted names, and the one that is known; both end in a dot where that goes for all below."""
+    found = {name: known for _, names in _TOLD["aliases"] for name, known in names.items()}
+    return found | {f"{root}.": f"{known}." for root, known in _TOLD["renamed"]}
