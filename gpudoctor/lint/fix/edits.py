@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int, str]
 """From offset, to offset, the text instead."""
+Opcode = tuple[str, int, int, int, int]
+"""As `difflib` has it: what happens to which stretch, and what it becomes."""
+_HARDLY = 2
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD = re.compile(r"\w+|\W")
 
@@ -27,13 +30,34 @@ def _differing(before: Sequence[str], after: Sequence[str], finer: Sequence[re.P
     from difflib import SequenceMatcher
 
     starts = [0, *itertools.accumulate(map(len, before))]
-    for kind, first, last, new_first, new_last in SequenceMatcher(None, before, after).get_opcodes():
+    opcodes: Iterable[Opcode] = SequenceMatcher(None, before, after).get_opcodes()
+    if _LINE in finer:
+        opcodes = _together(tuple(opcodes))
+    for kind, first, last, new_first, new_last in opcodes:
         old, new = "".join(before[first:last]), "".join(after[new_first:new_last])
         if kind == "replace" and finer:
             for start, end, text in _differing(finer[0].findall(old), finer[0].findall(new), finer[1:]):
                 yield starts[first] + start, starts[first] + end, text
         elif kind != "equal":
             yield starts[first], starts[last], new
+
+
+def _together(opcodes: Sequence[Opcode]) -> Iterator[Opcode]:
+    """Changes of statements with hardly any between them are one, to be looked at by its lines: a statement that has
+    moved past another is not the other with all that stood around it."""
+    done: Opcode | None = None
+    for index, (kind, first, last, new_first, new_last) in enumerate(opcodes):
+        between = kind == "equal" and 0 < index < len(opcodes) - 1 and last - first <= _HARDLY
+        if kind == "equal" and not between:
+            if done is not None:
+                yield done
+            done = None
+        elif done is not None:
+            done = "replace", done[1], last, done[3], new_last
+        elif not between:
+            done = kind, first, last, new_first, new_last
+    if done is not None:
+        yield done
 
 
 def _moved_down(span: Span, text: str) -> Span:
