@@ -210,10 +210,18 @@ def _entries(folder: str) -> Sequence[os.DirEntry[str]]:
         return sorted(entries, key=attrgetter("name"))
 
 
+_LOADED: dict[str, ModuleType] = {}
+"""Modules that are imported to their end."""
+
+
 def _imported(module: str, pack: str) -> ModuleType:
     try:
         # Asked for each program: most are there, and `import_module` takes longer to find that out than most rules run.
-        return sys.modules.get(module) or import_module(module)
+        # `sys.modules` alone holds what another thread has only begun to import, too.
+        found = sys.modules.get(module)
+        if found is None or _LOADED.get(module) is not found:
+            found = _LOADED[module] = import_module(module)
+        return found
     except SyntaxError as error:
         raise _invalid(pack, f"{error.filename}:{error.lineno}", error.msg) from error
     except ImportError as error:

@@ -49,11 +49,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     # --- from files to trees ---
     # Room on Python's own stack, which whoever parses and whoever follows programs may need.
     "gpudoctor.lint.room": set(),
+    # What is borrowed of the process, with a lock: who parses and who follows long chains of imports.
+    "gpudoctor.lint.process_state": set(),
     "gpudoctor.lint.size_limits": set(),
-    "gpudoctor.lint.notebooks": {"gpudoctor.lint.size_limits", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.notebooks": {"gpudoctor.lint.process_state", "gpudoctor.lint.size_limits", "gpudoctor.diagnostic"},
     "gpudoctor.lint.source": {
         "gpudoctor.lint.notebooks",
-        "gpudoctor.lint.room",
+        "gpudoctor.lint.process_state",
         "gpudoctor.lint.size_limits",
         "gpudoctor.drafts",
         "gpudoctor.diagnostic",
@@ -88,7 +90,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
         "gpudoctor.lint.source",
-        "gpudoctor.lint.flow",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },
@@ -126,7 +127,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.program",
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.source",
-        "gpudoctor.lint.room",
+        "gpudoctor.lint.process_state",
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
         "gpudoctor.manifest",
@@ -147,6 +148,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.flow",
+        "gpudoctor.lint.process_state",
         "gpudoctor.lint.source",
         "gpudoctor.lint.suppression",
         "gpudoctor.diagnostic",
@@ -168,6 +170,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.lint.analyze": {
         "gpudoctor.lint.interp",
+        "gpudoctor.lint.flow",
         "gpudoctor.lint.results",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.program",
@@ -268,8 +271,6 @@ LATE = {
     "gpudoctor.drafts",
     # Most programs train without one.
     "gpudoctor.manifest.framework_roles",
-    # Where nothing was executed, nothing is left behind.
-    "gpudoctor.lint.flow.interning",
     # Most programs make no mistake.
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -10,6 +12,9 @@ from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 
 __all__ = ["main"]
+
+# Python looks for garbage once more when it ends, and the system frees all at once a moment later.
+atexit.register(gc.freeze)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

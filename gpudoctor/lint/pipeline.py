@@ -182,33 +182,34 @@ def _execute(paths: Sequence[str], work: _Work) -> Iterator[EntryResult]:
     if STDIN in work.request.paths or (jobs == 1 and len(paths) <= _MOST_TOGETHER):
         yield from examine_all(paths, work.request, work.sources)
         return
-    global _kept
-    # What an earlier run in this process has read may have changed.
-    _kept = Sources(work.request.edited)
-    parts = [(paths[start : start + _PART], work.request) for start in range(0, len(paths), _PART)]
-    for results in in_processes(_examine_part, parts, jobs):
+    parts = [paths[start : start + _PART] for start in range(0, len(paths), _PART)]
+    for results in in_processes(_PartExaminer(work.request), parts, jobs):
         yield from results
 
 
-def _examine_part(part: tuple[Sequence[str], Request]) -> list[EntryResult]:
-    from gpudoctor.lint.analyze import examine_all
-
-    global _kept
-    paths, request = part
-    results: list[EntryResult] = []
-    with SeldomCollecting():
-        for path in paths:
-            # Asked before each: one entry alone may import a whole project.
-            if _kept.size > _MOST_KEPT or _kept.edited != request.edited:
-                _kept = Sources(request.edited)
-            results += examine_all([path], request, _kept)
-    return results
-
-
-_kept = Sources()
-"""Files that this process has read for earlier parts: the middle of a large project is imported by all of it."""
 _MOST_KEPT = 1_000_000
-"""Characters of them, whose trees take about 30 times as many bytes."""
+"""Characters of files that are kept, whose trees take about 30 times as many bytes."""
+
+
+class _PartExaminer:
+    """Examines one part after the other, and keeps the files that it has read: the middle of a large project is
+    imported by all of it."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._kept = Sources(request.edited)
+
+    def __call__(self, paths: Sequence[str]) -> list[EntryResult]:
+        from gpudoctor.lint.analyze import examine_all
+
+        results: list[EntryResult] = []
+        with SeldomCollecting():
+            for path in paths:
+                # Asked before each: one entry alone may import a whole project.
+                if self._kept.size > _MOST_KEPT:
+                    self._kept = Sources(self._request.edited)
+                results += examine_all([path], self._request, self._kept)
+        return results
 
 
 def _unreadable(

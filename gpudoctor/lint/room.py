@@ -8,9 +8,7 @@ its time.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 R = TypeVar("R")
@@ -24,22 +22,4 @@ def with_room(act: Callable[[], R]) -> R:
     return act()
 
 
-@contextmanager
-def fresh_stack() -> Iterator[None]:
-    """Inside, as many calls may be open as if none were until now.
-
-    Python limits how many are open together, its own parser counts ours, too, and a chain of imports opens some for
-    each of its files.
-    """
-    before, open_now, frame = sys.getrecursionlimit(), 0, sys._getframe()
-    while frame is not None:
-        open_now, frame = open_now + 1, frame.f_back  # type: ignore[assignment]
-    sys.setrecursionlimit(max(before, _USUAL_LIMIT + open_now))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-
-
-_USUAL_LIMIT = 1_000
 with_room.__code__ = with_room.__code__.replace(co_stacksize=_ROOM)

@@ -56,10 +56,10 @@ def test_a_large_program_is_forgotten_by_the_next_one(tmp_path: Path, monkeypatc
     monkeypatch.setattr(garbage, "_MANY", 50_000)
     lint(tmp_path, "Small")
     lint(tmp_path, "Small2")
-    before = garbage._blocks
+    before = garbage._collector.blocks
     lint(tmp_path, "Large", "layers = [" + "nn.Linear(2, 2), " * 6_000 + "]\n")
     lint(tmp_path, "Small3")
-    assert garbage._blocks < before + 50_000
+    assert garbage._collector.blocks < before + 50_000
 
 
 def still_there(name: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class
@@ -29,7 +28,6 @@ def forget_what_forward_sets(do: LibraryContext, module: Value) -> None:
 
 
 @for_one_program
-@lru_cache(maxsize=1024)
 def _set_by_forward(node: ast.ClassDef) -> frozenset[str]:
     """The attributes that `forward`, or a method that it calls, assigns."""
     methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}

@@ -164,12 +164,15 @@ def _spec(pattern: str) -> GitIgnoreSpec:
     # Imported late: in most walks no line comes near a name.
     from pathspec import GitIgnoreSpec
 
-    if pattern not in _specs:
+    found = _specs.get(pattern)
+    if found is None:
+        # Another thread may clear it between any two steps.
         if len(_specs) >= _MOST_SPECS:
             _specs.clear()
         try:
-            _specs[pattern] = GitIgnoreSpec.from_lines([pattern])
+            found = GitIgnoreSpec.from_lines([pattern])
         # Some lines mean nothing to git either.
         except ValueError:
-            _specs[pattern] = GitIgnoreSpec.from_lines([])
-    return _specs[pattern]
+            found = GitIgnoreSpec.from_lines([])
+        _specs[pattern] = found
+    return found

@@ -92,7 +92,7 @@ def is_irrelevant(file: SourceFile) -> bool:
     return relevant_definitions(file) == frozenset()
 
 
-@cache
+@lru_cache(maxsize=4096)
 def is_training_call(name: str) -> bool:
     """Who calls the library function of this name trains, makes what trains, or starts ranks."""
     return bool(re.search(_TRAINS, re.sub(_INNOCENT, " ", name)))
@@ -100,20 +100,24 @@ def is_training_call(name: str) -> bool:
 
 _told: dict[tuple[str, int], frozenset[str] | None] = {}
 _MOST_TOLD = 20_000
+_NOT_TOLD = frozenset({""})
 
 
 def relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     """The functions and classes of a file without an entry that come close; None where all of it has to be executed."""
     # Asked when the file is listed, and again when it is executed, which may be long after its tree is gone.
     key = file.shown, hash(file.text)
-    if key not in _told:
+    found = _told.get(key, _NOT_TOLD)
+    if found is _NOT_TOLD:
+        try:
+            found = _relevant_definitions(file)
+        except _TooMuch:
+            found = None
+        # Another thread may clear it between any two steps.
         if len(_told) >= _MOST_TOLD:
             _told.clear()
-        try:
-            _told[key] = _relevant_definitions(file)
-        except _TooMuch:
-            _told[key] = None
-    return _told[key]
+        _told[key] = found
+    return found
 
 
 def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:

@@ -155,10 +155,10 @@ class Composed(Value):
     compared once, with the first one that was like it; values of which that is the same one are equal.
     """
 
-    __slots__ = ("_age", "_hash", "_key")
-    _age: int
+    __slots__ = ("_first", "_hash")
+    _first: tuple[int, Hashable]
+    """The first value like this one, and the age of the keys under which it was the first."""
     _hash: int
-    _key: Hashable
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -177,13 +177,15 @@ def _first_like(value: Composed) -> Hashable:
     """The parts of a value, or those of the first one that was equal to it."""
     now = age()
     try:
-        if value._age == now:
-            return value._key
+        at, found = value._first
+        if at == now:
+            return found
     except AttributeError:
         pass
-    # Set together: the timer of a budget may end what is done here at any place.
-    value._key = found = interned((type(value), compared(value)))
-    value._age = now
+    found = interned((type(value), compared(value)))
+    # One assignment: the timer of a budget may end what is done here at any place, and constants of ours are compared
+    # in several threads.
+    value._first = now, found
     return found
 
 

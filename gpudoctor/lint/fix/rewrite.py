@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
@@ -20,6 +20,7 @@ from gpudoctor.lint.fix import changes as ch
 from gpudoctor.lint.fix.blocks import Lines, Statement, changed_block, parted
 from gpudoctor.lint.fix.commas import replaced, with_arguments, with_name
 from gpudoctor.lint.fix.edits import Span, differences
+from gpudoctor.lint.process_state import no_warnings
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -31,10 +32,15 @@ _LONG, _LONGEST = 100, 120
 """A line that grows beyond the first is broken, or beyond the second where the file has such lines anyway."""
 
 
-@lru_cache(maxsize=4)
 def rewrite_of(text: str) -> FileRewrite | None:
     """A file's rewrite, kept for the other programs that share it; none where libcst does not read it as Python does:
     where it is newer, or nested too deeply."""
+    # What is asked of it adds to what it knows, so that two threads do not share one.
+    return _rewrite_in_thread(text, get_ident())
+
+
+@lru_cache(maxsize=4)
+def _rewrite_in_thread(text: str, _: int) -> FileRewrite | None:
     try:
         rewrite = FileRewrite(text)
     except (cst.ParserSyntaxError, RecursionError):
@@ -71,9 +77,8 @@ class FileRewrite:
         try:
             after = self._texts_of(self._changed(changes))
             known = set(self.pieces)
-            # Whole statements with their lines: each can be read alone. Old escapes warn, and are none of our business.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            # Whole statements with their lines: each can be read alone.
+            with no_warnings():
                 ast.parse("".join(each for each in after if each not in known))
         except (cst.ParserSyntaxError, cst.CSTValidationError, SyntaxError, ValueError, RecursionError) as error:
             raise ch.NoFix("it would not parse, or is nested too deeply") from error

@@ -2,77 +2,107 @@
 
 Unknown values name what they were computed from, and those name what they were computed from: comparing such keys
 part by part would take time that doubles with each step. Interned, equal keys are the same object.
+
+Keys belong to the execution that made them. Values are made in hundreds of places, so that its pool is not handed on
+but held by the context (`contextvars`): each thread, and each task of an event loop, interns in its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache, wraps
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_KEYS: dict[Hashable, Hashable] = {}
-_NUMBERS: dict[Hashable, int] = {}
-_RANKED: dict[int, int] = {}
 _STRIDE = 1 << 24
 """More than one execution numbers. Beginning at a multiple of it, sets of numbers have the order that they have in a
 process of their own."""
-_FRESH = count()
-_AGE = 0
-"""How often all was forgotten."""
+_AGES = count()
+
+
+class InternPool:
+    """The keys of one execution. `age` tells it from all others of this process."""
+
+    __slots__ = ("age", "answers", "fresh", "keys", "numbers", "ranked")
+
+    def __init__(self) -> None:
+        self.age = next(_AGES)
+        self.keys: dict[Hashable, Hashable] = {}
+        self.numbers: dict[Hashable, int] = {}
+        self.ranked: dict[int, int] = {}
+        # A number is never given twice, not by another pool either: what has one may still be there.
+        self.fresh = count(self.age * _STRIDE)
+        self.answers: dict[Callable[..., Any], Callable[..., Any]] = {}
+        """Functions that remember what they found of this program."""
+
+
+_POOL: ContextVar[InternPool] = ContextVar("intern pool", default=InternPool())  # noqa: B039
+"""Outside of an execution, all threads have the one that is there from the beginning."""
 
 
 def age() -> int:
     """A number that changes where all keys are forgotten: what was interned under another one has to be again."""
-    return _AGE
+    return _POOL.get().age
 
 
 def interned(key: Hashable) -> Hashable:
     """The one object that stands for all keys equal to this one."""
-    return _KEYS.setdefault(key, key)
+    return _POOL.get().keys.setdefault(key, key)
 
 
 def numbered(key: Hashable) -> int:
     """A number for all keys equal to this one: hashing and comparing it costs next to nothing."""
-    number = _NUMBERS.get(key)
+    pool = _POOL.get()
+    number = pool.numbers.get(key)
     if number is None:
-        # Never given twice, also after the keys were forgotten: what has one may still be there.
-        number = _NUMBERS[key] = next(_FRESH)
+        number = pool.numbers[key] = next(pool.fresh)
     return number
 
 
 def ranked(key: Hashable) -> None:
     """Note that an interned key was there now, if it was not before."""
-    _RANKED.setdefault(id(key), len(_RANKED))
+    known = _POOL.get().ranked
+    known.setdefault(id(key), len(known))
 
 
 def rank_of(key: Hashable) -> int:
     """How many keys were there before this one, -1 for what is older than all: an order that each run has."""
-    return _RANKED.get(id(key), -1)
+    return _POOL.get().ranked.get(id(key), -1)
 
 
 def is_interned(key: Hashable) -> bool:
     """An equal key was interned before."""
-    return key in _KEYS
+    return key in _POOL.get().keys
 
 
-_FORGET: list[Callable[[], None]] = []
+def for_one_program(function: F) -> F:
+    """Let a function of what a program holds remember its answers, until another program begins."""
 
+    @wraps(function)
+    def ask(*args: Hashable) -> Any:
+        answers = _POOL.get().answers
+        found = answers.get(function)
+        if found is None:
+            found = answers[function] = lru_cache(maxsize=1024)(function)
+        return found(*args)
 
-def for_one_program(remembering: F) -> F:
-    """Let a function with a cache of its own, of what programs hold, forget it when another program begins."""
-    _FORGET.append(remembering.cache_clear)  # type: ignore[attr-defined]
-    return remembering
+    return cast("F", ask)
 
 
 def forget_keys() -> None:
     """Begin anew. What was interned before still is equal to itself, and to nothing that comes later."""
-    global _FRESH, _AGE
-    _AGE += 1
-    _KEYS.clear()
-    _NUMBERS.clear()
-    _RANKED.clear()
-    for forget in _FORGET:
-        forget()
-    _FRESH = count((next(_FRESH) // _STRIDE + 1) * _STRIDE)
+    _POOL.set(InternPool())
+
+
+@contextmanager
+def own_keys() -> Iterator[None]:
+    """Inside, keys are interned anew; after it, as before."""
+    token = _POOL.set(InternPool())
+    try:
+        yield
+    finally:
+        _POOL.reset(token)

@@ -8,13 +8,19 @@ steps count themselves; a timer of the process looks in while one of them is und
 from __future__ import annotations
 
 import sys
-from time import process_time
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.interp.limits import MAX_MEMORY
 
+try:
+    # Of this thread alone: what others compute meanwhile takes nothing of its budget.
+    from time import thread_time as cpu_time
+except ImportError:  # a system that does not tell threads apart
+    from time import process_time as cpu_time
+
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
+    from typing import Any
 
 _LOOK_EVERY = 0.1
 _MIB = 1024**2
@@ -33,49 +39,54 @@ class Budget:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._deadline = process_time() + seconds
+        self._deadline = cpu_time() + seconds
         self._peak_before: int | None = None
         self._looking = False
         self._outer: Budget | None = None
+        self._before: Any = None
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return max(self._deadline - process_time(), 0.0)
+        return max(self._deadline - cpu_time(), 0.0)
 
     def part(self, least: float, most: float = _NO_LIMIT) -> Budget:
         """A budget for a part of what is done, from now on: what is left, within these seconds."""
         return Budget(min(max(self.left, least), most))
 
     def check(self) -> None:
-        """Raise where the time is over."""
-        if process_time() > self._deadline:
+        """Raise where the time is over; where no timer looks, also where too much memory was taken."""
+        if not self._looking:
+            self._check_memory()
+        if cpu_time() > self._deadline:
             raise OutOfBudget(f"more than {self.seconds:.0f} seconds of execution")
 
     def __enter__(self) -> None:
         self.look()
 
-    def look(self) -> None:
-        """Let a timer look from now on, if none does."""
+    def look(self) -> bool:
+        """Let a timer look from now on, if none does; whether one does then."""
         if self._looking:
-            return
+            return True
         # Imported late: what only plans or explains does not need it.
         import signal
 
         if not hasattr(signal, "setitimer"):
-            return
+            return False
         now = signal.getsignal(signal.SIGVTALRM)
         around = getattr(now, "__self__", None)
         self._outer = around if isinstance(around, Budget) else None
         # Somebody else's timer is left alone.
         if self._outer is None and now not in (signal.SIG_DFL, signal.SIG_IGN):
-            return
+            return False
         try:
-            signal.signal(signal.SIGVTALRM, self._look)
+            self._before = signal.signal(signal.SIGVTALRM, self._look)
         except ValueError:  # only the main thread may
-            return
+            self._outer = None
+            return False
         self._looking = True
         signal.setitimer(signal.ITIMER_VIRTUAL, _LOOK_EVERY, _LOOK_EVERY)
+        return True
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._stop_looking()
@@ -103,12 +114,16 @@ class Budget:
             signal.signal(signal.SIGVTALRM, self._outer._look)
             return
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        # Not the default, which is death: one that was on its way may still arrive.
+        # The default is death, and one may still be on its way: to be ignored in between takes it away.
         signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
+        if self._before is not signal.SIG_IGN:
+            signal.signal(signal.SIGVTALRM, self._before)
 
     def _check_memory(self) -> None:
-        import resource
-
+        try:
+            import resource
+        except ImportError:  # Windows
+            return
         # Kilobytes, but for macOS, which counts bytes.
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         if self._peak_before is None:

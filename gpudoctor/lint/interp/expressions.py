@@ -20,7 +20,6 @@ from gpudoctor.lint.domain.value import FALSE, UNBOUND, Const, Text, Unknown, Va
 from gpudoctor.lint.events.host_waits import Elapsed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.flow.condition import Divergence, Literal
-from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import containers, imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
@@ -47,7 +46,6 @@ def _constant(m: Evaluator, node: ast.Constant) -> Values:
     return _constant_set(node.value)
 
 
-@for_one_program
 @lru_cache(maxsize=1024, typed=True)
 def _constant_set(value: Any) -> Values:
     return singleton(Const(value))

@@ -18,7 +18,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.exports import names_bound
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.machine import Frame, singleton
-from gpudoctor.lint.room import fresh_stack
+from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Package
 

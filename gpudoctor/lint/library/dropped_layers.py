@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class
@@ -36,7 +35,6 @@ def note_missed(call: Call, module: Module) -> None:
 
 
 @for_one_program
-@lru_cache(maxsize=1024)
 def _local(cls: ast.ClassDef, name: str) -> ast.Assign | None:
     """Where the constructor makes something under this name, for which no object of the class has an attribute."""
     constructors = (each for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
@@ -81,7 +80,6 @@ def _never_sets(do: LibraryContext, cls: Value, name: str) -> bool:
 
 
 @for_one_program
-@lru_cache(maxsize=1024)
 def _written_in(cls: ast.ClassDef) -> frozenset[str]:
     """The names that are bound in a class or set in its methods, and what sets attributes under any name."""
     found: set[str] = set()

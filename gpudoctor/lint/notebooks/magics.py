@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Sequence
 
+from gpudoctor.lint.process_state import no_warnings
 from gpudoctor.record import dataclass, replace
 
 # Of these the cell below is Python, which is executed as if they were not there.
@@ -69,8 +69,7 @@ def plain(source: str) -> Plain:
 
 
 def _parse(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with no_warnings():
         ast.parse(text)
 
 

@@ -6,9 +6,9 @@ there. What the execution on paper leaves behind is freed without the collector,
 
 from __future__ import annotations
 
-import atexit
 import gc
 import sys
+from _thread import allocate_lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,28 +16,50 @@ if TYPE_CHECKING:
 
 _MANY = 300_000
 """So many more objects than at the last look: 20 to 40 MiB."""
-_blocks = 0
-"""Blocks of memory that were taken after the last look at all objects there are."""
+_LOCK = allocate_lock()
 
-# Python looks for garbage once more when it ends, and the system frees all at once a moment later.
-atexit.register(gc.freeze)
+
+class _Collector:
+    """The one of this process, which all threads share."""
+
+    pausing = 0
+    """How many want it to rest."""
+    was_enabled = False
+    may_freeze = False
+    """Nobody else has frozen objects: to thaw ours would thaw all."""
+    blocks = 0
+    """Blocks of memory that were taken after the last look at all objects there are."""
+
+
+_collector = _Collector()
 
 
 class SeldomCollecting:
-    """Inside, the collector works only where `collect_if_many` finds that it should."""
+    """Inside, the collector works only where `collect_if_many` finds that it should.
+
+    Where several are open, one inside of another or in several threads, the last one lets it work again.
+    """
 
     def __enter__(self) -> None:
-        self._was_enabled = gc.isenabled()
-        gc.disable()
-        if self._was_enabled:
-            _clear_up()
+        with _LOCK:
+            _collector.pausing += 1
+            if _collector.pausing > 1:
+                return
+            _collector.was_enabled = gc.isenabled()
+            gc.disable()
+            if _collector.was_enabled:
+                _collector.may_freeze = not gc.get_freeze_count()
+                _clear_up()
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        # Inside of another one, that one ends it.
-        if self._was_enabled:
+        with _LOCK:
+            _collector.pausing -= 1
+            if _collector.pausing or not _collector.was_enabled:
+                return
             # Together they make all that is there old: otherwise it would be looked at right now.
-            gc.freeze()
-            gc.unfreeze()
+            if _collector.may_freeze:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -47,22 +69,17 @@ def _clear_up() -> None:
     What is made old at the end of each, Python alone would not look at again: it waits until as much as a quarter of
     it has grown old by itself.
     """
-    global _blocks
     now = sys.getallocatedblocks()
-    if not _blocks:
-        _blocks = now
-    elif now - _blocks > _MANY:
-        # Imported late: few processes come here. What the last program has named keeps all of it.
-        from gpudoctor.lint.flow.interning import forget_keys
-
-        forget_keys()
-        gc.unfreeze()
+    if not _collector.blocks:
+        _collector.blocks = now
+    elif now - _collector.blocks > _MANY:
         gc.collect()
-        _blocks = sys.getallocatedblocks()
+        _collector.blocks = sys.getallocatedblocks()
 
 
 def collect_if_many() -> None:
     """Look for garbage if much has been made since the last look. What stays is not looked at again."""
     if gc.get_count()[0] > _MANY:
         gc.collect()
-        gc.freeze()
+        if _collector.may_freeze:
+            gc.freeze()

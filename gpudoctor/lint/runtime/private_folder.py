@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import time
+from _thread import get_ident
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -17,8 +18,8 @@ _REACHED_THROUGH = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 # A link is not followed, and opening a pipe does not wait for who is at its other end.
 _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_OURS = r"[0-9a-f]{32}(\.[0-9]+)?"
-"""A digest; with a number behind it where it was never finished."""
+_OURS = r"[0-9a-f]{32}(\.[0-9]+)*"
+"""A digest; with numbers behind it where it was never finished."""
 _LONG = 3600.0
 """Seconds; nobody takes so long to finish a file."""
 
@@ -44,7 +45,7 @@ class OwnFolder:
         os.makedirs(self._path, mode=0o700, exist_ok=True)
         data = text.encode("utf-8")
         with self._opened() as folder:
-            unfinished = self._at(f"{name}.{os.getpid()}", folder)
+            unfinished = self._at(f"{name}.{os.getpid()}.{get_ident()}", folder)
             done = False
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY

@@ -7,14 +7,13 @@ import errno
 import os
 import stat
 import sys
-import warnings
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.notebooks.cells import Cells
-from gpudoctor.lint.room import fresh_stack
+from gpudoctor.lint.process_state import fresh_stack, no_warnings
 from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
 from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
@@ -327,7 +326,5 @@ def _parse(text: str, shown: str) -> ast.Module:
 
 
 def _parsed(text: str, shown: str) -> ast.Module:
-    with warnings.catch_warnings():
-        # Old escapes in strings warn while parsing; that is the author's linter's business.
-        warnings.simplefilter("ignore")
+    with no_warnings():
         return ast.parse(text, filename=shown)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar, cast
 
 try:
@@ -24,8 +25,9 @@ Asked = dict[tuple[str, str], object]
 """Answers by the question's name and the path that it was asked about."""
 
 _QUESTIONS: dict[str, Callable[[str], object]] = {}
-_noting: Asked | None = None
-_remembered: Asked | None = None
+# The context holds these, so that each thread notes and remembers its own.
+_NOTED: ContextVar[Asked | None] = ContextVar("noted answers", default=None)
+_REMEMBERED: ContextVar[Asked | None] = ContextVar("remembered answers", default=None)
 
 
 def digest_of(data: bytes) -> str:
@@ -39,20 +41,20 @@ def question(answer: Callable[[str], A]) -> Callable[[str], A]:
     _QUESTIONS[name] = answer
 
     def ask(path: str) -> A:
-        global _noting
-        if _remembered is not None and (name, path) in _remembered:
-            found = cast("A", _remembered[name, path])
+        remembered = _REMEMBERED.get()
+        if remembered is not None and (name, path) in remembered:
+            found = cast("A", remembered[name, path])
             note(name, path, found)
             return found
         # What it asks in turn is a part of its own answer.
-        noting, _noting = _noting, None
+        token = _NOTED.set(None)
         try:
             found = answer(path)
         finally:
-            _noting = noting
+            _NOTED.reset(token)
         note(name, path, found)
-        if _remembered is not None:
-            _remembered[name, path] = found
+        if remembered is not None:
+            remembered[name, path] = found
         return found
 
     return ask
@@ -60,8 +62,9 @@ def question(answer: Callable[[str], A]) -> Callable[[str], A]:
 
 def note(name: str, path: str, answer: object) -> None:
     """Write an answer down."""
-    if _noting is not None:
-        _noting[name, path] = answer
+    noted = _NOTED.get()
+    if noted is not None:
+        noted[name, path] = answer
 
 
 def answer_to(name: str, path: str) -> object:
@@ -73,24 +76,23 @@ def answer_to(name: str, path: str) -> object:
 @contextmanager
 def remembering() -> Iterator[None]:
     """Inside, the file system is asked each question once: all files of a folder have the same project around them."""
-    global _remembered
-    outer = _remembered
-    _remembered = {} if outer is None else outer
+    outer = _REMEMBERED.get()
+    token = _REMEMBERED.set({} if outer is None else outer)
     try:
         yield
     finally:
-        _remembered = outer
+        _REMEMBERED.reset(token)
 
 
 @contextmanager
 def noting() -> Iterator[Asked]:
     """Inside, all questions and answers are written down."""
-    global _noting
-    outer, _noting = _noting, {}
+    noted: Asked = {}
+    token = _NOTED.set(noted)
     try:
-        yield _noting
+        yield noted
     finally:
-        _noting = outer
+        _NOTED.reset(token)
 
 
 @question
