@@ -47,8 +47,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     # --- from files to trees ---
-    # Room on Python's own stack, which whoever parses and whoever follows programs may need.
-    "gpudoctor.lint.room": set(),
     # What is borrowed of the process, with a lock: who parses and who follows long chains of imports.
     "gpudoctor.lint.process_state": set(),
     "gpudoctor.lint.size_limits": set(),
@@ -178,7 +176,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
-        "gpudoctor.lint.room",
+        "gpudoctor.lint.process_state",
         "gpudoctor.lint.runtime",
         "gpudoctor.lint.source",
         "gpudoctor.registry",

@@ -12,9 +12,9 @@ from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_PART_SECONDS
+from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.results.unfollowed import coverage_of
-from gpudoctor.lint.room import with_room
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import noting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.room import with_room
+from gpudoctor.lint.process_state import with_room
 
 
 def _depth(left: int) -> int:

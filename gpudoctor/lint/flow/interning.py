@@ -9,9 +9,9 @@ but held by the context (`contextvars`): each thread, and each task of an event 
 
 from __future__ import annotations
 
+from _contextvars import ContextVar  # `contextvars` is a file that says just this
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache, wraps
 from itertools import count
 from typing import Any, TypeVar, cast
@@ -40,7 +40,7 @@ class InternPool:
         """Functions that remember what they found of this program."""
 
 
-_POOL: ContextVar[InternPool] = ContextVar("intern pool", default=InternPool())  # noqa: B039
+_POOL: ContextVar[InternPool] = ContextVar("intern pool", default=InternPool())
 """Outside of an execution, all threads have the one that is there from the beginning."""
 
 

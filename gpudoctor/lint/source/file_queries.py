@@ -7,9 +7,9 @@ Python looks further, is an answer too.
 from __future__ import annotations
 
 import os
+from _contextvars import ContextVar  # `contextvars` is a file that says just this
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TypeVar, cast
 
 try:
