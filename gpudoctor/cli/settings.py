@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import flattened
 from gpudoctor.config import Config, find_config, read_config
 from gpudoctor.errors import UsageError
+from gpudoctor.lint.options import LintOptions, request_of
 from gpudoctor.lint.request import Request
-from gpudoctor.lint.runtime.cache import cache_folder
 from gpudoctor.lint.size_limits import most_bytes
-from gpudoctor.record import dataclass
-from gpudoctor.registry import Registry, Selection, find_rules
+from gpudoctor.record import dataclass, replace
+from gpudoctor.registry import Registry, find_rules
 
 if TYPE_CHECKING:
     import argparse
+
 
 STDIN = "-"
 
@@ -110,39 +110,23 @@ def _config(options: argparse.Namespace, paths: tuple[str, ...]) -> Config:
 
 
 def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config, registry: Registry) -> Request:
-    rules = registry.select(
-        Selection(config.select, config.extend_select, config.ignore, config.origin),
-        Selection(
-            flattened(options.select) if options.select else None,
-            flattened(options.extend_select),
-            flattened(options.ignore),
-        ),
-        target_torch=config.target_torch,
-    )
-    in_code = tuple(card for card in rules if not card.run_only)
-    if rules and not in_code:
-        names = " ".join(card.code for card in rules)
-        raise UsageError(f"{names} is seen in a run only: start the program with `gpudoctor run`")
-    per_file = tuple(
-        (pattern, frozenset(registry.codes_of(selectors, "per-file-ignores", config.origin)))
-        for pattern, selectors in config.per_file_ignores
-    )
-    return Request(
-        paths=paths,
-        rules=in_code,
-        known=registry.cards,
-        launch=options.launch or config.launch or "auto",
-        exclude=(*(_from_here(glob, config.folder) for glob in config.exclude), *flattened(options.exclude)),
-        respect_gitignore=config.respect_gitignore and not options.no_respect_gitignore,
-        per_file_ignores=per_file,
-        folder=config.folder,
-        stdin=_standard_input(options.stdin_filename or "") if STDIN in paths else b"",
-        stdin_name=options.stdin_filename or "<stdin>",
+    chosen = LintOptions(
+        select=flattened(options.select) if options.select else None,
+        extend_select=flattened(options.extend_select),
+        ignore=flattened(options.ignore),
+        exclude=flattened(options.exclude),
+        launch=options.launch or "",
+        respect_gitignore=not options.no_respect_gitignore,
         jobs=options.jobs,
-        cache="" if options.no_cache else cache_folder(),
+        cache=not options.no_cache,
         # Formats for machines carry the edits.
         fixes=(options.output_format or config.output_format) in ("json", "sarif"),
     )
+    request = request_of(paths, chosen, config, registry)
+    if STDIN not in paths:
+        return request
+    name = options.stdin_filename or ""
+    return replace(request, stdin=_standard_input(name), stdin_name=name or "<stdin>")
 
 
 def _standard_input(name: str) -> bytes:
@@ -152,11 +136,3 @@ def _standard_input(name: str) -> bytes:
     if len(data) > most:
         raise UsageError(f"-: standard input is larger than {most // 1024**2} MiB; so much text is data, not a program")
     return data
-
-
-def _from_here(glob: str, folder: str) -> str:
-    """A pattern that counts from the configuration file's folder, as it counts from the working directory."""
-    # Without a slash a pattern means a name anywhere.
-    if "/" not in glob.rstrip("/"):
-        return glob
-    return os.path.relpath(os.path.join(folder, glob)).replace(os.sep, "/")
