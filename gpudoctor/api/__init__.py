@@ -1,0 +1,166 @@
+"""gpudoctor from Python: lint files, or the text of an editor, without the command line.
+
+    from gpudoctor.api import lint_paths, lint_text, Session
+
+    for finding in lint_paths(["train.py"]).findings:
+        print(finding.location.path, finding.location.line, finding.code, finding.message)
+
+    with Session(LintOptions(select=("GPU3",))) as session:
+        answer = session.lint_text(buffer, "train.py")
+
+Nothing is printed, nothing of the process is changed when a call returns, and what is linted is never imported or run.
+What cannot be answered raises `GpudoctorError`; a mistake in what is linted is a finding, and what could not be read
+stands in the answer's `problems` and `unread`. Two sessions may work in two threads: neither sees what the other does.
+
+Packs of rules import from here too: `Rule`, `Finding` and what goes with them from `gpudoctor.api`, what a program is
+from `gpudoctor.api.pack`. What these two offer stays where it is; all other modules may move.
+"""
+
+from __future__ import annotations
+
+import os
+from _contextvars import Context
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gpudoctor.config import LAUNCHES, Config, find_config, read_config
+from gpudoctor.coverage import Coverage
+from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
+from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError
+from gpudoctor.lint.options import LintOptions, request_of
+from gpudoctor.lint.pipeline import lint
+from gpudoctor.lint.process_state import fresh_stack
+from gpudoctor.lint.program import Program
+from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
+from gpudoctor.record import replace
+from gpudoctor.registry import find_rules
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.request import Request
+
+__all__ = [
+    "Confidence",
+    "ConfigError",
+    "Coverage",
+    "Edit",
+    "Finding",
+    "Fix",
+    "GpudoctorError",
+    "InternalError",
+    "LintOptions",
+    "Location",
+    "Outcome",
+    "Problem",
+    "Program",
+    "Related",
+    "Rule",
+    "Safety",
+    "Session",
+    "Severity",
+    "UsageError",
+    "lint_paths",
+    "lint_text",
+]
+
+_STDIN = "-"
+_CAREFUL = LintOptions(jobs=1, cache=False)
+"""Neither processes nor files of ours, unless somebody asks for them."""
+
+
+def lint_paths(
+    paths: Iterable[str | os.PathLike[str]], options: LintOptions = _CAREFUL, *, config: str | None = ""
+) -> Outcome:
+    """Lint files and folders.
+
+    `config` is the configuration file to read: the nearest one where it is empty, none where it is None.
+    """
+    with Session(options, config=config) as session:
+        return session.lint_paths(paths)
+
+
+def lint_text(
+    text: str | bytes, path: str | os.PathLike[str], options: LintOptions = _CAREFUL, *, config: str | None = ""
+) -> Outcome:
+    """Lint a text as if it stood in the file at `path`, whatever that holds; it need not be there yet.
+
+    What the text imports is read from the folders around it.
+    """
+    with Session(options, config=config) as session:
+        return session.lint_text(text, path)
+
+
+class Session:
+    """Lints again and again by the same rules and options, for an editor or a service.
+
+    The rules are found once, when it is made. Each call begins anew: nothing is kept of what was linted before, so that
+    a session may be used from several threads. Options without a number of processes work in this one.
+    """
+
+    def __init__(self, options: LintOptions = _CAREFUL, *, config: str | None = "") -> None:
+        if options.launch and options.launch not in LAUNCHES:
+            raise UsageError(f"launch: `{options.launch}` is none of {', '.join(LAUNCHES)}")
+        self._options = options
+        self._config = config
+        self._registry = find_rules()
+        self._closed = False
+        # A rule that is not there is told before the first text is.
+        self._request((), Config())
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session: it answers nothing any more. What is being linted in other threads is finished."""
+        self._closed = True
+
+    def lint_paths(self, paths: Iterable[str | os.PathLike[str]]) -> Outcome:
+        """Lint files and folders."""
+        named = tuple(os.fspath(path) for path in paths)
+        if _STDIN in named:
+            raise UsageError("-: standard input is for the command line; `lint_text` takes a text")
+        return self._lint(self._request(named, self._config_for(named[0] if named else ".")))
+
+    def lint_text(self, text: str | bytes, path: str | os.PathLike[str]) -> Outcome:
+        """Lint a text as if it stood in the file at `path`, whatever that holds; it need not be there yet."""
+        name, data = os.fspath(path), _bytes_of(text)
+        if len(data) > most_bytes(name):
+            raise UsageError(f"{name}: the text is larger than {most_bytes(name) // 1024**2} MiB: it is no program")
+        config = self._config_for(name)
+        if os.path.isfile(name):
+            return self._lint(replace(self._request((name,), config), edited={os.path.realpath(name): data}))
+        return self._lint(replace(self._request((_STDIN,), config), stdin=data, stdin_name=name))
+
+    def _config_for(self, path: str) -> Config:
+        if self._config is None:
+            return Config()
+        return read_config(self._config) if self._config else find_config(path)
+
+    def _request(self, paths: tuple[str, ...], config: Config) -> Request:
+        return request_of(paths, self._options, config, self._registry, caller=f"{__name__}.LintOptions")
+
+    def _lint(self, request: Request) -> Outcome:
+        if self._closed:
+            raise UsageError("this session is closed")
+        # A context of its own, so that the caller's stays as it is. And a stack of its own: the calls that the caller
+        # has open take nothing of what programs are followed with.
+        with fresh_stack():
+            return Context().run(lint, request)
+
+
+def _bytes_of(text: str | bytes) -> bytes:
+    """As a file that declares its encoding holds them."""
+    if isinstance(text, bytes):
+        return text
+    plain = text.encode("utf-8", "replace")
+    try:
+        declared = encoding_of(plain)
+        return plain if declared.startswith("utf-8") else text.encode(declared)
+    # Reading it says what is wrong with it.
+    except (UndecodableError, LookupError, UnicodeError):
+        return plain
