@@ -1,7 +1,7 @@
 """What a program is, for packs of rules: values, events, conditions, repairs, and what a run has recorded.
 
 A rule's own things, `Rule`, `Finding` and `Severity`, are in `gpudoctor.api`. All that the built-in rules use is here,
-so that a pack can do what they do. Names that mean another thing in a run than in code are asked for through `recording`:
+so that a pack can do what they do. What a run has recorded is asked for through `recording`:
 `recording.Wrap`.
 """
 
