@@ -198,7 +198,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.registry",
         "gpudoctor.diagnostic",
     },
-    "gpudoctor.lint.options": {
+    "gpudoctor.lint.lint_options": {
         "gpudoctor.lint.request",
         "gpudoctor.lint.runtime",
         "gpudoctor.registry",
@@ -210,7 +210,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
-        "gpudoctor.lint.options",
+        "gpudoctor.lint.lint_options",
         "gpudoctor.lint.pipeline",
         "gpudoctor.lint.process_state",
         "gpudoctor.lint.program",

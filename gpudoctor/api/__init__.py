@@ -27,7 +27,7 @@ from gpudoctor.config import LAUNCHES, Config, find_config, read_config
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError
-from gpudoctor.lint.options import LintOptions, request_of
+from gpudoctor.lint.lint_options import LintOptions, request_of
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.program import Program

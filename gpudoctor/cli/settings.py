@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.cli.command import flattened
 from gpudoctor.config import Config, find_config, read_config
 from gpudoctor.errors import UsageError
-from gpudoctor.lint.options import LintOptions, request_of
+from gpudoctor.lint.lint_options import LintOptions, request_of
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.record import dataclass, replace
