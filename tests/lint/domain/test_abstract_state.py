@@ -122,7 +122,10 @@ def test_a_cell_shows_itself_by_its_name():
     assert repr(abstract_state.ModuleState.device) == "ModuleState.device"
 
 
-@pytest.mark.parametrize("names", [{"set_state", "set_flag", "set_entry"}, {"state", "flag", "entry"}], ids=repr)
+# Sets have another order in each process, and the workers of pytest-xdist must name a test alike.
+@pytest.mark.parametrize(
+    "names", [{"set_state", "set_flag", "set_entry"}, {"state", "flag", "entry"}], ids=["written", "read"]
+)
 def test_somebody_writes_and_somebody_reads_each_cell(names: set[str]):
     used: set[tuple[str, str]] = set()
     # A cell may be chosen, or be one of several in a loop: then its name stands near the call.
