@@ -95,6 +95,7 @@ def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
     alone = plain(tmp_path, sys.executable, *ranks, cold=True)
     watched = watch(tmp_path, "--", sys.executable, *ranks, cold=True)
-    assert watched.status == alone.returncode == 0
+    # The command's own end: on a busy machine a rule may find that it waits for its data.
+    assert watched.report["status"] == alone.returncode == 0
     assert sorted(of_the_program(watched.out)) == sorted(of_the_program(alone.stdout)) != []
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]
