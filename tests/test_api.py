@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import signal
@@ -10,7 +11,9 @@ import threading
 import warnings
 from pathlib import Path
 
-from gpudoctor.api import Outcome, Session, lint_text
+from gpudoctor import api
+from gpudoctor.api import Outcome, Session, lint_text, pack
+from tests.support.sources import sources
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = sorted((ROOT / "fixtures" / "rules").rglob("bad_*.py"))[:40:5]
@@ -58,3 +61,19 @@ def test_a_text_counts_instead_of_the_file(tmp_path: Path, capfd) -> None:
     assert there.read_text() == "import torch\n"
     assert state_of_process() == before
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_pack_can_import_what_the_built_in_rules_do() -> None:
+    offered = {*api.__all__, *pack.__all__}
+    lacking = [
+        f"{source.shown}: {alias.name}"
+        for source in sources().values()
+        if source.name.startswith("gpudoctor_rules")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpudoctor.")
+        # What a run has recorded is asked for through `recording`.
+        if not (node.module or "").startswith("gpudoctor.run.recording")
+        for alias in node.names
+        if alias.name not in offered
+    ]
+    assert not lacking

@@ -1,6 +1,6 @@
 """gpudoctor from Python: lint files, or the text of an editor, without the command line.
 
-    from gpudoctor.api import lint_paths, lint_text, Session
+    from gpudoctor.api import LintOptions, Session, lint_paths
 
     for finding in lint_paths(["train.py"]).findings:
         print(finding.location.path, finding.location.line, finding.code, finding.message)
