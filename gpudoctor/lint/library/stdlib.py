@@ -20,11 +20,28 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
 
-@MODELS.callable(
-    "os.path.join", "os.path.abspath", "os.path.expanduser", "os.path.dirname", "os.path.realpath", "os.fspath"
-)
+@MODELS.callable("os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.fspath")
 def _path(call: Call) -> Values:
     return singleton(Text(tuple(flatten(call.do, call.all_values()))))
+
+
+@MODELS.callable("os.path.join")
+def _join(call: Call) -> Values:
+    parts = flatten(call.do, call.all_values())
+    return singleton(Text(tuple(each for part in parts for each in (_SEPARATOR, part))[1:]))
+
+
+@MODELS.callable("os.path.dirname")
+def _folder(call: Call) -> Values:
+    """What stands before the last part that was joined on; all of it where that is not known."""
+    whole = Text(tuple(flatten(call.do, call.all_values())))
+    last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
+    # What tells the ranks apart may itself hold a separator.
+    apart = any(part.divergence for part in whole.parts[last:])
+    return singleton(whole if apart or not last else Text(whole.parts[:last]))
+
+
+_SEPARATOR = Const("/")
 
 
 @MODELS.callable(

@@ -42,7 +42,8 @@ is merely slow.
 ## Fix
 
 Assign the result: `x = x.to(device)`. Safe where the statement stands on a plain name, an entry or an attribute: the
-copy was made for nothing else.
+copy was made for nothing else. Unsafe where it is not known that the model which uses it is on that device, and left to
+you where the model is on the CPU.
 
 ## Silent when
 
@@ -62,8 +63,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Rule
@@ -104,14 +108,23 @@ class MoveDiscarded(Rule):
             parameter = tensor.origin is TensorOrigin.PARAMETER
             name = event.written or tensor.label
             kept = f"{name}.data" if parameter else name
+            # A model that stays on the CPU takes it as it is: kept, the copy would be what fails.
+            users = list(_users(program, event, tensor)) if target is not None and target.type != "cpu" else []
+            on_cpu = bool(users) and all(map(_on_cpu, users))
+            with_model = f", and move {name_of(users[0].module)} there as well" if on_cpu else ""
             yield self.found(
                 at=event.location,
                 message=f"`{name}` {stays}: `.{event.call}(...)` returns a copy, and nobody keeps it. Only "
-                "modules change in place.",
-                remedy=f"Keep the result: `{kept} = {kept}.{event.call}(...)`.",
+                f"modules change in place.{' All of it runs on the CPU.' if on_cpu else ''}",
+                remedy=f"Keep the result: `{kept} = {kept}.{event.call}(...)`{with_model}.",
+                severity=Severity.WARNING if on_cpu else None,
                 repair=None
-                if parameter
-                else Repair("Keep the result", (Assign(event.location, (Source(event.location, "receiver"),)),)),
+                if parameter or on_cpu
+                else Repair(
+                    "Keep the result",
+                    (Assign(event.location, (Source(event.location, "receiver"),)),),
+                    safety=None if all(certain(each.device) == target for each in users) else Safety.UNSAFE,
+                ),
             )
 
 
@@ -121,6 +134,20 @@ def _stays(program: Program, event: Discard, tensor: Tensor) -> str:
     if event.call in CASTS or (event.call == "to" and not moved):
         return "keeps its type"
     return f"stays on {called(tensor.device)}" if isinstance(tensor.device, Device) else "stays where it was"
+
+
+def _users(program: Program, event: Discard, tensor: Tensor) -> Iterator[Forward]:
+    """The calls of models that come to use it."""
+    later = [each for each in program.events(Forward) if each.order > event.order]
+    given = [each for each in later if tensor in each.inputs]
+    # Under another name, or as a part of something, it goes to what is called where it is moved.
+    return iter(given or [each for each in later if each.context.frames == event.context.frames])
+
+
+def _on_cpu(call: Forward) -> bool:
+    """The model lies on the CPU, and no wrapper around it brings its inputs to a GPU."""
+    where = certain(call.device)
+    return where is not None and where.type == "cpu" and not isinstance(call.module, Wrapper)
 
 
 def _may_move_in_place(tensor: Tensor) -> bool:

@@ -65,8 +65,8 @@ whether all ranks are to draw the same numbers is not known.
 ## Silent when
 
 A worker sets any seed, or calls code that speaks of one and was not followed; the workers are forked and take over the
-state of the parent; a framework takes care of seeds; the workers do not train; the seed is set at the top of a file,
-which new processes execute as well.
+state of the parent; a framework takes care of seeds; the workers do not train, or make no process group, as actors that
+share a model; the seed is set at the top of a file, which new processes execute as well.
 
 ## Sources
 
@@ -82,8 +82,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.acting_place import parting
-from gpudoctor.lint.events.knowledge import Escape
-from gpudoctor.lint.events.process import SeedSet, Spawn
+from gpudoctor.lint.events.knowledge import Escape, UseManaged
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup, SeedSet, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
@@ -163,6 +164,9 @@ def _left_in_parent(program: Program) -> list[SeedSet]:
         return []
     # Forked processes take over the state of the generators; `Process` forks on Linux.
     if not all(_is_new(spawn) for spawn in program.events(Spawn)):
+        return []
+    # Actors that share the parent's model are no ranks: what they draw is mostly that of their environment.
+    if not program.has(InitGroup, Wrap, UseManaged) and not program.may_begin_group:
         return []
     asked = any("seed" in event.into.lower() for event in program.events(Escape))
     trains = any(not program.by_one_process(event) for event in program.events(Backward))
