@@ -1,4 +1,5 @@
-"""What a wheel has that no file in git holds: the index of the rules, which start-up reads in place of their files."""
+"""What a wheel has that no file in git holds: the index of the rules, which start-up reads in place of their files, and
+the examples of their pages, which are fixtures in a checkout."""
 
 from __future__ import annotations
 
@@ -12,18 +13,19 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent
 
 
-class IndexHook(BuildHookInterface):  # type: ignore[misc]
-    """Adds the index. An editable install needs none: a checkout keeps its own."""
+class TablesHook(BuildHookInterface):  # type: ignore[misc]
+    """Adds both. An editable install needs neither: a checkout keeps its own index, and has the fixtures."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write it, and say where it belongs."""
+        """Write them, and say where they belong."""
         if version == "editable":
             return
         # What is imported here is plain Python: a build has none of the dependencies.
         sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
-        from gpudoctor import registry
-        from gpudoctor.card_index import SHIPPED
+        from gpudoctor import card_index, page_examples, registry
 
-        index = Path(tempfile.mkdtemp(prefix="gpudoctor-")) / SHIPPED
-        index.write_bytes(registry.index_of(registry.BUILT_IN))
-        build_data["force_include"][str(index)] = f"{registry.BUILT_IN}/{SHIPPED}"
+        folder, pack = Path(tempfile.mkdtemp(prefix="gpudoctor-")), registry.BUILT_IN
+        tables = {card_index.SHIPPED: registry.index_of(pack), page_examples.SHIPPED: registry.examples_of(pack)}
+        for name, data in tables.items():
+            (folder / name).write_bytes(data)
+            build_data["force_include"][str(folder / name)] = f"{pack}/{name}"

@@ -152,6 +152,14 @@ def index_of(pack: str) -> bytes:
     return written((stamp, card_of(module, pack)) for module, stamp in rule_files(pack, folder))
 
 
+def examples_of(pack: str) -> bytes:
+    """What the table of examples holds that a pack is built with."""
+    from gpudoctor.page_examples import table_of
+
+    package = _imported(pack, pack)
+    return table_of(package, [module for module, _ in rule_files(pack, package.__path__[0])])
+
+
 def rule_files(pack: str, folder: str) -> Iterator[tuple[str, Stamp]]:
     """The dotted names of a pack's rule files in order, each with what tells that it has changed."""
     if not os.path.isdir(folder):  # inside an archive, of which whoever packs it ships an index
@@ -201,8 +209,12 @@ def load(card: RuleCard) -> Rule:
 
 def page_of(card: RuleCard) -> str:
     """The page of a rule, in Markdown."""
+    # Imported late: a lint shows no page.
+    from gpudoctor.page_examples import with_examples
+
     load(card)
-    return sys.modules[card.module].__doc__ or ""
+    pack = card.module.partition(".")[0]
+    return with_examples(sys.modules[card.module].__doc__ or "", _imported(pack, pack), card.module)
 
 
 def _entries(folder: str) -> Sequence[os.DirEntry[str]]:

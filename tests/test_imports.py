@@ -139,7 +139,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     "gpudoctor.card_index": {"gpudoctor", "gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.drafts"},
-    "gpudoctor.registry": {"gpudoctor.card_index", "gpudoctor.rule", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.page_examples": set(),
+    "gpudoctor.registry": {
+        "gpudoctor.card_index",
+        "gpudoctor.page_examples",
+        "gpudoctor.rule",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
     # --- from events to findings ---
     "gpudoctor.lint.fix": {
         "gpudoctor.lint.repair",
@@ -295,6 +302,8 @@ LATE = {
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",
+    # Most commands show no page.
+    "gpudoctor.page_examples",
     # Most programs train without one.
     "gpudoctor.manifest.framework_roles",
     # Most programs make no mistake.
@@ -415,15 +424,16 @@ def test_start_up_leaves_out_what_is_slow(module: str) -> None:
     assert not loaded & slow
 
 
-def test_lint_loads_nothing_that_only_runs_need() -> None:
-    """Rules are judged by what a run has shown, too: their files must not bring that along."""
+def test_lint_loads_nothing_that_only_runs_and_pages_need() -> None:
+    """Rules are judged by what a run has shown, too, and have a page: their files must not bring that along."""
     script = "fixtures/programs/one_script/train.py"
     code = f"import sys, gpudoctor.cli as c; c.main(['lint', '-q', '--no-cache', {script!r}]); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     loaded = set(run.stdout.split())
     assert "gpudoctor.lint.interp.interpreter" in loaded
     assert not {name for name in loaded if name.startswith(("gpudoctor.run", "gpudoctor.probe"))} | loaded & {
-        "statistics"
+        "statistics",
+        "gpudoctor.page_examples",
     }
 
 

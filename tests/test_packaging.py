@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.support.installs import clean_venv, copy_checkout, install, interpreter, outside, run_outside
-from tests.support.sources import PACKAGES
+from tests.support.sources import PACKAGES, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,15 @@ def test_rules_are_found(programs: Path, start: list[str], built: Built, tmp_pat
     assert set(re.findall(r"GPU\d{3}", run.stdout)) == declared
 
 
+def test_a_page_has_its_example_there(programs: Path, tmp_path: Path) -> None:
+    here = subprocess.run(
+        [sys.executable, "-m", "gpudoctor", "explain", "GPU302"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    there = run_outside([str(programs / "gpudoctor"), "explain", "GPU302"], tmp_path)
+    assert "    +     sampler.set_epoch(epoch)\n" in there.stdout
+    assert there.stdout == here.stdout
+
+
 def test_lint_works_there(programs: Path, built: Built, tmp_path: Path) -> None:
     broken = built.checkout / "fixtures" / "programs" / "broken_ddp" / "train.py"
     run = run_outside([str(programs / "gpudoctor"), "lint", "--output-format=concise", str(broken)], tmp_path)
@@ -95,6 +104,7 @@ def test_wheel_holds_the_two_packages_alone(built: Built) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     # Who cannot write there would import all rules at each start.
     assert "gpudoctor_rules/cards.index" in names
+    assert "gpudoctor_rules/examples.json" in names
     assert "gpudoctor/probe/page/templates/probe.html.j2" in names
     assert {"gpudoctor/html/templates/frame.html.j2", "gpudoctor/html/templates/style.css"} <= set(names)
 

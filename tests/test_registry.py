@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -44,10 +45,10 @@ def rule(code: str, name: str, severity: str = "ERROR", summary: str = "An offen
 @pytest.fixture
 def write_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WritePack]:
     """Writes a pack `toy_rules` with one family, from texts by file name."""
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path / "rules"))
 
     def write(**texts: str) -> Path:
-        family = tmp_path / "toy_rules" / "toys"
+        family = tmp_path / "rules" / "toy_rules" / "toys"
         family.mkdir(parents=True, exist_ok=True)
         (family.parent / "__init__.py").touch()
         (family / "__init__.py").touch()
@@ -162,7 +163,7 @@ class TestPack:
         (pack / card_index.SHIPPED).write_bytes(registry.index_of("toy_rules"))
         forget_toys()
         if archived:
-            archive = shutil.make_archive(str(tmp_path / "toys"), "zip", tmp_path, "toy_rules")
+            archive = shutil.make_archive(str(tmp_path / "toys"), "zip", tmp_path / "rules", "toy_rules")
             shutil.rmtree(pack)
             monkeypatch.syspath_prepend(archive)
         found = list(cards_in("toy_rules"))
@@ -219,7 +220,7 @@ class TestPack:
 class TestEntryPoints:
     def test_a_distribution_offers_a_pack(self, write_pack: WritePack, tmp_path: Path) -> None:
         write_pack(car_lost=rule("TOY301", "car-lost"))
-        info = tmp_path / "toys-1.0.dist-info"
+        info = tmp_path / "rules" / "toys-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("[gpudoctor.rules]\ntoys = toy_rules\n")
@@ -281,3 +282,35 @@ class TestSelection:
         assert TOYS.find("gpu301") is TOYS.find("Car-Lost")
         with pytest.raises(UsageError, match="did you mean `car-lost`"):
             TOYS.find("carlost")
+
+
+class TestExamples:
+    PAGE = "An offence.\n\n## What goes wrong\n\nMuch.\n\n{examples}## Fix\n\nStop.\n"
+    EXAMPLES = '## Bad\n\n    lose("car")\n\n## Good\n\n    keep("car")\n\n'
+
+    def test_those_of_the_page(self, write_pack: WritePack) -> None:
+        page = self.PAGE.format(examples=self.EXAMPLES)
+        write_pack(car_lost=rule("TOY301", "car-lost", summary=page))
+        assert page_of(*cards_in("toy_rules")).startswith(page)
+
+    def test_none(self, write_pack: WritePack) -> None:
+        page = self.PAGE.format(examples="")
+        write_pack(car_lost=rule("TOY301", "car-lost", summary=page))
+        assert page_of(*cards_in("toy_rules")).startswith(page)
+
+    def test_those_that_the_pack_was_built_with(self, write_pack: WritePack) -> None:
+        pack = write_pack(car_lost=rule("TOY301", "car-lost", summary=self.PAGE.format(examples="")))
+        (pack / "examples.json").write_text(
+            '{"toys/car_lost": ["lose(\\"car\\")", "keep(\\"car\\")"]}', encoding="utf-8"
+        )
+        assert page_of(*cards_in("toy_rules")).startswith(self.PAGE.format(examples=self.EXAMPLES))
+
+    def test_those_among_the_fixtures_without_what_is_for_the_tests(self, write_pack: WritePack) -> None:
+        pack = write_pack(car_lost=rule("TOY301", "car-lost", summary=self.PAGE.format(examples="")))
+        folder = pack.parents[1] / "fixtures" / "rules" / "toys" / "car_lost"
+        folder.mkdir(parents=True)
+        (folder / "bad_page.py").write_text('lose("car")  # GPU301: lost  # GPU302: never found\n', encoding="utf-8")
+        (folder / "good_page.py").write_text('keep("car")  # ok: GPU301 it is kept\n', encoding="utf-8")
+        assert page_of(*cards_in("toy_rules")).startswith(self.PAGE.format(examples=self.EXAMPLES))
+        table = json.loads(registry.examples_of("toy_rules"))
+        assert table == {"toys/car_lost": ['lose("car")', 'keep("car")']}

@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudoctor.registry import find_rules, load
+from gpudoctor.registry import find_rules, load, page_of
 
 if TYPE_CHECKING:
-    from gpudoctor.rule import Rule
+    from gpudoctor.rule import RuleCard
 
 SECTIONS = ("What goes wrong", "Bad", "Good", "Fix", "Silent when", "Sources")
 
@@ -37,13 +37,12 @@ FAMILIES = {
 
 
 class Page:
-    """A rule, its file and the docstring of that file."""
+    """A rule, its file and its page: the docstring of that file, with the examples among its fixtures."""
 
-    def __init__(self, rule: Rule) -> None:
-        module = import_module(rule.__module__)
-        self.rule = rule
-        self.path = Path(str(module.__file__))
-        self.text = (module.__doc__ or "").strip("\n")
+    def __init__(self, card: RuleCard) -> None:
+        self.rule = load(card)
+        self.path = Path(str(import_module(card.module).__file__))
+        self.text = page_of(card).strip("\n")
 
     @cached_property
     def sections(self) -> dict[str, str]:
@@ -59,4 +58,4 @@ class Page:
 
 def pages() -> list[Page]:
     """The pages of all built-in rules, by code."""
-    return [Page(load(card)) for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]
+    return [Page(card) for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]

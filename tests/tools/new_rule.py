@@ -37,14 +37,6 @@ RULE = '''"""SCAFFOLD: one sentence that names the offence.
 
 SCAFFOLD: what happens when the program runs, with the exact error text of PyTorch where there is one.
 
-## Bad
-
-    SCAFFOLD
-
-## Good
-
-    SCAFFOLD
-
 ## Fix
 
 SCAFFOLD: what to write instead, and what that changes.
@@ -81,6 +73,13 @@ class {cls}(Rule):
         # SCAFFOLD: ask `program`, and for each mistake
         # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
         yield from ()
+'''
+
+# The page shows these two as one program, with the lines that differ.
+BAD_PAGE = '''print("SCAFFOLD: the shortest program that makes the mistake")  # {code}: a part of the message
+'''
+
+GOOD_PAGE = '''print("SCAFFOLD: the same program without it")
 '''
 
 BAD = '''"""SCAFFOLD: a whole program that makes the mistake, as somebody would write it."""
@@ -161,8 +160,9 @@ def _write(family: str, name: str, code: str, severity: str) -> list[Path]:
     )
     programs = ROOT / "fixtures" / "rules" / family / name.replace("-", "_")
     contents = {package / f"{name.replace('-', '_')}.py": module}
-    contents |= {programs / f"bad_{which}.py": BAD.format(code=code) for which in ("one", "two")}
-    contents |= {programs / f"good_{which}.py": GOOD.format(code=code) for which in ("one", "two", "three")}
+    contents |= {programs / "bad_page.py": BAD_PAGE.format(code=code), programs / "good_page.py": GOOD_PAGE}
+    contents[programs / "bad_two.py"] = BAD.format(code=code)
+    contents |= {programs / f"good_{which}.py": GOOD.format(code=code) for which in ("two", "three")}
     if not (package / "__init__.py").exists():
         contents[package / "__init__.py"] = f'"""Rules of the family {family}."""\n'
     for path, text in contents.items():

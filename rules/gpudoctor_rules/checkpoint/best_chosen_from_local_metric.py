@@ -7,51 +7,6 @@ share is compared with the best one so far, rank 0 keeps the model that was best
 GPUs, and may throw away the better one. Ranks also come to different answers: what follows, as the next learning rate
 or an early end, falls apart. No error is raised.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2).cuda(), device_ids=[gpu]).eval()
-    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
-    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
-    best = 0.0
-    right = torch.zeros((), device="cuda")
-    with torch.no_grad():
-        for x, y in loader:
-            right += (model(x.cuda()).argmax(1) == y.cuda()).sum()
-    if right.item() > best and dist.get_rank() == 0:
-        torch.save(model.module.state_dict(), "best.pt")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2).cuda(), device_ids=[gpu]).eval()
-    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
-    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
-    best = 0.0
-    right = torch.zeros((), device="cuda")
-    with torch.no_grad():
-        for x, y in loader:
-            right += (model(x.cuda()).argmax(1) == y.cuda()).sum()
-    dist.all_reduce(right)
-    if right.item() > best and dist.get_rank() == 0:
-        torch.save(model.module.state_dict(), "best.pt")
-
 ## Fix
 
 Sum the counts over the ranks before they are compared, on all ranks: `dist.all_reduce(right)`. No automatic fix.

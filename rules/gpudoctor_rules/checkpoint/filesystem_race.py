@@ -8,31 +8,6 @@ os.path.exists(path)` and the next line another rank has made the folder. `shuti
 with `FileNotFoundError`, or removes what another rank has just begun to write. One dead rank ends the whole job, though
 not every time, and never on a single GPU.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    if not os.path.exists("checkpoints"):
-        os.makedirs("checkpoints")
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    os.makedirs("checkpoints", exist_ok=True)
-    dist.destroy_process_group()
-
 ## Fix
 
 `exist_ok=True`, which is safe: a folder that is there already is what was wanted. What is removed should be removed by

@@ -6,37 +6,6 @@ Rank 0 (the first process) is still writing `best.pt` when the others, who skip 
 find no file (`FileNotFoundError`), half of one (`EOFError`, `PytorchStreamReader failed`), or that of an earlier run,
 with which they go on unnoticed. It depends on how fast the disk is, so it shows on a cluster and not on a desk.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = torch.nn.Linear(8, 1).cuda()
-    if dist.get_rank() == 0:
-        torch.save(model.state_dict(), "first.pt")
-    model.load_state_dict(torch.load("first.pt", map_location=f"cuda:{gpu}"))
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = torch.nn.Linear(8, 1).cuda()
-    if dist.get_rank() == 0:
-        torch.save(model.state_dict(), "first.pt")
-    dist.barrier()
-    model.load_state_dict(torch.load("first.pt", map_location=f"cuda:{gpu}"))
-
 ## Fix
 
 `dist.barrier()` between the two, on all ranks. Unsafe: a barrier that not all ranks reach makes the others wait.

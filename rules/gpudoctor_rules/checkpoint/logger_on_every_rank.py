@@ -6,30 +6,6 @@ All ranks (the processes of a distributed program) run the same code, so `wandb.
 and `SummaryWriter(...)` writes a file of events for each into one folder. The curves overlay each other, numbers of
 single ranks look like those of the training, and services answer with errors about runs that exist already.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.tensorboard import SummaryWriter
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    writer = SummaryWriter("runs/first")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.tensorboard import SummaryWriter
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    writer = SummaryWriter("runs/first") if dist.get_rank() == 0 else None
-
 ## Fix
 
 Open it on rank 0, and log from there; on the other ranks `None`, or `wandb.init(mode="disabled")`. Unsafe: every use

@@ -6,36 +6,6 @@ The local rank counts the processes of one machine (one node), so `local_rank ==
 machine that is rank 0. On several, each has a writer, and where they share a disk, as clusters do, all of them write
 to one path at the same time: the file ends up corrupted (`PytorchStreamReader failed`, `storage has wrong size`).
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    if local_rank == 0:
-        torch.save(model.module.state_dict(), "model.pt")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        torch.save(model.module.state_dict(), "model.pt")
-
 ## Fix
 
 Test `dist.get_rank() == 0`. There is none where each node shall keep a copy on a disk of its own.

@@ -8,35 +8,6 @@ read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `s
 weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are torn
 in the same way, which is a warning.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    torch.save(model.module.state_dict(), "model.pt")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        torch.save(model.module.state_dict(), "model.pt")
-
 ## Fix
 
 Guard the save with `if dist.get_rank() == 0:`. Unsafe: what stands in the statement, such as gathering a sharded

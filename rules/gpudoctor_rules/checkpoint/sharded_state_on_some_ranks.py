@@ -8,37 +8,6 @@ such as `if rank == 0:`, where saving usually stands, rank 0 waits for parts tha
 until the watchdog ends it (`Watchdog caught collective operation timeout: WorkNCCL(... OpType=ALLGATHER ...)`), with
 gloo `Timed out waiting`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    model = FSDP(torch.nn.Linear(8, 1).cuda())
-    if dist.get_rank() == 0:
-        torch.save(model.state_dict(), "model.pt")
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    model = FSDP(torch.nn.Linear(8, 1).cuda())
-    state = model.state_dict()
-    if dist.get_rank() == 0:
-        torch.save(state, "model.pt")
-    dist.destroy_process_group()
-
 ## Fix
 
 Ask for the state on all ranks, and write it on one. What writes parts itself (`torch.distributed.checkpoint.save`,

@@ -7,42 +7,6 @@ begins with `module.`. A model that is not wrapped has no such keys: `load_state
 in loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpected key(s) in state_dict:
 "module.weight"`. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = torch.nn.Linear(8, 1).cuda()
-    if os.path.exists("last.pt"):
-        model.load_state_dict(torch.load("last.pt", map_location="cpu"))
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        torch.save(model.state_dict(), "last.pt")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = torch.nn.Linear(8, 1).cuda()
-    if os.path.exists("last.pt"):
-        model.load_state_dict(torch.load("last.pt", map_location="cpu"))
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        torch.save(model.module.state_dict(), "last.pt")
-
 ## Fix
 
 Save the inner model: `model.module.state_dict()`. Unsafe: checkpoints that were written before keep the old keys. None

@@ -7,45 +7,6 @@ that of its own share of the parameters. `state_dict()` answers only where `cons
 parts: `RuntimeError: Optimizer state has not been consolidated on this rank. Please call consolidate_state_dict(to=0)
 on all ranks beforehand`. It comes at the end of the first epoch, when the first checkpoint is due.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-    from torch.nn.parallel import DistributedDataParallel
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=0.1)
-    model(torch.randn(4, 8, device="cuda")).sum().backward()
-    optimizer.step()
-    if dist.get_rank() == 0:
-        torch.save(optimizer.state_dict(), "optimizer.pt")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-    from torch.nn.parallel import DistributedDataParallel
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=0.1)
-    model(torch.randn(4, 8, device="cuda")).sum().backward()
-    optimizer.step()
-    optimizer.consolidate_state_dict(to=0)
-    if dist.get_rank() == 0:
-        torch.save(optimizer.state_dict(), "optimizer.pt")
-
 ## Fix
 
 `optimizer.consolidate_state_dict(to=0)` on all ranks, in front of the test on the rank. Unsafe: put inside of the test

@@ -8,54 +8,6 @@ step is prepared, and every hiccup of one rank's data loading is paid by all. No
 and collectives such as `all_reduce` match the ranks up themselves. Each barrier is also one more place at which the
 job hangs if a rank has left the loop.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        dist.barrier()
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-    dist.barrier()
-
 ## Fix
 
 Remove it. Where it protects something that one rank does (a file that others read), put both under a test on the step,

@@ -9,32 +9,6 @@ round it is `TypeError: Invalid function argument. Expected parameter tensor_lis
 and `scatter` want their list on one rank only, the one that receives or sends: `ValueError: Argument gather_list must
 NOT be specified on non-destination ranks.` None of this shows while a single process is tested that skips these calls.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    weights = torch.ones(4, device="cuda")
-    dist.broadcast(weights)
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    weights = torch.ones(4, device="cuda")
-    dist.broadcast(weights, src=0)
-    dist.destroy_process_group()
-
 ## Fix
 
 None is applied: which rank is meant only the author knows. Mostly it is rank 0.

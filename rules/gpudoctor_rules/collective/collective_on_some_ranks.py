@@ -9,38 +9,6 @@ watchdog ends it, by default after ten minutes with NCCL (`Watchdog caught colle
 and thirty with gloo (`Connection closed by peer` where the others have finished). It can be worse: the call pairs with
 the next collective of the other ranks, and numbers are mixed up silently.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    loss = torch.ones(1, device="cuda")
-    if dist.get_rank() == 0:
-        dist.all_reduce(loss)
-        print("loss", loss.item() / dist.get_world_size())
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    loss = torch.ones(1, device="cuda")
-    dist.all_reduce(loss)
-    if dist.get_rank() == 0:
-        print("loss", loss.item() / dist.get_world_size())
-    dist.destroy_process_group()
-
 ## Fix
 
 None is applied. Move the collective in front of the test on the rank, or behind it, and keep only what one rank must

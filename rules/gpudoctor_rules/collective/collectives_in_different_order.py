@@ -9,34 +9,6 @@ they end in `Is there a distributed collective mismatch in your code?`. A loop o
 quietly: Python seeds the hash of texts anew for each process, so that one rank sums `loss` while another sums
 `accuracy`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    metrics = {"loss": torch.rand(1, device="cuda"), "accuracy": torch.rand(1, device="cuda")}
-    for name in {"loss", "accuracy"}:
-        dist.all_reduce(metrics[name])
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    metrics = {"loss": torch.rand(1, device="cuda"), "accuracy": torch.rand(1, device="cuda")}
-    for name in sorted({"loss", "accuracy"}):
-        dist.all_reduce(metrics[name])
-    dist.destroy_process_group()
-
 ## Fix
 
 Put the calls into one order, best on one path that all ranks take; go over `sorted(names)` instead of a set. No

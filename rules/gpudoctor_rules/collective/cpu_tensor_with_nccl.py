@@ -6,32 +6,6 @@ NCCL moves data between GPUs, and between nothing else. A tensor that lies on th
 process): `RuntimeError: No backend type associated with device type cpu`, in older versions `Tensors must be CUDA and
 dense`. It happens to numbers that were put into a tensor just for the reduction, and to indices that come from numpy.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    counts = torch.tensor([3.0, 4.0])
-    dist.all_reduce(counts)
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    counts = torch.tensor([3.0, 4.0], device="cuda")
-    dist.all_reduce(counts)
-    dist.destroy_process_group()
-
 ## Fix
 
 Make the tensor on the GPU, `device="cuda"`, or move it there; the result then lies there as well. For data that should

@@ -8,45 +8,6 @@ those that this rank has computed itself. Training goes on without an error, wit
 worse than on one GPU. Where nothing else leads to the model it ends with `element 0 of tensors does not require grad
 and does not have a grad_fn`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4).cuda(), device_ids=[gpu])
-    features = model(torch.randn(16, 8, device="cuda"))
-    gathered = [torch.zeros_like(features) for _ in range(dist.get_world_size())]
-    dist.all_gather(gathered, features)
-    similarity = features @ torch.cat(gathered).t()
-    loss = nn.functional.cross_entropy(similarity, torch.arange(16, device="cuda"))
-    loss.backward()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4).cuda(), device_ids=[gpu])
-    features = model(torch.randn(16, 8, device="cuda"))
-    gathered = [torch.zeros_like(features) for _ in range(dist.get_world_size())]
-    dist.all_gather(gathered, features)
-    gathered[dist.get_rank()] = features
-    similarity = features @ torch.cat(gathered).t()
-    loss = nn.functional.cross_entropy(similarity, torch.arange(16, device="cuda"))
-    loss.backward()
-
 ## Fix
 
 Put the rank's own tensor back into the list, `gathered[dist.get_rank()] = features`, or gather with a function that

@@ -7,49 +7,6 @@ communicator that holds buffers on the GPU. Groups live until the process ends o
 takes longer and memory grows, until there are no more file descriptors or no more GPU memory. For a small sum in each
 step the group costs more than the sum.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total = loss.detach().clone()
-        dist.all_reduce(total, op=dist.ReduceOp.AVG, group=dist.new_group())
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    group = dist.new_group()
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total = loss.detach().clone()
-        dist.all_reduce(total, op=dist.ReduceOp.AVG, group=group)
-
 ## Fix
 
 Make the group once, before the loop, and keep it. The group of all ranks need not be made at all: it is the default.

@@ -8,35 +8,6 @@ others come: the job stands still until a timeout (`Timed out after 1801 seconds
 hands over the members of its own group only, the ranks of different groups meet under one name: the job hangs or
 connects the wrong ranks.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    ranks = [0, 1]
-    if dist.get_rank() in ranks:
-        group = dist.new_group(ranks)
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    ranks = [0, 1]
-    group = dist.new_group(ranks)
-    if dist.get_rank() in ranks:
-        dist.barrier(group=group)
-    dist.destroy_process_group()
-
 ## Fix
 
 Let all ranks make all groups, in one loop over lists that are the same everywhere, and let each keep the one that it

@@ -8,34 +8,6 @@ into the tensor that they are given. The call itself returns `None`, or with `as
 next use ends in `AttributeError: 'NoneType' object has no attribute 'item'` or `TypeError: unsupported operand
 type(s) for /: 'Work' and 'int'`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    loss = torch.ones(1, device="cuda")
-    loss = dist.all_reduce(loss)
-    print(loss / dist.get_world_size())
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    loss = torch.ones(1, device="cuda")
-    dist.all_reduce(loss)
-    print(loss / dist.get_world_size())
-    dist.destroy_process_group()
-
 ## Fix
 
 Drop the assignment and go on with the tensor that was handed in. Safe where the target of the assignment is that very

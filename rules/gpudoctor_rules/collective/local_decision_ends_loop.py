@@ -10,50 +10,6 @@ job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE
 peer`). With `continue` the ranks fall out of step: the backward of one round is averaged with that of another, which
 nobody notices.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    torch.manual_seed(dist.get_rank())
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-        if torch.isnan(loss):
-            continue
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    torch.manual_seed(dist.get_rank())
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-        bad = torch.isnan(loss).float()
-        dist.all_reduce(bad)
-        if bad > 0:
-            continue
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
 ## Fix
 
 None is applied. Share the decision before acting on it: `all_reduce` the flag (the sum, or the maximum), or

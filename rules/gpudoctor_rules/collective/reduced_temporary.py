@@ -7,39 +7,6 @@ that copy, which nobody else has. `hvd.allreduce(x)`, `accelerator.reduce(x)` an
 `torch.distributed.nn` do the reverse: they leave `x` alone and return the result. Both look as if the reduction had
 happened; no error is raised, and each rank (each process, one for each GPU) goes on with its own number.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-    dist.all_reduce(loss.detach().clone())
-    print(loss.item() / dist.get_world_size())
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-    total = loss.detach().clone()
-    dist.all_reduce(total)
-    print(total.item() / dist.get_world_size())
-
 ## Fix
 
 Give the copy a name, reduce that, and go on with it; or keep what the call returns. No automatic fix: the name that is

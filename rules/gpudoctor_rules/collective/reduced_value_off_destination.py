@@ -6,35 +6,6 @@
 others the tensor holds what it held before, or a part of the sum on its way: no error is raised, and each rank goes on
 with another number. What is printed is wrong on all ranks but one, and decisions that follow from it fall apart.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    loss = torch.rand(1, device="cuda")
-    dist.reduce(loss, dst=0)
-    print("loss", loss.item() / dist.get_world_size())
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    loss = torch.rand(1, device="cuda")
-    dist.reduce(loss, dst=0)
-    if dist.get_rank() == 0:
-        print("loss", loss.item() / dist.get_world_size())
-    dist.destroy_process_group()
-
 ## Fix
 
 Show it on that rank only, or give the sum to all ranks with `dist.all_reduce(x)`. No automatic fix: the second costs

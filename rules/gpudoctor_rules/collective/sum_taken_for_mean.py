@@ -7,52 +7,6 @@ GPU), so that after `dist.all_reduce(loss)` it is as many times too large as the
 form and the wrong height: runs on different numbers of GPUs cannot be compared, and a threshold such as `loss < 0.1`
 means something else on each machine.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 2).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        x, y = torch.randn(4, 8, device="cuda"), torch.randint(2, (4,), device="cuda")
-        loss = nn.functional.cross_entropy(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    total = loss.detach()
-    dist.all_reduce(total)
-    print("loss", total.item())
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 2).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        x, y = torch.randn(4, 8, device="cuda"), torch.randint(2, (4,), device="cuda")
-        loss = nn.functional.cross_entropy(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    mean = loss.detach()
-    dist.all_reduce(mean)
-    print("loss", mean.item() / dist.get_world_size())
-
 ## Fix
 
 Divide by `dist.get_world_size()` after the reduction, or let NCCL do it: `op=dist.ReduceOp.AVG`. No automatic fix.

@@ -7,33 +7,6 @@ for each GPU) are still on their way. Who reads the tensor before `handle.wait()
 ones, or by chance the right ones; no error is raised, and the result differs from run to run. The same goes for
 `isend` and `irecv`: a buffer that is filled again before its `isend` is done sends the wrong numbers.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    total = torch.rand(1, device="cuda")
-    dist.all_reduce(total, async_op=True)
-    print(total / dist.get_world_size())
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    total = torch.rand(1, device="cuda")
-    handle = dist.all_reduce(total, async_op=True)
-    handle.wait()
-    print(total / dist.get_world_size())
-
 ## Fix
 
 Keep the handle and call `.wait()` on it before the tensor is used; without work in between, leave `async_op` out. No

@@ -11,44 +11,6 @@ may meet that of the others' next training step by luck; the job then goes on, a
 With gradients switched on, DDP may wait even for a model without buffers, because it rearranges its buckets together
 with the others in the first forward after the first backward.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    net = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).cuda()
-    model = nn.parallel.DistributedDataParallel(net, device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        model.eval()
-        with torch.no_grad():
-            print(model(torch.ones(4, 8, device="cuda")))
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    net = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).cuda()
-    model = nn.parallel.DistributedDataParallel(net, device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        model.eval()
-        with torch.no_grad():
-            print(model.module(torch.ones(4, 8, device="cuda")))
-    dist.destroy_process_group()
-
 ## Fix
 
 Under DDP, call the model inside the wrapper: `model.module(...)`. Unsafe: if gradients are wanted from this call, they

@@ -7,62 +7,6 @@ With a `DistributedSampler` each rank (each process, one for each GPU) sees only
 that number is too small by the number of ranks: with 8 GPUs an accuracy of 80 % is shown as 10 %, and a loss of 2.4 as
 0.3. No error is raised, and the curves look as if more GPUs trained better.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        total = 0.0
-        for x, y in loader:
-            loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(x)
-        print("loss", total / len(loader.dataset))
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        total = 0.0
-        for x, y in loader:
-            loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(x)
-        print("loss", total / len(sampler))
-
 ## Fix
 
 Divide by `len(sampler)` for the mean of this rank; or sum both over the ranks with `dist.all_reduce` and divide then.

@@ -8,54 +8,6 @@ GPUs, as for `DataParallel`, is then multiplied twice. No error is raised: with 
 of one GPU instead of 8 times, so there are fewer steps in an epoch than the learning rate was chosen for, or the
 ranks run out of memory.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32 * dist.get_world_size(), sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 Give the loader of each rank the batch of one GPU. No automatic fix: whether the learning rate was chosen for the

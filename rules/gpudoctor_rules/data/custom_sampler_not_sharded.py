@@ -7,53 +7,6 @@
 the data in each epoch: with 8 GPUs an epoch takes as long as with one, and sees every sample 8 times. With the same
 seed on all ranks they even draw the same batches at the same time. No error is raised.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dataset = TensorDataset(torch.linspace(0, 1, 512).reshape(-1, 1))
-    loader = DataLoader(dataset, batch_size=32, sampler=SubsetRandomSampler(range(400)))
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        for (x,) in loader:
-            optimizer.zero_grad()
-            model(x.cuda()).mean().backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, Subset, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dataset = TensorDataset(torch.linspace(0, 1, 512).reshape(-1, 1))
-    subset = Subset(dataset, range(400))
-    sampler = DistributedSampler(subset)
-    loader = DataLoader(subset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for (x,) in loader:
-            optimizer.zero_grad()
-            model(x.cuda()).mean().backward()
-            optimizer.step()
-
 ## Fix
 
 A `DistributedSampler` over `Subset(dataset, indices)` instead of a `SubsetRandomSampler`. With a

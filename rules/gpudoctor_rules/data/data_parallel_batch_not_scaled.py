@@ -7,34 +7,6 @@ GPU, 8 GPUs work on an eighth of it each: kernels are too small to fill them, th
 every step as before, and training is often slower than on a single GPU. A batch of 1 cannot be divided at all: one GPU
 works. No error is raised.
 
-## Bad
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
-    loader = DataLoader(dataset, batch_size=32, shuffle=True)
-    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x, y in loader:
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    dataset = TensorDataset(torch.randn(4096, 8), torch.randn(4096, 1))
-    loader = DataLoader(dataset, batch_size=32 * torch.cuda.device_count(), shuffle=True)
-    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x, y in loader:
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
 ## Fix
 
 Multiply the batch size by the number of GPUs, and choose the learning rate for the larger batch. No automatic fix: the

@@ -7,34 +7,6 @@ to write them. One finds the half of another and fails: `RuntimeError: Dataset n
 File not found or corrupted`, an archive that does not open, or a server that refuses so many requests (HTTP 403). It
 works again as soon as the data is there, so it strikes on each new machine and is gone when somebody looks.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torchvision import datasets
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    data = datasets.CIFAR10("data", download=True)
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torchvision import datasets
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    if local_rank == 0:
-        datasets.CIFAR10("data", download=True)
-    dist.barrier()
-    data = datasets.CIFAR10("data")
-
 ## Fix
 
 Let one rank of each node download, let the others wait at a barrier, then open the data on all ranks without

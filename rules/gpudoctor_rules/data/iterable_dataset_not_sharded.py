@@ -7,62 +7,6 @@ several ranks each of them trains on everything, so that 8 GPUs do the work of o
 worker processes of a loader each yield everything as well, and every sample comes four times in an epoch. No error is
 raised; the loss looks as always, and an epoch is longer than it should be.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, IterableDataset
-
-
-    class Points(IterableDataset):
-        def __iter__(self):
-            for index in range(1000):
-                yield torch.tensor([float(index)])
-
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    loader = DataLoader(Points(), batch_size=32)
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        for x in loader:
-            optimizer.zero_grad()
-            model(x.cuda()).mean().backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, IterableDataset
-
-
-    class Points(IterableDataset):
-        def __iter__(self):
-            for index in range(dist.get_rank(), 1000, dist.get_world_size()):
-                yield torch.tensor([float(index)])
-
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    loader = DataLoader(Points(), batch_size=32)
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        for x in loader:
-            optimizer.zero_grad()
-            model(x.cuda()).mean().backward()
-            optimizer.step()
-
 ## Fix
 
 Number the workers of all ranks and let each take every n-th sample, or files of its own: with `info =

@@ -7,36 +7,6 @@ opens the files, decodes and augments them one after the other, and the GPU idle
 them waits so in every step. Worker processes make the next batches while the GPU computes. And a batch that is not in
 pinned memory cannot be copied beside that: `non_blocking=True` is in vain.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader
-    from torchvision import datasets, models, transforms
-
-    model = models.resnet18().cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    images = datasets.ImageFolder("train", transforms.Compose([transforms.RandomCrop(224), transforms.ToTensor()]))
-    for x, y in DataLoader(images, batch_size=64, shuffle=True):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader
-    from torchvision import datasets, models, transforms
-
-    model = models.resnet18().cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    images = datasets.ImageFolder("train", transforms.Compose([transforms.RandomCrop(224), transforms.ToTensor()]))
-    for x, y in DataLoader(images, batch_size=64, shuffle=True, num_workers=8, pin_memory=True):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
 ## Fix
 
 `num_workers=` a few for each GPU, as long as all ranks of a node together do not take more than it has cores, and

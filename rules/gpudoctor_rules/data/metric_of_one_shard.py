@@ -7,41 +7,6 @@ What it counts up is the result of that share. Unless the ranks put their counts
 or logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank says
 something else, and the number changes with the number of GPUs. No error is raised.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("gloo")
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2)).eval()
-    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
-    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
-    correct = torch.zeros(2)
-    with torch.no_grad():
-        for x, y in loader:
-            correct += torch.stack([(model(x).argmax(1) == y).sum(), torch.tensor(len(y))])
-    if dist.get_rank() == 0:
-        print(f"accuracy {correct[0] / correct[1]:.3f}")
-
-## Good
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("gloo")
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2)).eval()
-    dataset = TensorDataset(torch.randn(512, 8), torch.randint(0, 2, (512,)))
-    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset, shuffle=False))
-    correct = torch.zeros(2)
-    with torch.no_grad():
-        for x, y in loader:
-            correct += torch.stack([(model(x).argmax(1) == y).sum(), torch.tensor(len(y))])
-    dist.all_reduce(correct)
-    if dist.get_rank() == 0:
-        print(f"accuracy {correct[0] / correct[1]:.3f}")
-
 ## Fix
 
 Sum the counts over the ranks, on all ranks, before one of them shows the result: `dist.all_reduce(counts)`, then

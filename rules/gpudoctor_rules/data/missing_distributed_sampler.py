@@ -7,52 +7,6 @@ knows nothing of that. Without a `DistributedSampler` each rank reads the whole 
 takes as long as on one GPU, and where all ranks are seeded alike they compute the same batch at the same time: N GPUs
 do the work of one.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(dataset, batch_size=32, shuffle=True)
-    for epoch in range(3):
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 Three edits that belong together: make a `DistributedSampler`, give it to the loader in place of `shuffle=True`, and

@@ -11,62 +11,6 @@ are more alike than they should be. No error is raised.
 This is advice and not among the rules that are on by default: how much is lost depends on the model and the data, and
 mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torchvision
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler
-    from torchvision import transforms
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    torch.manual_seed(42)
-    augment = transforms.Compose([transforms.RandomCrop(32, padding=4), transforms.ToTensor()])
-    dataset = torchvision.datasets.CIFAR10("data", transform=augment)
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torchvision.models.resnet18().cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torchvision
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler
-    from torchvision import transforms
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    torch.manual_seed(42 + dist.get_rank())
-    augment = transforms.Compose([transforms.RandomCrop(32, padding=4), transforms.ToTensor()])
-    dataset = torchvision.datasets.CIFAR10("data", transform=augment)
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torchvision.models.resnet18().cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 `torch.manual_seed(seed + rank)`: DDP gives the weights of rank 0 to all others. What must be the same on all ranks,

@@ -7,40 +7,6 @@ refuses at once, on every rank: `ValueError: DataLoader with IterableDataset: ex
 got sampler=<torch.utils.data.distributed.DistributedSampler object at 0x...>`. With `shuffle=True` it says the same of
 `shuffle`, with a batch sampler of `batch_sampler`.
 
-## Bad
-
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
-
-
-    class Lines(IterableDataset):
-        def __iter__(self):
-            return iter(open("lines.txt"))
-
-        def __len__(self):
-            return 1000
-
-
-    dist.init_process_group("gloo")
-    data = Lines()
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-
-## Good
-
-    from itertools import islice
-
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, IterableDataset
-
-
-    class Lines(IterableDataset):
-        def __iter__(self):
-            return islice(open("lines.txt"), dist.get_rank(), None, dist.get_world_size())
-
-
-    dist.init_process_group("gloo")
-    loader = DataLoader(Lines(), batch_size=32)
-
 ## Fix
 
 Leave the sampler out, and let the stream itself give each rank its share: every n-th sample, or files of its own. No

@@ -7,38 +7,6 @@ program that runs as one process (plain, or with `DataParallel`, which splits ea
 process) there is nobody to take the others: (N - 1)/N of the data is never seen. No error is raised, and the epochs
 look fast.
 
-## Bad
-
-    import torch
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset, num_replicas=torch.cuda.device_count(), rank=0)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(dataset, batch_size=32, shuffle=True)
-    model = torch.nn.DataParallel(torch.nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 Choose one. Either keep the one process and give the loader `shuffle=True` in place of the sampler, or start one

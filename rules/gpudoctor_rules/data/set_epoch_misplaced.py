@@ -10,54 +10,6 @@ have the same order. Called on the sampler of the validation data, it leaves the
 different numbers on different ranks, the shares overlap. A loader has no such method:
 `AttributeError: 'DataLoader' object has no attribute 'set_epoch'`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    sampler.set_epoch(0)
-    for epoch in range(3):
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 Call it as the first statement of the loop over the epochs, on the sampler of the training loader, with the number of

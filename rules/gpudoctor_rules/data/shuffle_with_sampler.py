@@ -7,22 +7,6 @@ the first batch, on every rank (each process, one for each GPU): `ValueError: sa
 with shuffle`. With a `batch_sampler` the text is `batch_sampler option is mutually exclusive with batch_size,
 shuffle, sampler, and drop_last`.
 
-## Bad
-
-    import torch
-    from torch.utils.data import DataLoader, RandomSampler, TensorDataset
-
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(dataset, batch_size=32, sampler=RandomSampler(dataset), shuffle=True)
-
-## Good
-
-    import torch
-    from torch.utils.data import DataLoader, RandomSampler, TensorDataset
-
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(dataset, batch_size=32, sampler=RandomSampler(dataset))
-
 ## Fix
 
 Remove `shuffle=True` from the loader. Safe: a `DistributedSampler` shuffles unless it is told not to, and the program

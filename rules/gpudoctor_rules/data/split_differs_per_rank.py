@@ -8,40 +8,6 @@ validation are trained on by another, and the model is judged by what it has see
 out different lists, so some samples come twice and others never. No error is raised; the validation looks better than
 it is.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import TensorDataset, random_split
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    torch.manual_seed(42 + dist.get_rank())
-    dataset = TensorDataset(torch.linspace(0, 1, 512))
-    train, val = random_split(dataset, [400, 112])
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import TensorDataset, random_split
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    torch.manual_seed(42 + dist.get_rank())
-    dataset = TensorDataset(torch.linspace(0, 1, 512))
-    train, val = random_split(dataset, [400, 112], generator=torch.Generator().manual_seed(42))
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).cuda(), device_ids=[gpu])
-
 ## Fix
 
 `generator=torch.Generator().manual_seed(42)`: the split has a seed of its own, the same on all ranks and in each run.

@@ -7,55 +7,6 @@ order. Each batch then holds the same neighbours in each epoch, often of one cla
 gradients point where the last class was, batch norm learns the statistics of one class at a time, and the model ends
 worse than it would have. No error is raised. `set_epoch` changes nothing about a sampler that does not shuffle.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler
-    from torchvision.datasets import ImageFolder
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dataset = ImageFolder("train")
-    sampler = DistributedSampler(dataset, shuffle=False)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler
-    from torchvision.datasets import ImageFolder
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dataset = ImageFolder("train")
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 `shuffle=True` for a loader without a sampler; leave `shuffle=False` out for a `DistributedSampler`, and call

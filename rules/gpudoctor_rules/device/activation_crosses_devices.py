@@ -6,43 +6,6 @@ A model that is spread over several GPUs has to move what one layer returns to t
 Otherwise the step ends with `RuntimeError: Expected all tensors to be on the same device, but found at least two
 devices, cuda:0 and cuda:1!`
 
-## Bad
-
-    import torch
-    from torch import nn
-
-
-    class Halves(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first = nn.Linear(8, 8).to("cuda:0")
-            self.second = nn.Linear(8, 1).to("cuda:1")
-
-        def forward(self, x):
-            return self.second(self.first(x.to("cuda:0")))
-
-
-    Halves()(torch.randn(16, 8))
-
-## Good
-
-    import torch
-    from torch import nn
-
-
-    class Halves(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first = nn.Linear(8, 8).to("cuda:0")
-            self.second = nn.Linear(8, 1).to("cuda:1")
-
-        def forward(self, x):
-            x = self.first(x.to("cuda:0"))
-            return self.second(x.to("cuda:1"))
-
-
-    Halves()(torch.randn(16, 8))
-
 ## Fix
 
 Move the activation between the layers: `x = x.to("cuda:1")`. None by itself: there may be several places to do it.

@@ -8,39 +8,6 @@ Then all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplica
 both on CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that only judges, put on
 `cuda:0` beside a training that is spread as it should be, costs memory there for each rank: that is a warning.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    device = torch.device("cuda:0")
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).to(device))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8, device=device)).square().mean().backward()
-        optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).to(device), device_ids=[device])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8, device=device)).square().mean().backward()
-        optimizer.step()
-
 ## Fix
 
 Read the local rank, call `torch.cuda.set_device(local_rank)` first thing, and use `cuda` or `cuda:<local rank>` from

@@ -8,33 +8,6 @@ least two devices, cuda:0 and cpu!`, or with `Input type (torch.FloatTensor) and
 should be the same`. With DDP and `device_ids`, and with DataParallel, the wrapper brings the inputs of the model to
 the GPU, so that it is the targets that are forgotten most often.
 
-## Bad
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = torch.nn.Linear(8, 2).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randint(2, (512,)))
-    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x.cuda()), y).backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = torch.nn.Linear(8, 2).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randint(2, (512,)))
-    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
-        x, y = x.cuda(), y.cuda()
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
 ## Fix
 
 Move the tensor to the device of the model at the start of the iteration, `x = x.to(device, non_blocking=True)`.

@@ -6,59 +6,6 @@ Workers are forked from the training process, and CUDA does not survive a fork: 
 Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start
 method`. Many then set `num_workers=0`, and the GPU waits for every batch.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, Dataset
-
-
-    class Numbers(Dataset):
-        def __init__(self):
-            self.x = torch.randn(64, 8)
-
-        def __len__(self):
-            return len(self.x)
-
-        def __getitem__(self, i):
-            return self.x[i].cuda()
-
-
-    torch.manual_seed(0)
-    model = nn.DataParallel(nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x in DataLoader(Numbers(), batch_size=16, num_workers=4):
-        optimizer.zero_grad()
-        model(x).mean().backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, Dataset
-
-
-    class Numbers(Dataset):
-        def __init__(self):
-            self.x = torch.randn(64, 8)
-
-        def __len__(self):
-            return len(self.x)
-
-        def __getitem__(self, i):
-            return self.x[i]
-
-
-    torch.manual_seed(0)
-    model = nn.DataParallel(nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x in DataLoader(Numbers(), batch_size=16, num_workers=4, pin_memory=True):
-        x = x.cuda(non_blocking=True)
-        optimizer.zero_grad()
-        model(x).mean().backward()
-        optimizer.step()
-
 ## Fix
 
 Return CPU tensors, and move the batch in the training loop; with `pin_memory=True` and `non_blocking=True` the copy

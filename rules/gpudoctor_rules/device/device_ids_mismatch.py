@@ -8,30 +8,6 @@ module must have its parameters and buffers on device cuda:1 (device_ids[0]) but
 None or contain a single element.`, and an id other than the GPU of the model sends the inputs to the wrong place:
 `Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!`.
 
-## Bad
-
-    import torch
-
-    model = torch.nn.Linear(8, 1).to("cuda:0")
-    model = torch.nn.DataParallel(model, device_ids=[1, 2])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8)).square().mean().backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-
-    model = torch.nn.Linear(8, 1).to("cuda:1")
-    model = torch.nn.DataParallel(model, device_ids=[1, 2])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8)).square().mean().backward()
-        optimizer.step()
-
 ## Fix
 
 None is offered: which of the two was meant is for the author to say. DataParallel wants the model on `device_ids[0]`,

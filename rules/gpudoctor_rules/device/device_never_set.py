@@ -8,36 +8,6 @@ with `Duplicate GPU detected : rank 0 and rank 1 both on CUDA device`, or each r
 A `barrier` has no tensor at all: NCCL guesses the GPU from the rank, warns that `This can potentially cause a hang if
 this rank to GPU mapping is incorrect`, and older versions take GPU 0.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    dist.init_process_group("nccl")
-    names = [None] * dist.get_world_size()
-    dist.all_gather_object(names, os.uname().nodename)
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    names = [None] * dist.get_world_size()
-    dist.all_gather_object(names, os.uname().nodename)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-
 ## Fix
 
 `torch.cuda.set_device(local_rank)` as soon as the local rank is known, before anything touches a GPU. Unsafe: it

@@ -6,40 +6,6 @@ The global rank counts the processes of all nodes, the GPUs of a node are number
 agree. On the second node of eight GPUs the first process has rank 8 and asks for a ninth GPU: `CUDA error: invalid
 device ordinal`. What numbers the GPUs is the local rank, which `torchrun` puts into `LOCAL_RANK`.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    rank = dist.get_rank()
-    torch.cuda.set_device(rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8)).square().mean().backward()
-        optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8)).square().mean().backward()
-        optimizer.step()
-
 ## Fix
 
 Use `int(os.environ["LOCAL_RANK"])` for devices and keep the rank for samplers and guards. Unsafe: a launcher other

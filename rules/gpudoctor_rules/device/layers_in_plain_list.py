@@ -10,38 +10,6 @@ the CPU, DDP neither broadcasts nor averages it, and `state_dict()` does not sav
 A local name of the constructor keeps them no longer than the constructor runs: `layer = nn.Linear(8, 8)` where
 `self.layer` was meant ends with `AttributeError: 'Net' object has no attribute 'layer'` in the first forward.
 
-## Bad
-
-    import torch
-
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = [torch.nn.Linear(8, 8) for _ in range(3)]
-
-        def forward(self, x):
-            for layer in self.layers:
-                x = layer(x).relu()
-            return x
-
-    net = Net()
-
-## Good
-
-    import torch
-
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
-
-        def forward(self, x):
-            for layer in self.layers:
-                x = layer(x).relu()
-            return x
-
-    net = Net()
-
 ## Fix
 
 `nn.ModuleList([...])` or `nn.ModuleDict({...})` around the container. Safe: they are used like the list or the dict.

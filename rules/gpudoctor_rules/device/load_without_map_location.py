@@ -7,36 +7,6 @@ A checkpoint remembers on which device each tensor was. Without `map_location`, 
 and a CUDA context there, and the first GPU runs out of memory. On a machine with fewer GPUs it ends with `Attempting
 to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = torch.nn.Linear(8, 1).cuda()
-    model.load_state_dict(torch.load("checkpoint.pt"))
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = torch.nn.Linear(8, 1).cuda()
-    model.load_state_dict(torch.load("checkpoint.pt", map_location="cpu"))
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-
 ## Fix
 
 `map_location="cpu"`: `load_state_dict` copies from there to wherever the model is. Safe.

@@ -8,32 +8,6 @@ found at least two devices, cuda:0 and cpu!`; under `DataParallel` the error is 
 buffers on device cuda:0 (device_ids[0]) but found one of them on device: cpu`. Wrapping moves nothing: neither
 `DataParallel` nor `DistributedDataParallel` brings the model to its GPU, but for `DataParallel` with a single one.
 
-## Bad
-
-    import torch
-
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = torch.nn.Linear(8, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        x = torch.randn(32, 8).to(device)
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = torch.nn.Linear(8, 2).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        x = torch.randn(32, 8).to(device)
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
 ## Fix
 
 Move the model once, before the loop: `model.to(device)` (a module moves in place). Unsafe: lint has to guess which

@@ -7,38 +7,6 @@
 Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!`, or runs on the CPU and
 is merely slow.
 
-## Bad
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    device = torch.device("cuda")
-    model = torch.nn.Linear(8, 1).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
-        x.to(device)
-        y = y.to(device)
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(model(x), y).backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    device = torch.device("cuda")
-    model = torch.nn.Linear(8, 1).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(dataset, batch_size=32, shuffle=True):
-        x = x.to(device)
-        y = y.to(device)
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(model(x), y).backward()
-        optimizer.step()
-
 ## Fix
 
 Assign the result: `x = x.to(device)`. Safe where the statement stands on a plain name, an entry or an attribute: the

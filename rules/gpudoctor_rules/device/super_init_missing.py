@@ -6,33 +6,6 @@
 assignment of a layer ends with `AttributeError: cannot assign module before Module.__init__() call`, and that of a
 parameter with `cannot assign parameters before Module.__init__() call`.
 
-## Bad
-
-    import torch
-
-    class Net(torch.nn.Module):
-        def __init__(self):
-            self.layer = torch.nn.Linear(8, 1)
-
-        def forward(self, x):
-            return self.layer(x)
-
-    net = Net()
-
-## Good
-
-    import torch
-
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(8, 1)
-
-        def forward(self, x):
-            return self.layer(x)
-
-    net = Net()
-
 ## Fix
 
 Make `super().__init__()` the first statement of the constructor. Safe.

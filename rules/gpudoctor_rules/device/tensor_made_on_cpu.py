@@ -6,42 +6,6 @@
 with a tensor on the GPU ends with `RuntimeError: Expected all tensors to be on the same device, but found at least two
 devices, cuda:0 and cpu!`
 
-## Bad
-
-    import torch
-    from torch import nn
-
-
-    class Positions(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table = nn.Embedding(512, 8)
-
-        def forward(self, x):
-            return x + self.table(torch.arange(x.size(1)))
-
-
-    model = nn.DataParallel(Positions().cuda())
-    model(torch.randn(16, 10, 8).cuda())
-
-## Good
-
-    import torch
-    from torch import nn
-
-
-    class Positions(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table = nn.Embedding(512, 8)
-
-        def forward(self, x):
-            return x + self.table(torch.arange(x.size(1), device=x.device))
-
-
-    model = nn.DataParallel(Positions().cuda())
-    model(torch.randn(16, 10, 8).cuda())
-
 ## Fix
 
 `device=x.device`, with the tensor that it meets; or `x.new_zeros(…)`, `torch.zeros_like(x)`. Not `.cuda()`, which under

@@ -6,44 +6,6 @@
 that `__init__` makes and keeps as an attribute stays on the CPU, or on the first GPU: `RuntimeError: Expected all
 tensors to be on the same device, but found at least two devices, cuda:0 and cpu!` It is no part of checkpoints either.
 
-## Bad
-
-    import torch
-    from torch import nn
-
-
-    class Scaled(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 3)
-            self.weights = torch.tensor([0.2, 0.3, 0.5])
-
-        def forward(self, x):
-            return self.layer(x) * self.weights
-
-
-    model = nn.DataParallel(Scaled().cuda())
-    model(torch.randn(16, 8).cuda())
-
-## Good
-
-    import torch
-    from torch import nn
-
-
-    class Scaled(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 3)
-            self.register_buffer("weights", torch.tensor([0.2, 0.3, 0.5]))
-
-        def forward(self, x):
-            return self.layer(x) * self.weights
-
-
-    model = nn.DataParallel(Scaled().cuda())
-    model(torch.randn(16, 8).cuda())
-
 ## Fix
 
 `self.register_buffer("weights", tensor)`, with `persistent=False` where old checkpoints must still load. Unsafe: the

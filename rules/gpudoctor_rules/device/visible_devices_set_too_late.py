@@ -6,29 +6,6 @@ The driver reads `CUDA_VISIBLE_DEVICES` once, when it is asked for the first tim
 it. What is written later is ignored, without a word: the program trains on other GPUs than it was told to, all
 processes perhaps on the same one, and meets jobs of other people there.
 
-## Bad
-
-    import os
-
-    import torch
-    from torch import nn
-
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    os.environ["CUDA_VISIBLE_DEVICES"] = "2,3"
-    model = nn.DataParallel(nn.Linear(8, 1).to(device))
-
-## Good
-
-    import os
-
-    os.environ["CUDA_VISIBLE_DEVICES"] = "2,3"
-
-    import torch
-    from torch import nn
-
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = nn.DataParallel(nn.Linear(8, 1).to(device))
-
 ## Fix
 
 Set it at the very top, before `import torch`, or where the program is started: `CUDA_VISIBLE_DEVICES=2,3 python

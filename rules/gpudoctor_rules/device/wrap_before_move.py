@@ -8,43 +8,6 @@ single-device/multiple-device GPU modules or CPU modules, but got device_ids [0]
 parameters {device(type='cpu')}.`. Without `device_ids` the NCCL backend, which works on GPUs only, ends with `No
 backend type associated with device type cpu`. Moving the model after the wrap comes too late.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8)).square().mean().backward()
-        optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = torch.nn.Linear(8, 1).to(local_rank)
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(32, 8)).square().mean().backward()
-        optimizer.step()
-
 ## Fix
 
 Move the model before the wrap: `model.to(local_rank)`. Unsafe: lint has to guess which name is the right device.

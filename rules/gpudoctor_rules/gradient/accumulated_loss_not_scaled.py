@@ -7,38 +7,6 @@ a mean, steps with eight times the gradient of one large batch. SGD goes eight t
 with Adam, which makes up for a constant factor, the clipping and the weight decay still see the large gradients. No
 error is raised, and when somebody changes the number of batches, the learning rate changes with it.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for i, (x, y) in enumerate(loader):
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        if (i + 1) % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for i, (x, y) in enumerate(loader):
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda()) / 4
-        loss.backward()
-        if (i + 1) % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-
 ## Fix
 
 Divide the loss by the number of batches in a step before `backward()`. Unsafe: a learning rate that was found with the

@@ -7,38 +7,6 @@ old ones, and after `step()` they have been used: the step is not bounded, and t
 written goes right through. Where several batches make one step, clipping after each of them cuts sums that are not
 complete: early batches are cut again and again, and count for less than the last one. No error is raised.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
 ## Fix
 
 Put the clipping between the last `backward()` of a step and `step()`, under the same test as the step. No automatic

@@ -8,50 +8,6 @@ gradient as many times too small, so that eight GPUs train with an eighth of the
 gradients after `backward()` sends them around a second time: with a division for nothing, and without one they are as
 many times too large. No error is raised.
 
-## Bad
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / dist.get_world_size()
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu))
-        loss.backward()
-        optimizer.step()
-
 ## Fix
 
 Leave the averaging to DDP: remove the division of the loss, or the loop over the gradients. A number for the log is

@@ -6,37 +6,6 @@
 gradients of all steps so far. No error is raised: the steps grow, the loss stalls or turns into `nan`, and a smaller
 learning rate seems to help for a while.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for epoch in range(3):
-        for x, y in loader:
-            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-            loss.backward()
-            optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for epoch in range(3):
-        for x, y in loader:
-            optimizer.zero_grad()
-            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-            loss.backward()
-            optimizer.step()
-
 ## Fix
 
 Call `optimizer.zero_grad()` right after the step, which also fits a loop that sums gradients over several batches.

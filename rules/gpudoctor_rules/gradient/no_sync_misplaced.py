@@ -8,56 +8,6 @@ processes, one for each GPU). Two mistakes follow, and neither raises an error. 
 that is saved has learnt from one shard. And `no_sync()` around the backward alone does nothing: the gradients travel
 after each batch, as if it were not there.
 
-## Bad
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from contextlib import nullcontext
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    for i, (x, y) in enumerate(loader):
-        with nullcontext() if i % 4 == 0 else model.no_sync():
-            loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
-            loss.backward()
-        if (i + 1) % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-
-## Good
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from contextlib import nullcontext
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    for i, (x, y) in enumerate(loader):
-        with nullcontext() if (i + 1) % 4 == 0 else model.no_sync():
-            loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
-            loss.backward()
-        if (i + 1) % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-
 ## Fix
 
 Ask the same question for both: `last = (i + 1) % 4 == 0 or i + 1 == len(loader)`, then `no_sync()` where it is not

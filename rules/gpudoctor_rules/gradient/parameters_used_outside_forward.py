@@ -7,57 +7,6 @@ the model and computes with it, as in `F.linear(x, model.module.head.weight)`, g
 only on this rank (this process, one for each GPU): they are averaged with nobody's. Each rank steps by its own data,
 and the ranks drift apart. No error is raised.
 
-## Bad
-
-    import os
-    import torch
-    import torch.distributed as dist
-    import torch.nn.functional as F
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
-        optimizer.zero_grad()
-        output = F.linear(x.cuda(gpu), F.normalize(model.module.weight))
-        F.mse_loss(output, y.cuda(gpu)).backward()
-        optimizer.step()
-
-## Good
-
-    import os
-    import torch
-    import torch.distributed as dist
-    import torch.nn.functional as F
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    class Normalized(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 1)
-
-        def forward(self, x):
-            return F.linear(x, F.normalize(self.layer.weight))
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(Normalized().cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
-        optimizer.zero_grad()
-        F.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
-        optimizer.step()
-
 ## Fix
 
 Move the computation into the `forward` of the model, and call the wrapper. No automatic fix.

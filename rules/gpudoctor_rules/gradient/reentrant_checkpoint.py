@@ -9,64 +9,6 @@ as done, and then get a gradient all the same. The first backward ends with:
 
     RuntimeError: Expected to mark a variable ready only once.
 
-## Bad
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.checkpoint import checkpoint
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.deep, self.last = nn.Linear(8, 64), nn.Linear(64, 64), nn.Linear(64, 1)
-
-        def forward(self, x):
-            return self.last(checkpoint(self.deep, self.first(x)))
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(Net().cuda(gpu), device_ids=[gpu], find_unused_parameters=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
-        optimizer.step()
-
-## Good
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.checkpoint import checkpoint
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.deep, self.last = nn.Linear(8, 64), nn.Linear(64, 64), nn.Linear(64, 1)
-
-        def forward(self, x):
-            return self.last(checkpoint(self.deep, self.first(x), use_reentrant=False))
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(Net().cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
-        optimizer.step()
-
 ## Fix
 
 Pass `use_reentrant=False`, which PyTorch recommends. Safe: it computes the same. Where all parameters are used, leave

@@ -14,41 +14,6 @@ A gradient scaler has a protocol for each step: `scale(loss).backward()`, perhap
 It does not see `optimizer.step()` beside the scaler, which takes the scaled gradients as they are: steps that are
 65536 times too large.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cuda")
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda", dtype=torch.float16):
-            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cuda")
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda", dtype=torch.float16):
-            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-
 ## Fix
 
 Call `scaler.scale(loss).backward()`, `scaler.step(optimizer)` for each optimizer, then `scaler.update()` once. Where

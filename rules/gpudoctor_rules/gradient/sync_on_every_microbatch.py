@@ -7,54 +7,6 @@
 made for nothing. The result is right, but the network carries several times the traffic, and with slow links
 accumulation gains nothing.
 
-## Bad
-
-    import os
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    for step, (x, y) in enumerate(loader, 1):
-        loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
-        loss.backward()
-        if step % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-
-## Good
-
-    import os
-    from contextlib import nullcontext
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
-    for step, (x, y) in enumerate(loader, 1):
-        with nullcontext() if step % 4 == 0 else model.no_sync():
-            loss = nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)) / 4
-            loss.backward()
-        if step % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-
 ## Fix
 
 Run all batches of a step but the last under `with model.no_sync():`, the forward too: without it `no_sync` has no

@@ -7,46 +7,6 @@
 epoch is trained as it should be and all later ones are not: without dropout, and with statistics that no longer follow
 the data. No error is raised; often the training loss even gets better, and the validation does not.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1)).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader, held_out = DataLoader(data, batch_size=32, shuffle=True), DataLoader(data, batch_size=64)
-    model.train()
-    for epoch in range(10):
-        for x, y in loader:
-            optimizer.zero_grad()
-            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-        model.eval()
-        with torch.no_grad():
-            print(sum(nn.functional.mse_loss(model(x.cuda()), y.cuda()) for x, y in held_out))
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1)).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader, held_out = DataLoader(data, batch_size=32, shuffle=True), DataLoader(data, batch_size=64)
-    for epoch in range(10):
-        model.train()
-        for x, y in loader:
-            optimizer.zero_grad()
-            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-        model.eval()
-        with torch.no_grad():
-            print(sum(nn.functional.mse_loss(model(x.cuda()), y.cuda()) for x, y in held_out))
-
 ## Fix
 
 Call `model.train()` at the beginning of each epoch, or at the end of the validation. Safe: that is the mode in which

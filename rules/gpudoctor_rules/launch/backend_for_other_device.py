@@ -8,34 +8,6 @@ several times slower. With NCCL a model that stays on the CPU does not train at 
 associated with device type cpu`, or, on a machine without a GPU, `Distributed package doesn't have NCCL built in` or
 `ProcessGroupNCCL is only supported with GPUs, no GPUs found!`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("gloo")
-    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-
 ## Fix
 
 `init_process_group("nccl")` for models on GPUs; where the program also trains on the CPU, choose the backend with the

@@ -7,41 +7,6 @@ the GPU in the worker ends with `RuntimeError: Cannot re-initialize CUDA in fork
 multiprocessing, you must use the 'spawn' start method`. `multiprocessing.Process` forks on Linux (before Python 3.14)
 unless another method is set; `mp.spawn` does not.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-
-    def worker(rank, world_size):
-        torch.cuda.set_device(rank)
-        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
-
-
-    if __name__ == "__main__":
-        print(torch.cuda.get_device_name(0))
-        for rank in range(2):
-            mp.Process(target=worker, args=(rank, 2)).start()
-
-## Good
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-
-    def worker(rank, world_size):
-        torch.cuda.set_device(rank)
-        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
-
-
-    if __name__ == "__main__":
-        mp.set_start_method("spawn")
-        print(torch.cuda.get_device_name(0))
-        for rank in range(2):
-            mp.Process(target=worker, args=(rank, 2)).start()
-
 ## Fix
 
 `mp.set_start_method("spawn")` at the start of the program, or `mp.spawn`; or keep CUDA out of the parent:

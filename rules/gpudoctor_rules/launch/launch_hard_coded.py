@@ -7,18 +7,6 @@ CUDA error: invalid device ordinal` or `AssertionError: Invalid device id`, or l
 processes does the same; and a literal address makes every rank wait for a machine that is not there. Whoever runs the
 program has to find and change these lines.
 
-## Bad
-
-    import torch
-
-    model = torch.nn.DataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[0, 1, 2, 3])
-
-## Good
-
-    import torch
-
-    model = torch.nn.DataParallel(torch.nn.Linear(8, 8).cuda())
-
 ## Fix
 
 Leave `device_ids` out, so that all visible GPUs are used, and choose them outside with `CUDA_VISIBLE_DEVICES`; take

@@ -9,35 +9,6 @@ them use GPU 0 and all of them save, with -1 a program that tests for it trains 
 torch 2.0 the old launcher spells the option `--local-rank`, and a program that declares only the other spelling ends
 with `error: unrecognized arguments: --local-rank=0`.
 
-## Bad
-
-    import argparse
-
-    import torch
-    import torch.distributed as dist
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--local_rank", type=int, default=0)
-    args = parser.parse_args()
-    torch.cuda.set_device(args.local_rank)
-    dist.init_process_group("nccl")
-    dist.destroy_process_group()
-
-## Good
-
-    import argparse
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))
-    args = parser.parse_args()
-    torch.cuda.set_device(args.local_rank)
-    dist.init_process_group("nccl")
-    dist.destroy_process_group()
-
 ## Fix
 
 Take the default from the environment, `default=int(os.environ.get("LOCAL_RANK", 0))`, and declare both spellings. Safe:

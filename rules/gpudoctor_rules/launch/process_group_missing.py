@@ -9,32 +9,6 @@ The ranks of a training job (its processes, one for each GPU) find each other in
 make the group only when they are started on several GPUs and forget the switch at one collective: they run with
 `torchrun` and crash with plain `python`.
 
-## Bad
-
-    import os
-
-    import torch
-    from torch.nn.parallel import DistributedDataParallel
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = torch.nn.Linear(8, 1).cuda()
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl")
-    model = torch.nn.Linear(8, 1).cuda()
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-
 ## Fix
 
 None is applied: where the group is made depends on how the program is launched. Under `torchrun`, call

@@ -6,35 +6,6 @@ Since PyTorch 2.4 each rank of a job with NCCL ends with `WARNING: destroy_proce
 exit, which can leak resources`. Mostly it is only that. But a rank that exits while others still talk to it takes the
 connection away, and then a job that has trained well ends in an error or hangs at its end, and its exit code is wrong.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    model = DDP(nn.Linear(8, 1).cuda(), device_ids=[gpu])
-    dist.destroy_process_group()
-
 ## Fix
 
 Call `torch.distributed.destroy_process_group()` where each rank has finished, in a `finally` if there is one. Safe:

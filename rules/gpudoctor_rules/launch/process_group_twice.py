@@ -7,31 +7,6 @@ preparation: `ValueError: trying to initialize the default process group twice!`
 happens where a script makes the group and then hands over to a helper that makes it as well, and where a training that
 makes the group is run several times in one process.
 
-## Bad
-
-    import torch.distributed as dist
-
-
-    def setup():
-        dist.init_process_group("gloo")
-
-
-    dist.init_process_group("gloo")
-    setup()
-
-## Good
-
-    import torch.distributed as dist
-
-
-    def setup():
-        if not dist.is_initialized():
-            dist.init_process_group("gloo")
-
-
-    dist.init_process_group("gloo")
-    setup()
-
 ## Fix
 
 Make the group in one place, or ask `if not dist.is_initialized():` first. Several trainings in one process need

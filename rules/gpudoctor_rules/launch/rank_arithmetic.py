@@ -10,34 +10,6 @@ the same place. On one machine with one node nothing is noticed. A rank that is 
 with `mp.spawn` the second process that calls itself rank 0 ends with `DistNetworkError: The server socket has failed to
 listen on any local network address … EADDRINUSE`.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-
-    def worker(rank):
-        dist.init_process_group("gloo", "tcp://localhost:29500", rank=rank, world_size=4)
-
-
-    if __name__ == "__main__":
-        mp.spawn(worker, nprocs=2)
-
-## Good
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-
-    def worker(rank):
-        dist.init_process_group("gloo", "tcp://localhost:29500", rank=rank, world_size=2)
-
-
-    if __name__ == "__main__":
-        mp.spawn(worker, nprocs=2)
-
 ## Fix
 
 Under `torchrun` leave `rank` and `world_size` out, or take them from `RANK` and `WORLD_SIZE`. With `mp.spawn` the rank

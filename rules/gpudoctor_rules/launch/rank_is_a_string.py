@@ -7,34 +7,6 @@ nobody saves, prints or downloads, and no error is raised. Where a number is nee
 `'>=' not supported between instances of 'str' and 'int'` in a `DistributedSampler`, `device(): argument 'index'
 (position 2) must be int, not str`, or `Invalid device string: '0'` in `torch.cuda.set_device`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    rank = os.environ["RANK"]
-    if rank == 0:
-        print("training starts")
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    rank = int(os.environ["RANK"])
-    if rank == 0:
-        print("training starts")
-    dist.destroy_process_group()
-
 ## Fix
 
 Convert where the variable is read: `int(os.environ["RANK"])`. Safe.

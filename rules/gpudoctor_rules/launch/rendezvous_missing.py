@@ -7,38 +7,6 @@ and `MASTER_PORT`, and also `RANK` and `WORLD_SIZE` where they are not given as 
 `torch.multiprocessing.spawn` sets none, so every spawned process ends with `ValueError: Error initializing
 torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set`.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", rank=rank, world_size=world_size)
-        dist.destroy_process_group()
-
-    if __name__ == "__main__":
-        gpus = torch.cuda.device_count()
-        mp.spawn(worker, args=(gpus,), nprocs=gpus)
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", rank=rank, world_size=world_size)
-        dist.destroy_process_group()
-
-    if __name__ == "__main__":
-        os.environ["MASTER_ADDR"] = "localhost"
-        os.environ["MASTER_PORT"] = "29500"
-        gpus = torch.cuda.device_count()
-        mp.spawn(worker, args=(gpus,), nprocs=gpus)
-
 ## Fix
 
 Set the two variables before the processes are spawned, or at the start of each; hand `rank` and `world_size` to

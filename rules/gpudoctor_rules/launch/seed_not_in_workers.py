@@ -7,56 +7,6 @@ switches such as `cudnn.deterministic` that the parent has set before are lost: 
 and the split of the data are other ones in each run, however carefully the seed was chosen, and other ones on each
 rank. No error is raised.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-    from torch.nn.parallel import DistributedDataParallel
-
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
-        torch.cuda.set_device(rank)
-        model = DistributedDataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[rank])
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(1000):
-            x = torch.randn(64, 8, device="cuda")
-            optimizer.zero_grad()
-            (model(x) - x).pow(2).mean().backward()
-            optimizer.step()
-
-
-    if __name__ == "__main__":
-        torch.manual_seed(0)
-        count = torch.cuda.device_count()
-        mp.spawn(worker, args=(count,), nprocs=count)
-
-## Good
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-    from torch.nn.parallel import DistributedDataParallel
-
-
-    def worker(rank, world_size):
-        torch.manual_seed(rank)
-        dist.init_process_group("nccl", "tcp://localhost:29500", rank=rank, world_size=world_size)
-        torch.cuda.set_device(rank)
-        model = DistributedDataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[rank])
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(1000):
-            x = torch.randn(64, 8, device="cuda")
-            optimizer.zero_grad()
-            (model(x) - x).pow(2).mean().backward()
-            optimizer.step()
-
-
-    if __name__ == "__main__":
-        count = torch.cuda.device_count()
-        mp.spawn(worker, args=(count,), nprocs=count)
-
 ## Fix
 
 Set the seed at the top of the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`. No automatic fix:

@@ -11,39 +11,6 @@ until then dies.
 This is advice and not among the rules that are on by default: how long the pass takes cannot be seen in the code, and
 a short one is well placed on one rank.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, TensorDataset
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    loader = DataLoader(TensorDataset(torch.linspace(0, 1, 512)), batch_size=32)
-    if dist.get_rank() == 0:
-        for (x,) in loader:
-            torch.save(x, "features.pt")
-    dist.barrier()
-
-## Good
-
-    import os
-    from datetime import timedelta
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DataLoader, TensorDataset
-
-    dist.init_process_group("nccl", timeout=timedelta(hours=2))
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    loader = DataLoader(TensorDataset(torch.linspace(0, 1, 512)), batch_size=32)
-    if dist.get_rank() == 0:
-        for (x,) in loader:
-            torch.save(x, "features.pt")
-    dist.barrier()
-
 ## Fix
 
 Share the pass out among the ranks with a `DistributedSampler`; or give the group the time that it needs:

@@ -10,36 +10,6 @@ name, so a lambda or a function inside another function cannot be handed over: `
 object 'main.<locals>.train'`. Nor does it run a notebook: for a function of a cell, `mp.spawn` ends with
 `AttributeError: Can't get attribute 'train' on <module '__main__' (built-in)>`.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
-
-    if __name__ == "__main__":
-        gpus = torch.cuda.device_count()
-        mp.spawn(worker, args=(gpus), nprocs=gpus)
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
-
-    if __name__ == "__main__":
-        gpus = torch.cuda.device_count()
-        mp.spawn(worker, args=(gpus,), nprocs=gpus)
-
 ## Fix
 
 Write the comma that makes a tuple: safe. Give the function `rank` as its first parameter, or move it to the top level

@@ -8,31 +8,6 @@ run. If the file spawns processes while it is imported, because the call stands 
 has been made to start a new process before the current process has finished its bootstrapping phase`, and the main
 process with `ProcessExitedException: process 0 terminated with exit code 1`.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
-
-    gpus = torch.cuda.device_count()
-    mp.spawn(worker, args=(gpus,), nprocs=gpus)
-
-## Good
-
-    import torch
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    def worker(rank, world_size):
-        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
-
-    if __name__ == "__main__":
-        gpus = torch.cuda.device_count()
-        mp.spawn(worker, args=(gpus,), nprocs=gpus)
-
 ## Fix
 
 Put what starts the program under `if __name__ == "__main__":`. Unsafe: what else stands there runs in the main process

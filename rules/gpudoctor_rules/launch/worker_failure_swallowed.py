@@ -8,67 +8,6 @@ code 0, so the launcher believes that it has finished. The others stand in the n
 after 10 minutes with NCCL: `Watchdog caught collective operation timeout`. With gloo they hear that the `Connection
 was closed by peer`, and swallow that as well: the job ends with exit code 0 and no trained model.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-
-    def train():
-        gpu = int(os.environ["LOCAL_RANK"])
-        torch.cuda.set_device(gpu)
-        torch.manual_seed(gpu)
-        model = DistributedDataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[gpu])
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(1000):
-            x = torch.randn(64, 8, device="cuda")
-            optimizer.zero_grad()
-            (model(x) - x).pow(2).mean().backward()
-            optimizer.step()
-
-
-    dist.init_process_group("nccl")
-    try:
-        train()
-    except Exception as error:
-        print(error)
-    finally:
-        dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-
-    def train():
-        gpu = int(os.environ["LOCAL_RANK"])
-        torch.cuda.set_device(gpu)
-        torch.manual_seed(gpu)
-        model = DistributedDataParallel(torch.nn.Linear(8, 8).cuda(), device_ids=[gpu])
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(1000):
-            x = torch.randn(64, 8, device="cuda")
-            optimizer.zero_grad()
-            (model(x) - x).pow(2).mean().backward()
-            optimizer.step()
-
-
-    dist.init_process_group("nccl")
-    try:
-        train()
-    except Exception as error:
-        print(error)
-        raise
-    finally:
-        dist.destroy_process_group()
-
 ## Fix
 
 End the handler with `raise`, or leave it out: the launcher shows the traceback of the rank that failed first. No

@@ -8,26 +8,6 @@ the wrong `world_size` waits for processes that never come, until the rendezvous
 the wrong `num_replicas` cuts the data into too few shares, `ValueError: Invalid rank 2, rank should be in the interval
 [0, 1]`, or into too many, of which nobody reads the last ones.
 
-## Bad
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset, num_replicas=torch.cuda.device_count(), rank=dist.get_rank())
-
-## Good
-
-    import torch
-    import torch.distributed as dist
-    from torch.utils.data import DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset, num_replicas=dist.get_world_size(), rank=dist.get_rank())
-
 ## Fix
 
 Ask the process group: `dist.get_world_size()`; in most places the argument can be left out, since `init_process_group`

@@ -8,41 +8,6 @@ Anomaly detection checks the gradients of every operation for `nan` and keeps a 
 `NCCL_IB_DISABLE=1` send what GPUs exchange the slow way round. `cudnn.enabled = False` takes slower kernels. Each of
 them helped somebody for an hour, and costs speed for as long as it stays: the training runs, only slower.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    torch.autograd.set_detect_anomaly(True)
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import argparse
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--debug", action="store_true")
-    torch.autograd.set_detect_anomaly(parser.parse_args().debug)
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-
 ## Fix
 
 Take the line out, or put it behind an option. Unsafe where a machine needs the variable: some GPUs without NVLink hang

@@ -8,35 +8,6 @@ first validation although training fits. `model.eval()` does not help, it does s
 and makes batch normalisation use its running statistics. Without it the score is noise, and the statistics learn from
 the validation set.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    held_out = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=64)
-    model.eval()
-    error = torch.zeros((), device="cuda")
-    for x, y in held_out:
-        error += nn.functional.mse_loss(model(x.cuda()), y.cuda()).detach()
-    print(error.item() / len(held_out))
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    held_out = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=64)
-    model.eval()
-    error = torch.zeros((), device="cuda")
-    with torch.no_grad():
-        for x, y in held_out:
-            error += nn.functional.mse_loss(model(x.cuda()), y.cuda())
-    print(error.item() / len(held_out))
-
 ## Fix
 
 Put the loop under `with torch.no_grad():`, or the function under the decorator `@torch.no_grad()`, and call

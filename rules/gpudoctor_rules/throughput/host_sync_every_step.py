@@ -7,42 +7,6 @@ A GPU works through a queue: Python only puts work into it and goes on to prepar
 this means that the GPU idles while Python prepares the next step, and with several GPUs the slowest one holds up all.
 How much is lost depends on the model: little where a step takes a second, a third or more where it takes milliseconds.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    total = 0.0
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    total = torch.zeros((), device="cuda")
-    for step, (x, y) in enumerate(loader):
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-        total += loss.detach()
-        if step % 50 == 0:
-            print(step, loss.item())
-
 ## Fix
 
 Add up on the GPU with `total += loss.detach()`, and ask for the number every so many steps or after the epoch. No

@@ -7,37 +7,6 @@ Ampere do so with `bfloat16`, which needs no gradient scaler. A program that nev
 slow way, keeps twice the activations in memory, and moves twice the bytes. Nothing is wrong with its result. Small
 models and those that wait for their data gain little.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        loss.backward()
-        optimizer.step()
-
 ## Fix
 
 Put forward and loss, not the backward, under `with torch.autocast("cuda", dtype=torch.bfloat16):`. On GPUs before

@@ -7,54 +7,6 @@ each GPU). So every step takes as long as that of the slowest rank, and the GPUs
 although they show 100 % utilisation while they wait. One rank on a slow disk, with longer samples, on a GPU that is
 throttled, or with a log to write, slows all of them down. The code does not show it: `gpudoctor run` measures it.
 
-## Bad
-
-    import os
-    import time
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
-        optimizer.step()
-        if dist.get_rank() == 0:
-            time.sleep(0.1)  # stands for a log, a picture, or a file that is written
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-    import time
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(gpu), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    for x, y in DataLoader(data, batch_size=32, sampler=DistributedSampler(data)):
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu)).backward()
-        optimizer.step()
-    if dist.get_rank() == 0:
-        time.sleep(0.1)
-    dist.destroy_process_group()
-
 ## Fix
 
 The message says where the rank spends the time that the others wait for. Its batches: look at its disk, its workers,

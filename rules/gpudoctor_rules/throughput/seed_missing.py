@@ -6,48 +6,6 @@ Without a seed no two runs are alike: initial weights, dropout and augmentation 
 cannot be told from chance. And where each rank draws its batches at random by itself, one seed for all ranks gives
 them all the same batches: as many GPUs as there are do the work of one.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    torch.manual_seed(0)
-    model = DDP(nn.Linear(8, 8).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        x = torch.randn(64, 8, device="cuda")
-        (model(x) - x).pow(2).mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    gpu = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(gpu)
-    dist.init_process_group("nccl")
-    torch.manual_seed(0 + dist.get_rank())
-    model = DDP(nn.Linear(8, 8).cuda(), device_ids=[gpu])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(1000):
-        x = torch.randn(64, 8, device="cuda")
-        (model(x) - x).pow(2).mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
 ## Fix
 
 `torch.manual_seed(seed + rank)` at the start of each process. DDP gives the weights of rank 0 to all others, so the

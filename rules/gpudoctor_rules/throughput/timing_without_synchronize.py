@@ -7,34 +7,6 @@ shows how long Python took to fill the queue, a fraction of the true time; the r
 GPU next, often `loss.item()`. Nothing fails. The numbers are wrong, and so is what is concluded from them: the
 forward looks free, logging looks expensive, and a slower model seems faster.
 
-## Bad
-
-    import time
-    import torch
-    from torch import nn
-
-    model = nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda().eval()
-    x = torch.randn(256, 4096, device="cuda")
-    with torch.no_grad():
-        start = time.perf_counter()
-        y = model(x)
-        print("seconds:", time.perf_counter() - start)
-
-## Good
-
-    import time
-    import torch
-    from torch import nn
-
-    model = nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda().eval()
-    x = torch.randn(256, 4096, device="cuda")
-    with torch.no_grad():
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        y = model(x)
-        torch.cuda.synchronize()
-        print("seconds:", time.perf_counter() - start)
-
 ## Fix
 
 Call `torch.cuda.synchronize()` before each look at the clock. Unsafe in a training loop, where it costs speed: there,

@@ -5,20 +5,6 @@
 The comment does nothing. Its author believes that the finding was dealt with, and it comes back in the next run; or
 the line looks as if it had been reviewed, and the mistake is only made later.
 
-## Bad
-
-    import torch
-
-    model = torch.nn.Linear(8, 2)  # gpudoctor: ignore[layers-in-plain-lists]
-    print(model)
-
-## Good
-
-    import torch
-
-    model = torch.nn.Linear(8, 2)  # gpudoctor: ignore[layers-in-plain-list]
-    print(model)
-
 ## Fix
 
 By hand: write the code or the name that the message proposes; `gpudoctor rules` lists them all. Codes (`GPU204`),

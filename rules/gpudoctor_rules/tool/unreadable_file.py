@@ -11,20 +11,6 @@ Of a notebook it is one cell that is left out, and the others are checked.
 A training program that imports such a file is read without it. What is then unknown is not guessed: other rules stay
 silent rather than wrong, so this finding may hide others.
 
-## Bad
-
-    # -*- coding: ascii -*-
-    import torch
-
-    print("GPUs, größte zuerst:", torch.cuda.device_count())
-
-## Good
-
-    # -*- coding: utf-8 -*-
-    import torch
-
-    print("GPUs, größte zuerst:", torch.cuda.device_count())
-
 ## Fix
 
 By hand: mend the line that is named. Save the file as UTF-8 or declare the encoding that it really has; bring Python 2

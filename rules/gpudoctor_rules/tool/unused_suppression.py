@@ -9,21 +9,6 @@ something is wrong here.
 A comment counts for what starts on its own line; at the end of a statement that goes over several lines it counts for
 all of them. On a line of its own it silences nothing, except `ignore-file`.
 
-## Bad
-
-    import torch
-
-    # gpudoctor: ignore[layers-in-plain-list]
-    model = torch.nn.Linear(8, 2)
-    print(model)
-
-## Good
-
-    import torch
-
-    model = torch.nn.Linear(8, 2)
-    print(model)
-
 ## Fix
 
 Safe: remove the code, or the whole comment where nothing else is left in it. The program does not change, and no

@@ -7,44 +7,6 @@ on the call, `parameters()`, `train()` and the like, and nothing of the model's 
 `AttributeError: 'DistributedDataParallel' object has no attribute 'encoder'`, and often late: at the first validation,
 or when the checkpoint is written.
 
-## Bad
-
-    import torch
-    from torch import nn
-
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.encoder = nn.Linear(8, 4)
-            self.head = nn.Linear(4, 1)
-
-        def forward(self, x):
-            return self.head(self.encoder(x))
-
-
-    model = nn.DataParallel(Net().cuda())
-    optimizer = torch.optim.SGD(model.encoder.parameters(), lr=0.1)
-
-## Good
-
-    import torch
-    from torch import nn
-
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.encoder = nn.Linear(8, 4)
-            self.head = nn.Linear(4, 1)
-
-        def forward(self, x):
-            return self.head(self.encoder(x))
-
-
-    model = nn.DataParallel(Net().cuda())
-    optimizer = torch.optim.SGD(model.module.encoder.parameters(), lr=0.1)
-
 ## Fix
 
 Write `.module` between the wrapper and the attribute. Safe for reading. A method that computes the training loss must

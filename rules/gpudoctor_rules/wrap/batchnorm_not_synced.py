@@ -6,61 +6,6 @@ Under `DistributedDataParallel` each process normalises with the mean and varian
 four samples or fewer these are mostly noise: training is less stable and ends with a worse model than the same batch
 gives on one GPU, and no error is raised. Running statistics differ between ranks too; those of rank 0 are kept.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    data = TensorDataset(torch.randn(64, 8))
-    loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data))
-    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(10):
-        loader.sampler.set_epoch(epoch)
-        for (x,) in loader:
-            optimizer.zero_grad()
-            model(x.cuda()).mean().backward()
-            optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    data = TensorDataset(torch.randn(64, 8))
-    loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data))
-    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
-    model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(10):
-        loader.sampler.set_epoch(epoch)
-        for (x,) in loader:
-            optimizer.zero_grad()
-            model(x.cuda()).mean().backward()
-            optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrap, which costs a collective for each layer and

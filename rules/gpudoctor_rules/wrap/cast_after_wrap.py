@@ -6,52 +6,6 @@
 (`.half()`, `.to(torch.bfloat16)`) or of the device gives the parameter a new such place, without the hook. No error is
 raised: from here on no gradient is averaged, each rank trains on its own data alone, and the copies drift apart.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    model = model.to(torch.bfloat16)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        x = torch.randn(16, 8, device="cuda", dtype=torch.bfloat16)
-        optimizer.zero_grad()
-        model(x).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = nn.Linear(8, 1).cuda().to(torch.bfloat16)
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        x = torch.randn(16, 8, device="cuda", dtype=torch.bfloat16)
-        optimizer.zero_grad()
-        model(x).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Cast and move before the wrap; to save or evaluate in another type, cast a copy (`copy.deepcopy(model.module).half()`).

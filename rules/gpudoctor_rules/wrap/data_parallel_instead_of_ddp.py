@@ -7,42 +7,6 @@ every step, runs them from threads of one Python interpreter that take turns, an
 which runs out of memory before the others do. Often two GPUs are no faster than one. PyTorch recommends
 `DistributedDataParallel`, also on a single machine.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.DataParallel(nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    loader = DataLoader(dataset, batch_size=32, sampler=DistributedSampler(dataset))
-    for x, y in loader:
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
 ## Fix
 
 Start the program with `torchrun --nproc-per-node N train.py`, make a process group, wrap in `DistributedDataParallel`,

@@ -7,48 +7,6 @@ number, then gives a vector with one loss for each GPU; PyTorch warns `Was asked
 input tensors were scalars; will instead unsqueeze and return a vector.` `backward()` of it ends with `RuntimeError:
 grad can be implicitly created only for scalar outputs`. On a single GPU the same program works.
 
-## Bad
-
-    import torch
-    from torch import nn
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 2)
-
-        def forward(self, x, y):
-            return nn.functional.cross_entropy(self.layer(x), y)
-
-    model = nn.DataParallel(Net().cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss = model(torch.randn(64, 8).cuda(), torch.randint(0, 2, (64,)).cuda())
-        loss.backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 2)
-
-        def forward(self, x, y):
-            return nn.functional.cross_entropy(self.layer(x), y)
-
-    model = nn.DataParallel(Net().cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss = model(torch.randn(64, 8).cuda(), torch.randint(0, 2, (64,)).cuda())
-        loss.mean().backward()
-        optimizer.step()
-
 ## Fix
 
 `loss = loss.mean()` before `backward()`. Safe: on one GPU, the mean of a single number is that number.

@@ -7,48 +7,6 @@ attribute that `forward` sets is set on a copy: a counter stays where it was, a 
 and who reads the attribute from the model later finds the old value, or ends with `AttributeError: 'Net' object has no
 attribute 'features'`. On a single GPU, where nothing is copied, the same program works.
 
-## Bad
-
-    import torch
-    from torch import nn
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 2)
-            self.steps = 0
-
-        def forward(self, x):
-            self.steps += 1
-            return self.layer(x) * min(1.0, self.steps / 1000)
-
-    model = nn.DataParallel(Net().cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(2000):
-        optimizer.zero_grad()
-        model(torch.randn(64, 8).cuda()).square().mean().backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 2)
-
-        def forward(self, x, steps):
-            return self.layer(x) * min(1.0, steps / 1000)
-
-    model = nn.DataParallel(Net().cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(2000):
-        optimizer.zero_grad()
-        model(torch.randn(64, 8).cuda(), step).square().mean().backward()
-        optimizer.step()
-
 ## Fix
 
 Return what is needed later, count in the training loop, or train with `DistributedDataParallel`, whose model is no

@@ -8,59 +8,6 @@ For those that are frozen later it waits, and the next step but one ends with `R
 reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that
 were not used in producing loss.`
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1)).cuda()
-    model[0].requires_grad_(False)
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(10):
-        if epoch == 5:
-            model.module[0].requires_grad_(True)
-        for step in range(100):
-            optimizer.zero_grad()
-            model(torch.randn(16, 8, device="cuda")).mean().backward()
-            optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1)).cuda()
-    net[0].requires_grad_(False)
-    model = DistributedDataParallel(net, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for epoch in range(10):
-        if epoch == 5:
-            net[0].requires_grad_(True)
-            model = DistributedDataParallel(net, device_ids=[local_rank])
-        for step in range(100):
-            optimizer.zero_grad()
-            model(torch.randn(16, 8, device="cuda")).mean().backward()
-            optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Freeze before the wrap. To thaw layers on the way, wrap the bare model again after it; to freeze some, wrap again or

@@ -9,35 +9,6 @@ but found one of them on device: cuda:3`, or runs out of memory.
 
 The engine of `deepspeed.initialize` averages the gradients itself, too.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = nn.DataParallel(nn.Linear(8, 1).cuda())
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-
 ## Fix
 
 Keep one wrapper: `DistributedDataParallel` with one process for each GPU. Where a helper may have wrapped the model

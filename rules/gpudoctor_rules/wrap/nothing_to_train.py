@@ -6,36 +6,6 @@
 function without weights, its constructor ends the program: `RuntimeError: DistributedDataParallel is not needed when a
 module doesn't have any parameter that requires a gradient.`
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    teacher = nn.Linear(8, 2).cuda()
-    teacher.requires_grad_(False)
-    teacher = DistributedDataParallel(teacher, device_ids=[local_rank])
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    teacher = nn.Linear(8, 2).cuda()
-    teacher.requires_grad_(False)
-
 ## Fix
 
 Drop the wrap and call the module itself: it does the same on every rank. None by itself, because `.module` may be in

@@ -6,48 +6,6 @@ An optimizer keeps the very parameters that it was given. Where the model is sha
 anew, training computes gradients for other parameters, and `optimizer.step()` goes on changing the old ones, which
 nobody uses, or finds no gradient and does nothing. No error is raised, and the loss does not go down.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.distributed.fsdp import fully_shard
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    torch.manual_seed(0)
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.AdamW(model.parameters())
-    fully_shard(model)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 8, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.distributed.fsdp import fully_shard
-
-    dist.init_process_group("nccl")
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    torch.manual_seed(0)
-    model = nn.Linear(8, 1).cuda()
-    fully_shard(model)
-    optimizer = torch.optim.AdamW(model.parameters())
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 8, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Make the optimizer when the model is finished and sharded. None by itself: a scheduler or a loaded state may hang on the

@@ -7,53 +7,6 @@ every rank begins with other values, and their gradients are never averaged: sil
 Where a layer is replaced, the wrapper still waits for the gradients of the old one, and the second step ends with
 `RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.`
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torchvision
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = DistributedDataParallel(torchvision.models.resnet18().cuda(), device_ids=[local_rank])
-    model.module.fc = nn.Linear(512, 10).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 3, 224, 224, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    import torchvision
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = torchvision.models.resnet18()
-    model.fc = nn.Linear(512, 10)
-    model = DistributedDataParallel(model.cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 3, 224, 224, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Finish the model, then wrap it; make the optimizer after that. None by itself: what is built in between may need the

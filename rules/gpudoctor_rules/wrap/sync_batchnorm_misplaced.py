@@ -9,31 +9,6 @@ in `DistributedDataParallel` ends with `ValueError: SyncBatchNorm layers only wo
 the wrap, layers are replaced in a model that the wrapper has already taken stock of. And `convert_sync_batchnorm` of
 a single BatchNorm layer, unlike that of a model, changes nothing: only what it returns is new.
 
-## Bad
-
-    import torch
-    from torch import nn
-
-    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.Flatten(), nn.Linear(64, 10))
-    model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    model = nn.DataParallel(model.cuda())
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.Flatten(), nn.Linear(64, 10))
-    model = nn.SyncBatchNorm.convert_sync_batchnorm(model).cuda()
-    model = DistributedDataParallel(model, device_ids=[local_rank])
-
 ## Fix
 
 Build the model, convert it, move it, wrap it in `DistributedDataParallel`, in this order. Unsafe: batch norm then

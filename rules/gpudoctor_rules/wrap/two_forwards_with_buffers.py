@@ -8,54 +8,6 @@ PyTorch notices it: `RuntimeError: one of the variables needed for gradient comp
 operation`. The latest versions hide the copy from that check, and what depends on buffers is differentiated with those
 of the second call.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    critic = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
-    critic = DistributedDataParallel(critic, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
-    for step in range(100):
-        real, fake = torch.randn(16, 8, device="cuda"), torch.randn(16, 8, device="cuda")
-        loss = critic(fake).mean() - critic(real).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    critic = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
-    critic = DistributedDataParallel(critic, device_ids=[local_rank], broadcast_buffers=False)
-    optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
-    for step in range(100):
-        real, fake = torch.randn(16, 8, device="cuda"), torch.randn(16, 8, device="cuda")
-        loss = critic(fake).mean() - critic(real).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Give the wrapper `broadcast_buffers=False` (`SyncBatchNorm` keeps the statistics alike), or make one call of

@@ -7,49 +7,6 @@ gradient, before it may begin to average. It costs time in every step, and hides
 Where all are used, PyTorch says so once: `Warning: find_unused_parameters=True was specified in DDP constructor, but
 did not find any unused parameters in the forward pass.`
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = nn.Linear(8, 1).cuda()
-    model = DistributedDataParallel(model, device_ids=[local_rank], find_unused_parameters=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 8, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 8, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Leave it out. If the second step then ends with `Expected to have finished reduction in the prior iteration`, some

@@ -6,51 +6,6 @@
 relies on every rank making the same steps. Where only rank 0 loads a checkpoint afterwards, or each rank draws its own
 numbers, the ranks start from different weights. No error is raised; gradients of different models are averaged.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    if dist.get_rank() == 0:
-        model.module.load_state_dict(torch.load("last.pt", map_location="cpu"))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 8, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    model.module.load_state_dict(torch.load("last.pt", map_location="cpu"))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(100):
-        optimizer.zero_grad()
-        model(torch.randn(16, 8, device="cuda")).mean().backward()
-        optimizer.step()
-    dist.destroy_process_group()
-
 ## Fix
 
 Load and initialise before the wrap, on rank 0 or on all ranks; after it, on every rank. None by itself, because what

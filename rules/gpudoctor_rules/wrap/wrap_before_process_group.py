@@ -7,32 +7,6 @@ Training on several GPUs starts the program once for each GPU; these processes f
 collective such as `barrier()` need it. Before that they end the program with `ValueError: Default process group has
 not been initialized, please make sure to call init_process_group.` (a `RuntimeError` before PyTorch 2.1).
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-    dist.init_process_group("nccl")
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[local_rank])
-
 ## Fix
 
 Move `init_process_group` to the start of the program, after the device is chosen. No automatic fix.

@@ -7,39 +7,6 @@ parameters. Where the result takes the place of the model, the second epoch trai
 are averaged twice, weights are saved under `module.module.…`, and each epoch takes more memory and time than the one
 before. `FullyShardedDataParallel` of an already sharded model fails.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    torch.manual_seed(0)
-    loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64, 1)), batch_size=16)
-    model = nn.Linear(8, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        model = nn.DataParallel(model)
-        for x, y in loader:
-            optimizer.zero_grad()
-            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    torch.manual_seed(0)
-    loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64, 1)), batch_size=16)
-    model = nn.DataParallel(nn.Linear(8, 1).cuda())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(3):
-        for x, y in loader:
-            optimizer.zero_grad()
-            nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 Wrap once, before the loop. None by itself: what the loop does between the wraps has to keep its meaning.

@@ -8,56 +8,6 @@ method of the inner model, or of the variable from before the wrap runs the inne
 `backward()` fills the gradients of this rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the
 same call uses one GPU and leaves the others idle.
 
-## Bad
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = torch.nn.Linear(8, 1).cuda()
-    ddp_model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(ddp_model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
-## Good
-
-    import os
-
-    import torch
-    import torch.distributed as dist
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    dataset = TensorDataset(torch.randn(512, 8), torch.randn(512, 1))
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
-    model = torch.nn.Linear(8, 1).cuda()
-    ddp_model = DistributedDataParallel(model, device_ids=[local_rank])
-    optimizer = torch.optim.SGD(ddp_model.parameters(), lr=0.1)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(ddp_model(x.cuda()), y.cuda()).backward()
-            optimizer.step()
-
 ## Fix
 
 Call the wrapper. Where a method other than `forward` computes the loss, let `forward` call that method. Unsafe,

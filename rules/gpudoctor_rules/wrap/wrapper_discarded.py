@@ -7,36 +7,6 @@ it. Where the result is not kept, the training calls the bare model. No error is
 each process (rank) then applies only its own gradients and the ranks train different models; with `DataParallel` one
 GPU does all the work.
 
-## Bad
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    nn.DataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
-## Good
-
-    import torch
-    from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
-
-    model = nn.Linear(8, 1).cuda()
-    model = nn.DataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(512, 8), torch.randn(512, 1)), batch_size=32, shuffle=True)
-    for x, y in loader:
-        optimizer.zero_grad()
-        nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
-        optimizer.step()
-
 ## Fix
 
 Assign the result to the name that the training loop uses. Unsafe, because the training changes; that is the point.
