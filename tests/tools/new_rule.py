@@ -76,11 +76,11 @@ class {cls}(Rule):
 '''
 
 # The page shows these two as one program, with the lines that differ.
-BAD_PAGE = '''print("SCAFFOLD: the shortest program that makes the mistake")  # {code}: a part of the message
-'''
+BAD_PAGE = """print("SCAFFOLD: the shortest program that makes the mistake")  # {code}: a part of the message
+"""
 
-GOOD_PAGE = '''print("SCAFFOLD: the same program without it")
-'''
+GOOD_PAGE = """print("SCAFFOLD: the same program without it")
+"""
 
 BAD = '''"""SCAFFOLD: a whole program that makes the mistake, as somebody would write it."""
 

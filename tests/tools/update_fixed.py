@@ -21,7 +21,8 @@ def main(codes: list[str]) -> int:
     """Bring the golden files of these rules up to date, of all rules with a fix where none is given."""
     with_fix = {card.code for card in find_rules().cards if card.fix_safety}
     for case in cases(ROOT / "fixtures"):
-        if case.bad and case.code in (codes or with_fix):
+        # What becomes of the example of a page stands on the page.
+        if case.bad and case.name != "bad_page" and case.code in (codes or with_fix):
             _update(case)
     return 0
 
