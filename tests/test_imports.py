@@ -84,7 +84,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.lint.runtime": {
         "gpudoctor",
-        "gpudoctor.lint.discovery",
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
         "gpudoctor.lint.source",

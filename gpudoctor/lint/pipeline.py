@@ -8,7 +8,6 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Problem
-from gpudoctor.lint.discovery.classify import Role
 from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
 from gpudoctor.lint.discovery.select import STDIN, Listed, is_excluded, list_files
 from gpudoctor.lint.discovery.written_files import written_files
@@ -22,13 +21,14 @@ from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
 from gpudoctor.lint.source.file_queries import remembering
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Sources
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.discovery.classify import FileTraits
     from gpudoctor.lint.entry_result import EntryResult
+    from gpudoctor.lint.source.file_traits import FileTraits
 
 Watch = Callable[[int, int], None]
 """Is told how many entries are done, and of how many."""

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
-from gpudoctor.lint.discovery.classify import Role
 from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import Escape
@@ -30,6 +29,7 @@ from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project, Sources
 
 if TYPE_CHECKING:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import ast
 import builtins
-import enum
 import gc
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.commands import commands_in, is_command
 from gpudoctor.lint.discovery.prefilter import is_irrelevant
 from gpudoctor.lint.discovery.reach import at_top, leads_to_training, name_parts
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_queries import real_path
+from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import dataclass
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor)
-
-
-class Role(enum.IntEnum):
-    """What a file is, and, of programs, how surely."""
-
-    PART = 0
-    """It defines or prepares something for others: a module, a configuration, the tests that a runner collects."""
-    SCRIPT = 1
-    """Its top level does something, so that it is a program where no other program imports it."""
-    MAIN = 2
-    """It says what to do as the main program, as only a program does."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +43,6 @@ class Classified:
     because: str
     line: int = 1
     commands: tuple[str, ...] = ()
-
-
-class FileTraits(NamedTuple):
-    """What was seen of a file: `path` without links, and `shown` to users.
-
-    `quiet` says that it is about nothing that a built-in rule is about, unless it is a program; `commented` that
-    comments in it speak to us, and `is_test` that a runner of tests collects what it defines.
-    """
-
-    path: str
-    shown: str
-    role: Role
-    quiet: bool
-    commented: bool
-    is_test: bool = False
 
 
 # --- the one answer ---------------------------------------------------------------------------------------------------

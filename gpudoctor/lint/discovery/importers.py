@@ -12,9 +12,10 @@ from collections.abc import Container, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.classify import Role, classify, is_test, may_start
+from gpudoctor.lint.discovery.classify import classify, is_test, may_start
 from gpudoctor.lint.discovery.walk import concerns_training, files_below
 from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project
 
 if TYPE_CHECKING:

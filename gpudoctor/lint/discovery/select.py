@@ -11,8 +11,6 @@ from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.discovery.classify import (
-    FileTraits,
-    Role,
     classify,
     deeds_of,
     glance,
@@ -28,6 +26,7 @@ from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.file_queries import digest_of, real_path
+from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.record import dataclass
 

@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.classify import FileTraits, glance
+from gpudoctor.lint.discovery.classify import glance
 from gpudoctor.lint.discovery.walk import concerns_training
 from gpudoctor.lint.notebooks.cells import WrittenFile
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
+from gpudoctor.lint.source.file_traits import FileTraits
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:

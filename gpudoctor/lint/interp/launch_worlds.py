@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.discovery.classify import Classified, Role, classify
+from gpudoctor.lint.discovery.classify import Classified, classify
 from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
@@ -27,6 +27,7 @@ from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMEN
 from gpudoctor.lint.interp.machine import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.interp.records import ScopeSnapshots
 from gpudoctor.lint.program import Chosen, LaunchWorld, Program, Stop
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
 

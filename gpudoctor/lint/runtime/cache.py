@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
-from gpudoctor.lint.discovery.classify import FileTraits, Role
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.runtime.private_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.file_queries import CONTENT, Asked, answer_to, digest_of
+from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.discovery.classify import Role, classify, is_test
+from gpudoctor.lint.discovery.classify import classify, is_test
 from gpudoctor.lint.discovery.prefilter import is_training_call
 from gpudoctor.lint.discovery.reach import STARTERS
 from gpudoctor.lint.library.frameworks import TAKE_CHARGE
 from gpudoctor.lint.library.process_launchers import FUNCTION_AND_ARGS
 from gpudoctor.lint.library_call import MODELS
 from gpudoctor.lint.source.file import SourceFile, parse_text
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project, Sources
 from tests.support.linting import lint
 

@@ -10,9 +10,10 @@ import pytest
 
 from gpudoctor.lint import analyze
 from gpudoctor.lint.discovery import classify
-from gpudoctor.lint.discovery.classify import Role, classify_alone
+from gpudoctor.lint.discovery.classify import classify_alone
 from gpudoctor.lint.discovery.prefilter import is_irrelevant, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
+from gpudoctor.lint.source.file_traits import Role
 from tests.support.fixture_marks import cases
 from tests.support.linting import Seen, lint
 
