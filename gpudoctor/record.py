@@ -2,8 +2,8 @@
 
 `dataclasses` compiles up to six methods for each class when its module is imported. There are well over a hundred
 such classes here, and defining them took longer than the lint of a script. This module knows the options that are
-used here. It compiles a constructor once several objects are made, which for most kinds never happens, and lets the
-classes share what needs no code of its own.
+used here. It compiles a constructor once several objects are made, which for most kinds never happens, has one for
+few fields at hand, and lets the classes share what needs no code of its own.
 
 That nobody changes a frozen object is checked by mypy alone: to refuse it at run time makes each object three times as
 dear, and so many are made.
@@ -11,8 +11,9 @@ dear, and so many are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from operator import attrgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["compared", "dataclass", "field", "fields", "replace"]
@@ -29,12 +30,19 @@ class _Field:
 
     __slots__ = ("compare", "default", "default_factory", "kw_only", "name")
 
-    def __init__(self, default: object = _MISSING, default_factory: Any = None, compare: bool = True) -> None:
-        self.name = ""
+    def __init__(
+        self,
+        default: object = _MISSING,
+        default_factory: Any = None,
+        compare: bool = True,
+        name: str = "",
+        kw_only: bool = False,
+    ) -> None:
         self.default = default
         self.default_factory = default_factory
         self.compare = compare
-        self.kw_only = False
+        self.name = name
+        self.kw_only = kw_only
 
     @property
     def optional(self) -> bool:
@@ -54,11 +62,11 @@ def _dataclass(
 ) -> Any:
     def define(cls: type) -> type:
         own = _own_fields(cls, kw_only)
-        known = {name: each for base in reversed(cls.__mro__[1:]) for name, each in vars(base).get(_FIELDS, {}).items()}
-        every = {**known, **own}
+        known = _inherited_fields(cls)
+        every = {**known, **own} if known else own
         members = _members(cls, every, frozen=frozen, eq=eq, order=order, shown=repr)
         if slots:
-            return _with_slots(cls, [name for name in own if name not in known], own, members)
+            return _with_slots(cls, own, known, members)
         for name, value in members.items():
             setattr(cls, name, value)
         return cls
@@ -68,19 +76,30 @@ def _dataclass(
 
 def _own_fields(cls: type, kw_only: bool) -> dict[str, _Field]:
     own: dict[str, _Field] = {}
-    for name in vars(cls).get("__annotations__", ()):
-        value = vars(cls).get(name, _MISSING)
-        each = value if isinstance(value, _Field) else _Field(value)
-        each.name, each.kw_only = name, kw_only
-        own[name] = each
+    defined = cls.__dict__
+    for name in defined.get("__annotations__", ()):
+        value = defined.get(name, _MISSING)
+        if type(value) is _Field:
+            value.name, value.kw_only = name, kw_only
+            own[name] = value
+        else:
+            own[name] = _Field(value, None, True, name, kw_only)
     return own
+
+
+def _inherited_fields(cls: type) -> dict[str, _Field]:
+    """Those of its bases, each of which has those of its own bases."""
+    known: dict[str, _Field] = {}
+    for base in reversed(cls.__bases__):
+        known |= getattr(base, _FIELDS, {})
+    return known
 
 
 def _members(
     cls: type, every: dict[str, _Field], *, frozen: bool, eq: bool, order: bool, shown: bool
 ) -> dict[str, Any]:
     """What the class gets, without what it defines itself."""
-    key = _key_of([each.name for each in every.values() if each.compare])
+    key = _key_of([name for name, each in every.items() if each.compare])
     members: dict[str, Any] = {"__init__": _late_constructor(every), "__reduce__": _reduce}
     if shown:
         members["__repr__"] = _repr
@@ -89,17 +108,25 @@ def _members(
         members["__hash__"] = _hashing(key) if frozen else None
     if order:
         members["__lt__"] = _less(key)
-    defined = vars(cls)
-    kept = {name: value for name, value in members.items() if defined.get(name) is None}
-    return {**kept, _FIELDS: every, "__match_args__": tuple(each.name for each in every.values() if not each.kw_only)}
+    defined = cls.__dict__
+    # Python itself puts `__hash__: None` beside an `__eq__`.
+    for name in [name for name in members if defined.get(name) is not None]:
+        del members[name]
+    members[_FIELDS] = every
+    members["__match_args__"] = tuple([name for name, each in every.items() if not each.kw_only])
+    return members
 
 
-def _with_slots(cls: type, slots: list[str], own: Iterable[str], members: dict[str, Any]) -> type:
+def _with_slots(cls: type, own: dict[str, _Field], known: dict[str, _Field], members: dict[str, Any]) -> type:
     """The class made anew: slots must be there from the beginning, and defaults must not."""
-    kept = {name: value for name, value in vars(cls).items() if name not in own}
+    kept = dict(cls.__dict__)
+    for name in own:
+        kept.pop(name, None)
     kept.pop("__dict__", None)
     kept.pop("__weakref__", None)
-    return type(cls)(cls.__name__, cls.__bases__, {**kept, **members, "__slots__": tuple(slots)})
+    kept |= members
+    kept["__slots__"] = tuple([name for name in own if name not in known])
+    return type(cls)(cls.__name__, cls.__bases__, kept)
 
 
 def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
@@ -108,14 +135,29 @@ def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
     def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
         nonlocal made
         made += 1
-        if made < _MADE_SLOWLY and _was_made(self, every, args, keywords):
+        short = made == 1 and _is_short(self, every)
+        if not short and made < _MADE_SLOWLY and _was_made(self, every, args, keywords):
             return
         owner = next(base for base in type(self).__mro__ if vars(base).get("__init__") is __init__)
-        constructor = _constructor(owner, every)
+        constructor = _renamed(every) if short else _constructor(owner, every)
         owner.__init__ = constructor  # type: ignore[misc]
         constructor(self, *args, **keywords)
 
     return __init__
+
+
+def _is_short(made: object, every: dict[str, _Field]) -> bool:
+    if len(every) not in _SHORT or hasattr(made, "__post_init__"):
+        return False
+    return not any(each.default_factory or each.kw_only for each in every.values())
+
+
+def _renamed(every: dict[str, _Field]) -> Callable[..., None]:
+    """A constructor of few fields, which need no code of their own."""
+    code = _SHORT[len(every)].__code__.replace(co_names=tuple(every), co_varnames=("self", *every))
+    made = FunctionType(code, {}, "__init__", tuple([each.default for each in every.values() if each.optional]))
+    made.__qualname__ = "__init__"
+    return made
 
 
 def _was_made(made: Any, every: dict[str, _Field], args: tuple[object, ...], keywords: dict[str, object]) -> bool:
@@ -154,6 +196,33 @@ def _constructor(owner: type, every: dict[str, _Field]) -> Callable[..., None]:
     exec("\n".join([f"def __init__({signature}):", *lines]), scope)
     made: Callable[..., None] = scope["__init__"]
     return made
+
+
+def _one(self: Any, a: object) -> None:
+    self.a = a
+
+
+def _two(self: Any, a: object, b: object) -> None:
+    self.a = a
+    self.b = b
+
+
+def _three(self: Any, a: object, b: object, c: object) -> None:
+    self.a = a
+    self.b = b
+    self.c = c
+
+
+def _four(self: Any, a: object, b: object, c: object, d: object) -> None:
+    self.a = a
+    self.b = b
+    self.c = c
+    self.d = d
+
+
+_SHORT: dict[int, Any] = {1: _one, 2: _two, 3: _three, 4: _four}
+"""Constructors that are there already, but for the names of the fields: to compile one takes a hundred times as long as
+to rename it."""
 
 
 def _key_of(names: list[str]) -> Callable[[Any], Any]:

@@ -17,7 +17,18 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Unknown, Value, Values, in_code, name_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    in_code,
+    name_of,
+)
 from gpudoctor.lint.events.acting_place import calls_behind, entered_in, first_asked, parting, under_the_test
 from gpudoctor.lint.events.collective import (
     Collective,

@@ -14,6 +14,9 @@ Launch world
     How the program is started: by torchrun, by its own `mp.spawn`, or as one process (`interp/launch_worlds.py`).
 Abstract value
     What a name may hold, as far as rules ask: a module, a loader, a rank, a constant (`domain`, one file a kind).
+Term
+    What stands for an unknown value, such as the length of a loader: two with the same term are the same value
+    (`domain/symbols.py`).
 Value set
     The few values that a name may hold, each guarded by the path condition under which it does (`flow/valueset.py`).
 Path condition

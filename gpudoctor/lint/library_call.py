@@ -231,8 +231,6 @@ class Call:
 Model = Callable[[Call], Values]
 Ready = Callable[[LibraryContext, Value], None]
 Setter = Callable[[LibraryContext, Value, str, Values, Location], None]
-OPEN_FILE = "file"
-"""What the key of an open file begins with; then come its identity, path and mode, and how the path is written."""
 NOT_ANSWERED: Values = ValueSet(())
 """What a model of all attributes or methods of a kind returns for one that it does not know."""
 

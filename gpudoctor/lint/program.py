@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, WrapperKind, core_of
+from gpudoctor.lint.domain.symbols import OneOfMany
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
@@ -468,7 +469,7 @@ def _holds_too_many(event: Event) -> bool:
 
 
 def _is_widened(value: Value) -> bool:
-    return isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("widened",)
+    return isinstance(value, Unknown) and isinstance(value.term, OneOfMany)
 
 
 def _is_known(model: Value) -> bool:

@@ -19,7 +19,7 @@ from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import EventContext, Loop
@@ -273,7 +273,7 @@ def example() -> Program:
         Forward(context=way(11, **inside), identity=1, module=model),
         Forward(context=way(11, **inside), identity=1, module=model),
         Forward(context=way(40), identity=2, module=model),
-        OptimizerStep(context=way(12, **inside), optimizer=Unknown("o", label="optimizer")),
+        OptimizerStep(context=way(12, **inside), optimizer=Unknown(Anonymous("o"), label="optimizer")),
         Collective(context=way(13, **inside), call="all_reduce"),
         Save(context=way(14, condition=first), call="torch.save", path=ValueSet.of(Const("m.pt"))),
         Imprecision(context=way(15), why="`hydra.compose` was not read"),

@@ -8,6 +8,7 @@ from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
@@ -82,8 +83,9 @@ def _owner(value: Value) -> Value | None:
     if isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
         return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
     # `layer.weight` of a layer of a library is known by its layer.
-    if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] in (("weight",), ("bias",)):
-        return value.key[1] if isinstance(value.key[1], Module) else None
+    match value.term if isinstance(value, Unknown) else None:
+        case Attribute(Module() as owner, "weight" | "bias"):
+            return owner
     return None
 
 

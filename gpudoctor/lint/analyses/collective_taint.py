@@ -8,6 +8,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
@@ -144,8 +145,7 @@ def _counts_rounds(divisor: Value) -> bool:
     """It says how many batches there were, which has nothing to do with the number of ranks."""
     if not isinstance(divisor, Unknown):
         return False
-    key = divisor.key
-    length = isinstance(key, tuple) and key[:1] == ("len",) and isinstance(key[1], Loader)
+    length = isinstance(divisor.term, Length) and isinstance(divisor.term.of, Loader)
     return length or bool(divisor.divergence & Divergence.BATCH_INDEX)
 
 

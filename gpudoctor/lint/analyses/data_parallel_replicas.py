@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorSt
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Extent, Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
 from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 from gpudoctor.record import replace
@@ -76,10 +76,10 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
 
 def _marked(value: Value, key: tuple[Value, str]) -> Value:
     """A value that whatever is computed from it can be told by; a share of data is handed on in the same way."""
-    mark = Unknown(("state of a replica", *key))
+    mark = Unknown(Anonymous("state of a replica", key))
     if isinstance(value, Tensor):
         return replace(value, shards=frozenset([mark]))
-    return Unknown(("held by a replica", *key), "state", key[1], shards=frozenset([mark]))
+    return Unknown(Anonymous("held by a replica", key), "state", key[1], shards=frozenset([mark]))
 
 
 def note_written(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
@@ -92,7 +92,7 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
     # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
     if do.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
         return
-    mark = Unknown(("state of a replica", owner, name))
+    mark = Unknown(Anonymous("state of a replica", (owner, name)))
     carried = values.any(lambda value: isinstance(value, (Tensor, Unknown)) and mark in value.shards)
     do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
 

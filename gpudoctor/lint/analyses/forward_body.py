@@ -13,8 +13,9 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import ForwardTalks, ModuleClassFlaw, UnusedPart
@@ -99,12 +100,14 @@ def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
 
 def _is_count(value: Value) -> bool:
     """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
-    key = value.key if isinstance(value, Unknown) else ()
-    if not isinstance(key, tuple) or not key:
-        return isinstance(value, Const) and type(value.value) is int
-    shape = key[1] if key[0] == "item" and isinstance(key[2], Const) else None
-    entry = isinstance(shape, tuple) and shape[:1] == ("attribute",) and shape[-1] == "shape"
-    return entry or key[0] == "len" or (key[0] == "size" and len(key) > 2)
+    match value.term if isinstance(value, Unknown) else value:
+        case Const(int(number)):
+            return type(number) is int
+        case Item(Unknown(term=Attribute(name="shape")), Const()) | Length():
+            return True
+        case MethodResult(method="size", given=given):
+            return bool(given)
+    return False
 
 
 def joined(result: Value, operands: list[Value], name: str) -> Value:
@@ -227,7 +230,9 @@ def _call_handed(call: Call) -> None:
     """`self.residual(x, lambda x: self.attend(x))` uses what the function uses, also where the rest is known."""
     for values in (*call.args, *call.keywords.values()):
         if values.any(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
-            given = singleton(Unknown(("handed", call.allocation_site()), "what a forward hands to a function"))
+            given = singleton(
+                Unknown(Anonymous("handed", call.allocation_site()), "what a forward hands to a function")
+            )
             call.do.run_speculatively(partial(call.do.call, values, Arguments((given,)), call.node))
 
 

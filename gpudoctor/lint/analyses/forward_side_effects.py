@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library_call import singleton
 
@@ -23,7 +23,7 @@ def forget_what_forward_sets(do: LibraryContext, module: Value) -> None:
         # Layers and the like are replaced in no `forward`; numbers and flags are.
         if known is not None and known.any(lambda value: isinstance(value, Const)):
             do.set_own_attribute(
-                module, name, singleton(Unknown(("set by forward", module, name), "set by `forward`", name))
+                module, name, singleton(Unknown(Anonymous("set by forward", (module, name)), "set by `forward`", name))
             )
 
 

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.rank import Size, SizeKind
+from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
@@ -52,8 +53,7 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
     first, last = operands[0], operands[-1]
     summed = isinstance(first, Tensor) and do.flag(first, TensorState.sum_of_means) is not NO
     if by == "div" and summed and isinstance(last, Unknown):
-        key = last.key
-        over = isinstance(key, tuple) and key[0] == "len" and isinstance(key[1], Loader)
+        over = isinstance(last.term, Length) and isinstance(last.term.of, Loader)
         return replace(result, mean=True) if over else result
     means = [
         each

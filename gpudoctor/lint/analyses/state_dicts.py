@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import CallResult, Item
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -54,45 +54,40 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
         files = {loaded for loaded, _ in origins if loaded is not None}
         return (files.pop(), None) if len(files) == 1 else (None, None)
     if isinstance(only, Unknown):
-        root, entry = _root(only.key, 0), _entry(only.key)
-        if root is None:
+        loaded, entry = _loaded(only), _entry(only)
+        if loaded is None:
             return None, None
-        loaded = Unknown(root, "what was in a file", escaped_from="torch.load")
         # A loop that strips `module.` from the keys is the usual cure of a prefix.
         changed = any(call.do.flag(value, TensorState.rewritten) is not NO for value in (only, loaded))
         return loaded, None if changed else entry
     for value in (only, *flatten(call.do, [only])) if only is not None else ():
         more = call.do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
         for each in (value, *(more or ())):
-            root = _root(each.key, 0) if isinstance(each, Unknown) else None
-            if root is not None:
-                return Unknown(root, "what was in a file", escaped_from="torch.load"), None
+            loaded = _loaded(each) if isinstance(each, Unknown) else None
+            if loaded is not None:
+                return loaded, None
     return None, None
 
 
 def is_loaded(value: Unknown) -> bool:
     """It was read from a checkpoint, or made of what was."""
-    return _root(value.key, 0) is not None
+    return _loaded(value) is not None
 
 
-def _root(key: Hashable, depth: int) -> Hashable | None:
-    """The key of what was loaded, somewhere in a key that was made from it."""
-    if isinstance(key, Unknown):
-        return _root(key.key, depth)
-    if not isinstance(key, (tuple, ValueSet)) or depth > _DEPTH:
-        return None
-    # The model of `torch.load` makes this key.
-    if isinstance(key, tuple) and len(key) == 2 and key[0] == "loaded":
-        return key
-    return next((found for part in key if (found := _root(part, depth + 1)) is not None), None)
+def _loaded(value: Unknown) -> Unknown | None:
+    """What was loaded, somewhere in a value that was made from it."""
+    return next((each for each in provenance_of(value, _DEPTH) if _is_root(each)), None)  # type: ignore[return-value]
 
 
-def _entry(key: Hashable) -> str | None:
+def _is_root(value: object) -> bool:
+    return isinstance(value, Unknown) and isinstance(value.term, CallResult) and value.term.function == "torch.load"
+
+
+def _entry(value: Unknown) -> str | None:
     """`model` for `checkpoint["model"]`, an empty text for the checkpoint itself, None for anything else."""
-    if not isinstance(key, tuple):
-        return None
-    if key[0] == "loaded":
+    if _is_root(value):
         return ""
-    inner = _entry(key[1]) if key[0] == "item" and len(key) == 3 else None
-    name = key[2].value if inner == "" and isinstance(key[2], Const) else None
-    return name if isinstance(name, str) else None
+    match value.term:
+        case Item(Unknown() as whole, Const(str(name))) if _is_root(whole):
+            return name
+    return None

@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.lint.domain.container import Enumerated
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Term, Unknown
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 
 
-def provenance_of(value: object) -> Iterator[object]:
-    """A value, a key or a test, and all that it was computed from, each once."""
-    todo, seen = [value], set[int]()
-    while todo:
-        each = todo.pop()
-        # `y = y + y`, line after line, has few parts on many ways.
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        if isinstance(each, Unknown):
-            todo.append(each.key)
-        elif isinstance(each, Literal):
-            todo.append(each.atom.key)
-        elif isinstance(each, Enumerated):
-            todo += each.items
-        elif isinstance(each, (tuple, frozenset, ValueSet)):
-            todo += each
+def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
+    """A value, a term or a test, and all that it was computed from, each once: what is nearest comes first.
+
+    `depth` limits how far from it: arguments are one step farther than the call, and their values another one.
+    """
+    here, seen = [value], set[int]()
+    while here and depth >= 0:
+        farther: list[object] = []
+        while here:
+            each = here.pop()
+            # `y = y + y`, line after line, has few parts on many ways.
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            yield each
+            if isinstance(each, Unknown):
+                here.append(each.term)
+            elif isinstance(each, Literal):
+                here.append(each.atom.key)
+            elif isinstance(each, Term):
+                farther += each.parts
+            elif isinstance(each, Enumerated):
+                farther += each.items
+            elif isinstance(each, (tuple, frozenset, ValueSet)):
+                farther += each
+        here, depth = farther, depth - 1

@@ -91,11 +91,6 @@ class Tensor(Allocated):
         return self.dependence
 
 
-def name_key(parameter: Value) -> Hashable:
-    """What stands for the name under which `named_parameters()` hands out a parameter."""
-    return "name of", parameter
-
-
 def one_of_several(key: Hashable, tensors: list[Tensor]) -> Tensor:
     """A tensor that stands for any of several: it is what they have in common, with the graphs of all."""
     first = tensors[0]

@@ -51,16 +51,41 @@ class Const(Value):
 NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
 
 
+class Term:
+    """What stands for a value that could not be known. Terms that are equal stand for the same value.
+
+    Terms that somebody asks about are in `domain/symbols.py`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """What it is made of: values, arguments, names."""
+        found = compared(self)
+        assert isinstance(found, tuple)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Anonymous(Term):
+    """Something that nobody asks about. `of` tells it from others of the same `kind`: an occurrence, or what it was
+    made of."""
+
+    kind: str
+    of: Hashable = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Unknown(Value):
-    """A value that could not be known. Two with the same `key` are the same value.
+    """A value that could not be known. Two with the same `term` are the same value.
 
     `why` says where knowledge ended; `label` is how a reader would call it (`args.lr`). `config` marks what the user
     chooses when he starts the program: one value for all ranks. `shards` names the loaders of which this rank saw
     only its own share when it computed the value.
     """
 
-    key: Hashable
+    term: Term
     why: str = field(default="", compare=False)
     label: str = field(default="", compare=False)
     dependence: Divergence = field(default=Divergence.NONE, compare=False)
@@ -76,13 +101,13 @@ class Unknown(Value):
     """All that it can be, as of an option with `choices`; empty where that is not known."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", interned(self.key))
+        object.__setattr__(self, "term", interned(self.term))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unknown) and self.key is other.key
+        return isinstance(other, Unknown) and self.term is other.term
 
     def __hash__(self) -> int:
-        return id(self.key)
+        return id(self.term)
 
     @property
     def divergence(self) -> Divergence:
@@ -92,7 +117,7 @@ class Unknown(Value):
         return f"Unknown({self.label or self.why})"
 
 
-UNBOUND = Unknown("unbound", "never assigned on this path")
+UNBOUND = Unknown(Anonymous("unbound"), "never assigned on this path")
 """What a name or a fact holds on the sides of a branch that did not write it."""
 
 
@@ -144,7 +169,10 @@ def _few(parts: list[Value]) -> tuple[Value, ...]:
     divergence = Divergence.NONE
     for part in rest:
         divergence |= part.divergence
-    return (*parts[: MAX_PARTS - 1], Unknown(("rest of a text", rest), "the rest of a long text", "...", divergence))
+    return (
+        *parts[: MAX_PARTS - 1],
+        Unknown(Anonymous("rest of a text", rest), "the rest of a long text", "...", divergence),
+    )
 
 
 class Composed(Value):

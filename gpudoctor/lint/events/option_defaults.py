@@ -6,6 +6,7 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.domain.symbols import Operation, Setting
 from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
@@ -138,15 +139,13 @@ _TESTS: Mapping[Any, Any] = {
 def _value(value: Value, options: Mapping[str, Option]) -> Const | None:
     if isinstance(value, Const):
         return value
-    key = value.key if isinstance(value, Unknown) else None
-    if not isinstance(key, tuple):
-        return None
-    if len(key) == 2 and key[0] == "setting":
-        option = options.get(key[1]) if isinstance(key[1], str) else None
-        return None if option is None else Const(option.default)
-    # `step % args.every` is 0 in each step where that is 1.
-    if len(key) == 3 and key[0] == "Mod" and isinstance(key[2], Value) and _value(key[2], options) == Const(1):
-        return Const(0)
+    match value.term if isinstance(value, Unknown) else None:
+        case Setting(name):
+            option = options.get(name)
+            return None if option is None else Const(option.default)
+        # `step % args.every` is 0 in each step where that is 1.
+        case Operation("%", _, divisor) if _value(divisor, options) == Const(1):
+            return Const(0)
     return None
 
 
@@ -163,10 +162,8 @@ def _keys(asked: Asked) -> Iterator[Hashable]:
 
 def _names(keys: Iterable[Hashable]) -> Iterator[str]:
     for key in keys:
-        inner = key.key if isinstance(key, Unknown) else None
-        if not isinstance(inner, tuple):
-            continue
-        if len(inner) == 2 and inner[0] == "setting" and isinstance(inner[1], str):
-            yield inner[1]
-        elif inner[0] == "Mod":
-            yield from _names(inner[1:])
+        match key.term if isinstance(key, Unknown) else None:
+            case Setting(name):
+                yield name
+            case Operation("%", counter, divisor):
+                yield from _names((counter, divisor))

@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING, TypeGuard
 
 from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
+from gpudoctor.lint.domain.symbols import ParameterName
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.interp import attributes, containers, library
@@ -129,6 +130,6 @@ def _clears_gradient(m: Evaluator, target: ast.expr, values: Values) -> None:
 
 def _is_named(m: Evaluator, owner: Value) -> bool:
     """`if "last_layer" in name:` leads here: it is about parameters of that name."""
-    name = Unknown(name_key(owner))
+    name = Unknown(ParameterName(owner))
     keys = [literal.atom.key for literal in m.path if literal.holds]
     return any(isinstance(key, tuple) and name in key for key in keys)

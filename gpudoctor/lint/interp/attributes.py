@@ -22,6 +22,7 @@ from gpudoctor.lint.domain.function import (
     Super,
 )
 from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.symbols import Attribute, Setting
 from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.condition import Divergence
@@ -109,7 +110,7 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         # Samplers give each rank as many samples as the others: a tensor's size is not about what is in it.
         if name in ABOUT_FORM:
             divergence, shards = divergence & ~Divergence.LOCAL, frozenset()
-        found = Unknown(("attribute", value.key, name), value.why, label, divergence, value.config, shards, made_by)
+        found = Unknown(Attribute(value, name), value.why, label, divergence, value.config, shards, made_by)
         return singleton(m.setting(found, m.place(node)))
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:
@@ -132,7 +133,7 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
         if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:
             config = m.flag(value, ObjectState.of_settings) is not NO
-            entry = Unknown(("attribute", value, name), "an entry", m.text(node, 40), config=config)
+            entry = Unknown(Attribute(value, name), "an entry", m.text(node, 40), config=config)
             return singleton(m.setting(entry, m.place(node)))
         getter = find_in_class(m, cls, "__getattr__")
         if getter is not None:
@@ -140,9 +141,7 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
         # `self.log` of a LightningModule comes from a base that is not read.
         if cls.library_bases or not cls.complete:
             return singleton(Method(value, name))
-    return singleton(
-        Unknown(("attribute", value, name), "an attribute that was never seen to be set", m.text(node, 40))
-    )
+    return singleton(Unknown(Attribute(value, name), "an attribute that was never seen to be set", m.text(node, 40)))
 
 
 def setting(m: Evaluator, owner: Namespace, name: str, node: ast.AST) -> Values:
@@ -154,7 +153,7 @@ def setting(m: Evaluator, owner: Namespace, name: str, node: ast.AST) -> Values:
         return declared
     kind = kind_of(m, owner, name)
     label, among = m.text(node, 40), choices_of(m, owner, name)
-    found = Unknown(("setting", name), "chosen at the start", label, config=True, kind=kind, among=among)
+    found = Unknown(Setting(name), "chosen at the start", label, config=True, kind=kind, among=among)
     if among and m.state(found, SettingState.can_be) is None:
         m.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
     return singleton(m.setting(found, m.place(node)))

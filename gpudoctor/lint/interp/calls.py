@@ -23,7 +23,8 @@ from gpudoctor.lint.domain.function import (
     Partial,
     Super,
 )
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import Item, Setting
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import attributes, containers, library
@@ -349,8 +350,10 @@ def _among_the_rest(arguments: Arguments, name: str, default: Values | None) -> 
     for values in arguments.rest or ():
         only = values.single
         if isinstance(only, Unknown):
-            key = ("item", only.key, Const(name))
-            found.append(singleton(Unknown(key, only.why, name, only.dependence, True, only.shards, only.escaped_from)))
+            term = Item(only, Const(name))
+            found.append(
+                singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
+            )
     return union(found) if found else None
 
 
@@ -363,8 +366,8 @@ def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Ar
         declared = m.entry(PROCESS, ProcessState.declared, name)
         if declared is not None:
             return declared
-    key = ("setting", name) if settings else ("parameter", function.place, name)
-    return singleton(Unknown(key, "a parameter", name, config=settings or arguments.open_ended or len(m.calls) <= 1))
+    term = Setting(name) if settings else Anonymous("parameter", (function.place, name))
+    return singleton(Unknown(term, "a parameter", name, config=settings or arguments.open_ended or len(m.calls) <= 1))
 
 
 def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
@@ -479,5 +482,5 @@ def _fill_fields(m: Evaluator, made: Value, cls: Class, arguments: Arguments, no
             given = call(m, only.factory, NO_ARGUMENTS, node)
         if name not in arguments.keywords:
             given = _among_the_rest(arguments, name, given)
-        missing = singleton(Unknown(("field", made, name), "a field without a value", name, config=True))
+        missing = singleton(Unknown(Anonymous("field", (made, name)), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

@@ -14,8 +14,9 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, S
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.symbols import Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
@@ -86,7 +87,7 @@ def _merge(m: Evaluator, other: Values, known: dict[Values, Values], more: list[
     only = other.single
     entries = pairs(m, only) if isinstance(only, DictOf) else None
     if entries is None or not isinstance(only, DictOf):
-        more.append(singleton(Unknown(("merged", only), "entries of another dictionary")))
+        more.append(singleton(Unknown(Anonymous("merged", only), "entries of another dictionary")))
         return
     known.update(entries)
     extra = m.state(only, ContainerState.more)
@@ -202,7 +203,9 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
             lambda each: replace(each, root=None) if isinstance(each, Tensor) else each
         )
     if isinstance(value, Unknown):
-        return singleton(Unknown(("item of", value.key), value.why, value.label, value.dependence, False, value.shards))
+        return singleton(
+            Unknown(Anonymous("item of", value), value.why, value.label, value.dependence, False, value.shards)
+        )
     return library.iterate_object(m, value, node)
 
 
@@ -220,7 +223,9 @@ def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
     """The number of a round: the same on all ranks, another one each time."""
     if m.assumptions and m.counts_ranks:
         return singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
-    return singleton(Unknown(("counter", m.allocation_site(m.place(node))), "a counter", label, Divergence.BATCH_INDEX))
+    return singleton(
+        Unknown(Anonymous("counter", m.allocation_site(m.place(node))), "a counter", label, Divergence.BATCH_INDEX)
+    )
 
 
 def note_rank_decides(m: Evaluator, values: Values) -> None:
@@ -415,7 +420,7 @@ def _parts(m: Evaluator, value: Value, count: int, star: int | None, node: ast.A
 
 def _nth(value: Unknown, index: int) -> Unknown:
     return Unknown(
-        ("nth", value.key, index),
+        Item(value, Const(index)),
         value.why,
         value.label,
         value.dependence,

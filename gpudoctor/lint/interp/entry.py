@@ -10,7 +10,8 @@ from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import find_in_class
 from gpudoctor.lint.interp.calls import call_function, instantiate
@@ -74,7 +75,7 @@ def _numbers(function: Function) -> dict[str, Values]:
         only = values.single
         # Switches and names stay: what they stand for by default is what the file is read for.
         if isinstance(only, Const) and type(only.value) in (int, float):
-            chosen = Unknown(("parameter", function.place, name), "a parameter", name, config=True)
+            chosen = Unknown(Anonymous("parameter", (function.place, name)), "a parameter", name, config=True)
             found[name] = union([values, singleton(chosen)])
     return found
 
@@ -148,5 +149,5 @@ def _put_anywhere(m: Evaluator, made: Value | None) -> None:
         if part in seen:
             continue
         seen.add(part)
-        m.set_state(part, ModuleState.device, singleton(Unknown(("device of", part), "where its users move it")))
+        m.set_state(part, ModuleState.device, singleton(Unknown(Attribute(part, "device"), "where its users move it")))
         todo += m.parts.get(part, ())

@@ -15,8 +15,9 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.symbols import ClockReading, Length, Operation
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, UNBOUND, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import Elapsed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.flow.condition import Divergence, Literal
@@ -28,7 +29,7 @@ from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.machine import NONE_SET, PathExit, singleton
-from gpudoctor.lint.interp.operators import conjunction, negate, rank_arithmetic, scaled_by
+from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.library.builtin_containers import as_set
 from gpudoctor.lint.library.tensors import agreed, shards_in
@@ -129,11 +130,11 @@ def _is_container(binding: Binding[Value]) -> bool:
 
 
 def _note_average(m: Evaluator, total: Value, count: Value, node: ast.AST) -> None:
-    key = count.key if isinstance(count, Unknown) else None
-    if isinstance(key, tuple) and len(key) == 2 and key[0] == "len" and isinstance(key[1], Dataset):
+    term = count.term if isinstance(count, Unknown) else None
+    if isinstance(term, Length) and isinstance(term.of, Dataset):
         shards = shards_in(m, [total])
         if shards:
-            m.emit(Averaged, at=m.place(node), dataset=key[1], shards=shards)
+            m.emit(Averaged, at=m.place(node), dataset=term.of, shards=shards)
 
 
 def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
@@ -180,8 +181,8 @@ def _note_elapsed(m: Evaluator, left: Value, right: Value, node: ast.AST) -> Non
 
 def _clock_of(value: Value) -> Hashable | None:
     """Which look at a clock a value is."""
-    key = value.key if isinstance(value, Unknown) else None
-    return key[1] if isinstance(key, tuple) and key[0] == "clock" else None
+    term = value.term if isinstance(value, Unknown) else None
+    return term.occurrence if isinstance(term, ClockReading) else None
 
 
 def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
@@ -189,7 +190,7 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
     shards = frozenset().union(*(v.shards for v in (left, right) if isinstance(v, (Unknown, Tensor))))
     made = Unknown(
-        (type(op).__name__, left, right), "computed", label, left.divergence | right.divergence, config,
+        Operation(OPERATORS[type(op)], left, right), "computed", label, left.divergence | right.divergence, config,
         frozenset(shards), times=scaled_by(op, left, right),
     )  # fmt: skip
     return after_operator(op, right, made) if shards else made
@@ -505,4 +506,4 @@ def elsewhere(m: Evaluator, name: str, node: ast.AST) -> Values:
     if origins:
         return m.library_name(f"{origins[-1]}.{name}", node)
     m.record_imprecision(f"`{name}` is not defined in what was read", m.place(node))
-    return singleton(Unknown(("name", m.frame.scopes[-1], name), "a name that is not defined", name))
+    return singleton(Unknown(Anonymous("name", (m.frame.scopes[-1], name)), "a name that is not defined", name))

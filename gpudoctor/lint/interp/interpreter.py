@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.interp import (
     attributes,
     batch_items,
@@ -58,7 +58,7 @@ class Interpreter(Evaluator):
         with self.isolated_state(), self.store.at_bottom():
             self.frames.append(module_frame(scope, file))
             self.write((scope, "__name__"), singleton(Const(name)))
-            self.write((scope, "__file__"), singleton(Unknown(("file", scope), "a path", "__file__")))
+            self.write((scope, "__file__"), singleton(Unknown(Anonymous("file", scope), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
             if scope == self.main_scope:

@@ -20,11 +20,13 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Rank, Size, SizeKind
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.placement import ConstantMixed
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
 from gpudoctor.lint.interp.configured_calls import ChosenCall
@@ -101,9 +103,10 @@ def _unknown_result(m: Evaluator, name: str, arguments: Arguments, node: ast.AST
     for values in given:
         for value in values:
             divergence |= value.divergence
-    key = ("call", name, arguments.positional, tuple(sorted(arguments.keywords.items(), key=lambda item: item[0])))
+    given_by_name = tuple(sorted(arguments.keywords.items(), key=lambda item: item[0]))
+    term = CallResult(name, (arguments.positional, given_by_name))
     why, settings = f"what {name} returns", gives_settings(name)
-    return singleton(Unknown(key, why, m.text(node, 40), divergence, settings, shards, escaped_from=name))
+    return singleton(Unknown(term, why, m.text(node, 40), divergence, settings, shards, escaped_from=name))
 
 
 def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
@@ -177,10 +180,10 @@ def call_unknown(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST
     if isinstance(value, Unknown):
         _note_chosen(m, value, known, node)
         if len(arguments.positional) == 1 and _method_of(value) == "update" and not m.path.literals:
-            m.set_state(Unknown(value.key[1]), SettingState.merged, arguments.positional[0])  # type: ignore[index]
+            m.set_state(_receiver_of(value), SettingState.merged, arguments.positional[0])
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
-            _open_defaults(m, Unknown(value.key[1]), {})  # type: ignore[index]
+            _open_defaults(m, _receiver_of(value), {})
         answered = _unknown_method(m, value, arguments, node)
         if answered is not None:
             return answered
@@ -199,10 +202,10 @@ def call_unknown(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST
         divergence |= Divergence.UNREAD
     for each in given:
         divergence |= each.divergence
-    key = ("call", value, arguments.key)
+    term = CallResult(value, arguments.key)
     # What it comes from says more than that it was returned.
     why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
-    return singleton(Unknown(key, why, m.text(node, 40), divergence, config, shards, escaped_from=made_by))
+    return singleton(Unknown(term, why, m.text(node, 40), divergence, config, shards, escaped_from=made_by))
 
 
 def _note_chosen(m: Evaluator, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
@@ -225,7 +228,7 @@ def _open_defaults(m: Evaluator, owner: Unknown, done: dict[Value, int], depth: 
         if held is not None and held.any(lambda value: isinstance(value, Const)):
             m.write(
                 (owner, name),
-                singleton(Unknown(("attribute", owner.key, name), "chosen at the start", name, config=True)),
+                singleton(Unknown(Attribute(owner, name), "chosen at the start", name, config=True)),
             )
         for part in held or () if depth else ():
             if isinstance(part, Unknown):
@@ -248,9 +251,14 @@ def _note_unread(m: Evaluator, value: Unknown, given: tuple[Values, ...], node: 
 
 def _method_of(value: Unknown) -> str:
     """The name under which something unknown was asked of something unknown, where it was."""
-    key = value.key
-    # The key of an unknown tells how it was come by, here as an attribute.
-    return key[2] if isinstance(key, tuple) and len(key) == 3 and key[0] == "attribute" else ""
+    return value.term.name if isinstance(value.term, Attribute) else ""
+
+
+def _receiver_of(value: Unknown, label: str = "") -> Unknown:
+    """What the method was asked of."""
+    of = value.term.of if isinstance(value.term, Attribute) else None
+    term = of.term if isinstance(of, Unknown) else Anonymous("receiver", of)
+    return Unknown(term, value.why if label else "", label)
 
 
 _LOUD = frozenset({"to", "cuda", "save_to_disk"})
@@ -259,17 +267,17 @@ _LOUD = frozenset({"to", "cuda", "save_to_disk"})
 
 def _unknown_method(m: Evaluator, value: Unknown, arguments: Arguments, node: ast.AST) -> Values | None:
     """`x.backward()` of something unknown still is what it is called."""
-    name, key = _method_of(value), value.key
+    name = _method_of(value)
     # What objects that a library made can do is known by its name: `mesh.get_rank()`.
     own = MODELS.callables.get(value.escaped_from) if name and value.escaped_from else None
     if own is not None:
-        return own(library_call(m, name, arguments, node, Unknown(key[1])))  # type: ignore[index]
+        return own(library_call(m, name, arguments, node, _receiver_of(value)))
     model = MODELS.methods.get((Unknown, name)) if name else None
     # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
     quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in _LOUD
     if model is None or quiet:
         return None
-    receiver = Unknown(key[1], value.why, value.label.rpartition(".")[0])  # type: ignore[index]
+    receiver = _receiver_of(value, value.label.rpartition(".")[0])
     answered = model(library_call(m, name, arguments, node, receiver))
     return None if answered is NOT_ANSWERED else answered
 
@@ -281,8 +289,8 @@ def unanswered(m: Evaluator, receiver: Value, name: str, arguments: Arguments, n
     if isinstance(receiver, Instance) and not stored and not _is_quiet(receiver, name):
         note_escape(m, name, (*arguments,), node)
         note_escape(m, name, (singleton(receiver),), node)
-    key = ("method", receiver, name, arguments.key)
-    return singleton(Unknown(key, f"what .{name}() returns", m.text(node, 40), receiver.divergence))
+    term = MethodResult(receiver, name, arguments.key)
+    return singleton(Unknown(term, f"what .{name}() returns", m.text(node, 40), receiver.divergence))
 
 
 def _is_builtin(receiver: Value) -> bool:
@@ -335,23 +343,24 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
         if known is not None and all(each.value is not UNBOUND for each in known.bindings):
             return known
         label = m.text(node, 40)
-        key = ("item", value.key, only)
         # `data[start : start + length]` of a start that this rank has drawn is something of its own.
         drawn = index.any(lambda each: bool(each.divergence & Divergence.LOCAL))
         divergence = value.dependence | (Divergence.LOCAL if drawn else Divergence.NONE)
-        item = Unknown(key, value.why, label, divergence, value.config, value.shards, value.escaped_from)
+        item = Unknown(Item(value, only), value.why, label, divergence, value.config, value.shards, value.escaped_from)
         entry = m.setting(item, m.place(node))
         # Put there on one side of a branch, it is on the other what was read with the rest.
         return singleton(entry) if known is None else known.map(lambda each: entry if each is UNBOUND else each)
-    return singleton(Unknown(("item", value, only), "an item", m.text(node, 40), value.divergence))
+    return singleton(Unknown(Item(value, only), "an item", m.text(node, 40), value.divergence))
 
 
 def _option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
     """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
     merged = m.state(value, SettingState.merged)
     for each in (value, *(merged or ())):
-        key = each.key if isinstance(each, Unknown) else None
-        owner = key[1][0].single if isinstance(key, tuple) and key[0] == "vars" and key[1] else None
+        owner = None
+        match each.term if isinstance(each, Unknown) else None:
+            case CallResult("builtins.vars", (ValueSet() as given, *_)):
+                owner = given.single
         if isinstance(owner, Namespace) and has_option(m, owner, name):
             return attributes.attribute(m, owner, name, node)
     return None
@@ -398,7 +407,7 @@ def iterate_object(m: Evaluator, value: Value, node: ast.AST) -> Values:
     model = MODELS.methods.get((type(value), "__iter__"))
     if model is not None:
         return model(library_call(m, "__iter__", NO_ARGUMENTS, node, value))
-    return singleton(Unknown(("item of", value), "an item", m.text(node, 40), value.divergence))
+    return singleton(Unknown(Anonymous("item of", value), "an item", m.text(node, 40), value.divergence))
 
 
 def part(m: Evaluator, tensor: Tensor, node: ast.AST, key: object = None) -> Values:

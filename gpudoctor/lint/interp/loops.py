@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader, LoaderIterator
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -183,7 +183,7 @@ def _forget_counters(m: Evaluator, before: dict[Hashable, Values | None], identi
         for binding in new.bindings:
             divergence |= binding.condition.divergence
         label = key[1] if isinstance(key, tuple) and isinstance(key[-1], str) else ""
-        m.write(key, singleton(Unknown(("counted", key, identity), "changed in a loop", label, divergence)))
+        m.write(key, singleton(Unknown(Anonymous("counted", (key, identity)), "changed in a loop", label, divergence)))
         found.add(key)
     return found
 

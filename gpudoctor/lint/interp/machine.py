@@ -13,7 +13,19 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.function import Function
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNBOUND,
+    Allocated,
+    Anonymous,
+    Const,
+    Term,
+    Unknown,
+    Value,
+    Values,
+)
 from gpudoctor.lint.events.event_context import Event, EventContext, Loop
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.model import Wrap
@@ -50,7 +62,7 @@ YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
 
 
-def _rank_of(setting: Hashable, kind: RankKind) -> Hashable:
+def _rank_of(setting: Term, kind: RankKind) -> Hashable:
     return kind, setting
 
 
@@ -430,7 +442,7 @@ class Machine:
         only = values.single
         # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
         if isinstance(only, Unknown) and only.config and self.several_processes:
-            fresh = _rank_of(only.key, kind)
+            fresh = _rank_of(only.term, kind)
             if fresh not in self.assumptions:
                 self.refinements[fresh] = True
                 raise RefineAndRestart
@@ -456,7 +468,7 @@ class Machine:
     def setting(self, value: Unknown, place: Location) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
         for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
-            if _rank_of(value.key, kind) in self.assumptions:
+            if _rank_of(value.term, kind) in self.assumptions:
                 return Rank(kind, RankSource.ARGUMENT, place=place)
         return value
 
@@ -477,7 +489,9 @@ class Machine:
 
     def unknown(self, node: ast.AST, why: str, divergence: Divergence = Divergence.NONE) -> Values:
         """A value about which nothing is known, a new one at each visit."""
-        return ValueSet.of(Unknown(self.allocation_site(self.place(node)), why, self.text(node, 40), divergence))
+        return ValueSet.of(
+            Unknown(Anonymous("", self.allocation_site(self.place(node))), why, self.text(node, 40), divergence)
+        )
 
     # --- memory ------------------------------------------------------------------------------------------------
 

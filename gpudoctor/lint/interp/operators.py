@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import CallResult, Length, NodeProduct, Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Atom, Divergence, Inequality, Literal
@@ -26,6 +27,10 @@ OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 TURNED = {"==": "==", "<": ">", ">": "<"}
 TESTS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Is: "==", ast.Lt: "<", ast.Gt: ">", ast.In: "in"}
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&",
+}  # fmt: skip
 
 
 NOUGHT = Const(0)
@@ -37,8 +42,10 @@ _VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?"
 
 def _version_of(value: Value) -> str:
     """What `version.parse("1.8")` was given, an empty text for anything else."""
-    key = value.key if isinstance(value, Unknown) else None
-    return str(key[1]) if isinstance(key, tuple) and key[0] == "version" else ""
+    match value.term if isinstance(value, Unknown) else None:
+        case CallResult("packaging.version.parse", Const(str(text))):
+            return text
+    return ""
 
 
 def answer(literal: Literal) -> Value:
@@ -55,8 +62,8 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
             return Rank(RankKind.LOCAL, left.source, place=left.place)
     if isinstance(op, ast.Add):
         for product, rank in ((left, right), (right, left)):
-            if isinstance(rank, Rank) and isinstance(product, Unknown) and _is_node_product(product.key):
-                factors = (product.key[2], product.key[1])  # type: ignore[index]
+            factors = _node_product(product) if isinstance(rank, Rank) else None
+            if isinstance(rank, Rank) and factors is not None:
                 return Rank(RankKind.GLOBAL, rank.source, place=rank.place, formula=factors)
     if isinstance(op, ast.Mult):
         return _size_product(left, right)
@@ -66,8 +73,12 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
     return None
 
 
-def _is_node_product(key: Hashable) -> bool:
-    return isinstance(key, tuple) and key[:1] == ("node product",)
+def _node_product(value: Value) -> tuple[Value, Value] | None:
+    """The number of a node and the size of one, of `node * gpus`."""
+    match value.term if isinstance(value, Unknown) else None:
+        case NodeProduct(size, node):
+            return node, size
+    return None
 
 
 def _size_product(left: Value, right: Value) -> Value | None:
@@ -75,13 +86,13 @@ def _size_product(left: Value, right: Value) -> Value | None:
         if not isinstance(size, Size):
             continue
         if isinstance(other, Rank):
-            return Unknown(("node product", size, other), dependence=Divergence.RANK)
+            return Unknown(NodeProduct(size, other), dependence=Divergence.RANK)
         # `nodes * torch.cuda.device_count()`.
         if isinstance(other, Size) and SizeKind.DEVICES in (size.kind, other.kind):
             return Size(SizeKind.WORLD, place=size.place, product=True)
         if isinstance(other, Unknown) and other.config:
             # `args.nr * gpus`: becomes a rank once the local one is added.
-            return Unknown(("node product", size, other), label=other.label, config=True, times=size)
+            return Unknown(NodeProduct(size, other), label=other.label, config=True, times=size)
     return None
 
 
@@ -117,7 +128,7 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
         if known is not None:
             return TRUE if known else FALSE
     # `len(os.path.join(folder, "encoder.pth")) == 0` asks whether there is a path at all.
-    if right == NOUGHT and isinstance(left, Unknown) and _is_length_of_text(left.key):
+    if right == NOUGHT and isinstance(left, Unknown) and _is_length_of_text(left):
         return TRUE if isinstance(op, ast.Gt) else FALSE
     for one, other, swapped in ((left, right, False), (right, left, True)):
         if isinstance(one, Rank) and isinstance(other, (Const, Unknown, Size)):
@@ -131,9 +142,9 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
     )
 
 
-def _is_length_of_text(key: Hashable) -> bool:
+def _is_length_of_text(value: Unknown) -> bool:
     """Of one that is known in parts, which cannot all be empty."""
-    text = key[1] if isinstance(key, tuple) and len(key) == 2 and key[0] == "len" else None
+    text = value.term.of if isinstance(value.term, Length) else None
     return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
 
 
@@ -227,9 +238,8 @@ def _is_something(value: Unknown) -> bool:
 
 def _is_made(value: Unknown) -> bool:
     """What the class of a library returned, itself and no part of it."""
-    key, name = value.key, value.escaped_from
-    called = isinstance(key, tuple) and bool(name) and (key[0] in (name, "logger") or key[:2] == ("call", name))
-    return called and name.rpartition(".")[2][:1].isupper()
+    function = value.term.function if isinstance(value.term, CallResult) else None
+    return function == value.escaped_from and value.escaped_from.rpartition(".")[2][:1].isupper()
 
 
 def _is_option(value: Value) -> bool:
@@ -285,8 +295,8 @@ def _goes_round(value: object) -> bool:
     """`index % world_size`: another rank in each round of a loop."""
     if not isinstance(value, Unknown):
         return False
-    key = value.key
-    modulo = isinstance(key, tuple) and len(key) == 3 and key[0] == "Mod" and isinstance(key[2], Size)
+    term = value.term
+    modulo = isinstance(term, Operation) and term.operator == "%" and isinstance(term.right, Size)
     return modulo or bool(value.divergence & Divergence.BATCH_INDEX)
 
 

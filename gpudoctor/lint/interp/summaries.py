@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.host_waits import ClockRead
@@ -44,7 +44,14 @@ def summarized(m: Machine, summary: Summary, arguments: Arguments, node: ast.AST
     divergence = Divergence.NONE
     for value in arguments.values():
         divergence |= value.divergence
-    return singleton(Unknown(("dull", m.text(node), key), "a long function that was followed before", "", divergence))
+    return singleton(
+        Unknown(
+            Anonymous("summarized call", (m.text(node), key)),
+            "a long function that was followed before",
+            "",
+            divergence,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

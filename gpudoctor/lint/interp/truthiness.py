@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import containers, library
@@ -213,7 +213,7 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
         return True
     # A name that was imported from code we do not have may hold anything, a rank flag too.
     if isinstance(value, Library) and not is_harmless(value.name):
-        value = Unknown(("library", value.name), "a name of a library", value.name, Divergence.UNREAD)
+        value = Unknown(Anonymous("library", value.name), "a name of a library", value.name, Divergence.UNREAD)
     # `if loss > best:` asks the GPU, as `.item()` does.
     if isinstance(value, Tensor):
         note_asked(m, value, m.place(node))

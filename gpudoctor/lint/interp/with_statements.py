@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
-from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import attributes
@@ -90,7 +90,7 @@ def _enter_a_trial(m: Evaluator, inside: Body) -> None:
     """A test shows that its block ends with an error: nothing in it is a mistake, or gets done."""
     path = m.path
     with m.store.delta(), m.events_suppressed():
-        inside(singleton(Unknown(("trial", path), "an error that is expected")))
+        inside(singleton(Unknown(Anonymous("expected error", path), "an error that is expected")))
     m.path, m.unreachable = path, False
 
 
@@ -138,5 +138,7 @@ def run_generator(m: Evaluator, generator: Generator, node: ast.AST) -> Values:
     collected: list[Values] = []
     run_body(m, generator, collected.append, node)
     return (
-        union(collected) if collected else singleton(Unknown(("empty", generator), "a generator that yields nothing"))
+        union(collected)
+        if collected
+        else singleton(Unknown(Anonymous("empty", generator), "a generator that yields nothing"))
     )

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
@@ -233,7 +233,7 @@ def _parse(call: Call) -> Values:
 @MODELS.method(Parser, "parse_known_args")
 def _parse_known(call: Call) -> Values:
     # `parse_known_args` lets options of a launcher pass.
-    rest = singleton(Unknown(("rest of", call.receiver), "left-over arguments", config=True))
+    rest = singleton(Unknown(Anonymous("rest of", call.receiver), "left-over arguments", config=True))
     return singleton(TupleOf((singleton(_namespace(call)), rest)))
 
 
@@ -300,4 +300,4 @@ def _simple(call: Call) -> Values:
 )
 def _configuration(call: Call) -> Values:
     # One file for all ranks: branches on it split none.
-    return singleton(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))
+    return singleton(Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True))

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Anonymous, Unknown
 from gpudoctor.lint.library.tensors import combined
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, flatten, singleton
 from gpudoctor.record import replace
@@ -30,7 +30,7 @@ def _apply(call: Call) -> Values:
     forward = call.do.find_in_class(cls, "forward")
     if FUNCTIONS.isdisjoint(cls.library_bases) or forward is None:
         return NOT_ANSWERED
-    context = singleton(Unknown(("context", call.allocation_site()), "the context of a function"))
+    context = singleton(Unknown(Anonymous("context", call.allocation_site()), "the context of a function"))
     call.do.contexts.append("no_grad")
     try:
         returned = call.do.call(forward, call.arguments.behind(context), call.node)
@@ -47,7 +47,7 @@ def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
     own = call.do.find_in_class(cls, "backward")
     if own is not None and cls not in call.do.studied:
         call.do.studied.add(cls)
-        gradient = singleton(Unknown(("gradient", cls), "a gradient"))
+        gradient = singleton(Unknown(Anonymous("gradient", cls), "a gradient"))
         tell_guarded(
             call.do, call.do.run_speculatively(partial(call.do.call, own, Arguments((context, gradient)), call.node))[1]
         )

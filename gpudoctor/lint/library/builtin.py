@@ -15,8 +15,9 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.symbols import CallResult, Length, MethodResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, Composed, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Composed, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.files import ReadFile, Save
@@ -25,7 +26,7 @@ from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, OPEN_FILE, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 BUILTINS = Library("builtins")
 FIELD = r"\{(\w+(?:\.\w+)+)"
@@ -43,7 +44,7 @@ def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
             continue
         divergence |= value.divergence
         shards |= value.shards if isinstance(value, (Unknown, Tensor)) else frozenset()
-    return singleton(Unknown((call.name, call.args), why, call.label, divergence, config, shards))
+    return singleton(Unknown(CallResult(call.name, call.args), why, call.label, divergence, config, shards))
 
 
 @MODELS.callable("builtins.int", "builtins.float", "builtins.bool")
@@ -60,7 +61,7 @@ def _number(call: Call) -> Values:
             return Size(value.kind, place=value.place)
         if isinstance(value, Const):
             found = converted(call.name.rpartition(".")[2], value)
-            return found if found is not None else Unknown(("converted", call.name, value), "a number")
+            return found if found is not None else Unknown(CallResult(call.name, value), "a number")
         if isinstance(value, (Truth, Unknown)):
             return value
         # `float(loss)` waits for the GPU as `loss.item()` does.
@@ -138,7 +139,7 @@ def _progress(call: Call) -> Values:
     given = call.arg(0, "iterable") or call.arg(0, "sequence")
     if given is None:
         return singleton(
-            Unknown(("tqdm", call.allocation_site()), "a progress bar", call.label, escaped_from="tqdm.tqdm")
+            Unknown(Anonymous("tqdm", call.allocation_site()), "a progress bar", call.label, escaped_from="tqdm.tqdm")
         )
     return (
         unknown(call, "iterators of iterators") if _is_nested((given,), 4) else singleton(Enumerated("tqdm", (given,)))
@@ -190,9 +191,7 @@ def _len(call: Call) -> Values:
     if isinstance(only, Const) and isinstance(only.value, (str, bytes)):
         return singleton(Const(len(only.value)))
     # `len(loader)` is the same on all ranks: DistributedSampler pads the shares to one length.
-    return singleton(
-        Unknown(("len", only), "a length", call.label, config=isinstance(only, (Loader, Dataset, Sampler)))
-    )
+    return singleton(Unknown(Length(only), "a length", call.label, config=isinstance(only, (Loader, Dataset, Sampler))))
 
 
 MAX_MAPPED = 8
@@ -261,8 +260,8 @@ def _open(call: Call) -> Values:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.
     divergence = reduce(or_, (each.divergence for each in path or ()), Divergence.NONE)
-    key = OPEN_FILE, call.allocation_site(), path, mode, call.spelled(0, "file")
-    return singleton(Unknown(key, "an open file", call.label, divergence, escaped_from="io.open"))
+    opened = OpenFile(call.allocation_site(), path, mode, call.spelled(0, "file"))
+    return singleton(Unknown(opened, "an open file", call.label, divergence, escaped_from="io.open"))
 
 
 @MODELS.method(Const, "format")
@@ -311,8 +310,8 @@ def _text_method(call: Call) -> Values:
         return singleton(_folded(call, call.receiver.value))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
     if call.name == "exists" and call.receiver is not None:
-        key = ("os.path.exists", (singleton(call.receiver),))
-        return singleton(Unknown(key, "whether a file is there", call.label))
+        asked = CallResult("os.path.exists", (singleton(call.receiver),))
+        return singleton(Unknown(asked, "whether a file is there", call.label))
     # These answer with a bool or a number, which must not be taken for a path.
     if call.receiver is None or call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
         return unknown(call, "an answer about a text", [call.receiver] if call.receiver is not None else [])
@@ -330,9 +329,8 @@ def _in_one_case(call: Call) -> Values:
     among = [found for text in texts if isinstance(found := _folded(call, text), Const)]
     if not choices or len(among) < len(choices):
         return NOT_ANSWERED
-    why, key = "chosen at the start", (call.name, call.receiver)
-    label = f"{call.label}()"
-    return singleton(Unknown(key, why, label, config=True, kind="str", among=tuple(among)))
+    term, label = MethodResult(call.receiver, call.name), f"{call.label}()"
+    return singleton(Unknown(term, "chosen at the start", label, config=True, kind="str", among=tuple(among)))
 
 
 def _folded(call: Call, text: str) -> Value:
@@ -344,4 +342,4 @@ def _folded(call: Call, text: str) -> Value:
         return found
     # `"logs/RANK".replace("RANK", str(rank))` is another text on each rank.
     divergence = reduce(or_, (value.divergence for value in flatten(call.do, call.all_values())), Divergence.NONE)
-    return Unknown((call.name, text, call.args), "text", call.label, divergence)
+    return Unknown(MethodResult(Const(text), call.name, call.args), "text", call.label, divergence)

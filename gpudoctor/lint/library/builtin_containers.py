@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.builtin import unknown
@@ -122,7 +122,7 @@ def _dict_view(call: Call) -> Values:
     rows = [_row(call.name, key, value) for key, value in call.do.possible_pairs(call.receiver)]
     # Entries under computed keys come on top of those that are known.
     if more is not None:
-        rows.append(_row(call.name, singleton(Unknown(("key of", call.receiver), "a key")), more))
+        rows.append(_row(call.name, singleton(Unknown(Anonymous("key of", call.receiver), "a key")), more))
     # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
     return call.do.new_list(rows, call.node, exact=more is None)
 
@@ -173,7 +173,10 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
     if not isinstance(given, DictOf):
         # `config.update(loaded)`: any setting may have been replaced.
         call.do.put_item(
-            receiver, singleton(given), singleton(Unknown(("updated", given), "entries of something")), call.node
+            receiver,
+            singleton(given),
+            singleton(Unknown(Anonymous("updated", given), "entries of something")),
+            call.node,
         )
         return
     there = {key.single: values for key, values in call.do.possible_pairs(receiver)}
@@ -183,7 +186,7 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
         call.do.put_item(receiver, key, union([before, new]) if before is not None else new, call.node)
     more = call.do.state(given, ContainerState.more)
     if more is not None:
-        call.do.put_item(receiver, singleton(Unknown(("key of", given), "a key")), more, call.node)
+        call.do.put_item(receiver, singleton(Unknown(Anonymous("key of", given), "a key")), more, call.node)
 
 
 @MODELS.method(DictOf)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.value import NONE, Unknown, Values
+from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Values
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 STUDIES = ("optuna.create_study.optimize", "optuna.load_study.optimize", "optuna.study.create_study.optimize")
@@ -24,7 +25,7 @@ def _optimize(call: Call) -> Values:
     """`study.optimize(objective, n_trials=20)`: what a trial suggests is chosen by the study."""
     function = call.arg(0, "func")
     trial = singleton(
-        Unknown(("trial", call.allocation_site()), "a trial of optuna", "trial", escaped_from="optuna.Trial")
+        Unknown(Anonymous("trial", call.allocation_site()), "a trial of optuna", "trial", escaped_from="optuna.Trial")
     )
     if function is not None:
         call.do.call(function, Arguments((trial,)), call.node)
@@ -42,4 +43,6 @@ def _memory_usage(call: Call) -> Values:
         pairs = call.do.pairs(parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
         keywords = {str(getattr(key.single, "value", "")): value for key, value in pairs or () if key is not None}
         call.do.call(parts[0], Arguments(tuple(args or ()), keywords), call.node)
-    return singleton(Unknown((call.name, call.allocation_site()), "numbers", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.allocation_site()), "numbers", call.label, escaped_from=call.name)
+    )

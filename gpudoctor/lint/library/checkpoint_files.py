@@ -7,13 +7,14 @@ from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, 
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
+from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.files import Load, Save, ShardedState
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.torch_nn import device_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, OPEN_FILE, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 
 @MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
@@ -60,7 +61,12 @@ def _write(call: Call) -> Values:
         whole = not call.name.startswith("shutil")
         call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=whole)
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )
 
 
@@ -73,11 +79,8 @@ def target(call: Call, index: int, name: str) -> tuple[Values | None, str]:
 def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     """The path of a file that was opened to be written anew, and how the program wrote it there."""
     only = handles.single if handles is not None else None
-    match only.key if isinstance(only, Unknown) else ():
-        case (str(what), _, ValueSet() as path, mode, str(spelled)) if what == OPEN_FILE and str(mode)[:1] in (
-            "w",
-            "x",
-        ):
+    match only.term if isinstance(only, Unknown) else None:
+        case OpenFile(path=ValueSet() as path, mode=mode, spelled=spelled) if str(mode)[:1] in ("w", "x"):
             return path, spelled
     return None
 
@@ -117,7 +120,9 @@ def _own_file(call: Call) -> Values:
     """A file in memory or under a fresh name: each process has its own."""
     why = f"what {call.name} returns"
     return singleton(
-        Unknown((call.name, call.allocation_site()), why, call.label, Divergence.LOCAL, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()), why, call.label, Divergence.LOCAL, escaped_from=call.name
+        )
     )
 
 
@@ -134,7 +139,12 @@ def _sharded(call: Call) -> Values:
             collective=True,
         )
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )
 
 
@@ -147,7 +157,9 @@ def _joined(call: Call) -> Values:
 
 @MODELS.callable("torch.distributed.checkpoint.state_dict.StateDictOptions")
 def _options(call: Call) -> Values:
-    made = Unknown((call.name, call.allocation_site()), "options of a state", call.label, escaped_from=call.name)
+    made = Unknown(
+        CallResult(call.name, call.allocation_site()), "options of a state", call.label, escaped_from=call.name
+    )
     # Only a full state is gathered: else each rank keeps its part.
     if call.is_true(0, "full_state_dict"):
         call.do.set_flag(made, SettingState.full_state)
@@ -169,7 +181,12 @@ def _get_state(call: Call) -> Values:
         if full and call.do.flag(core_of(value), ModuleState.sharded) is not NO:
             call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )
 
 
@@ -182,7 +199,12 @@ def _optimizer_state(call: Call) -> Values:
     only = call.args[0].single if call.args else None
     call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=only, gathers=True)
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )
 
 
@@ -215,7 +237,11 @@ def _load(call: Call) -> Values:
         else Divergence.NONE
     )
     result = Unknown(
-        ("loaded", call.allocation_site()), "what was in a file", call.label, by_rank, escaped_from="torch.load"
+        CallResult(call.name, call.allocation_site()),
+        "what was in a file",
+        call.label,
+        by_rank,
+        escaped_from="torch.load",
     )
     call.emit(
         Load, call=call.name, path=call.arg(0, "f"), spelled=call.spelled(0, "f"), map_location=location, result=result

@@ -9,7 +9,8 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessS
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace
-from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import CallResult, Setting
+from gpudoctor.lint.domain.value import NONE, Allocated, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
@@ -44,7 +45,7 @@ def _option(call: Call) -> Values:
         declared = declared_by(call, name, call.keywords.get("default"))
         if declared is not None:
             call.do.set_entry(PROCESS, ProcessState.declared, name, declared)
-    return singleton(Unknown((call.name, call.place), "a decorator", call.label, escaped_from=call.name))
+    return singleton(Unknown(CallResult(call.name, call.place), "a decorator", call.label, escaped_from=call.name))
 
 
 @MODELS.callable("typer.Typer", "click.Group", "rich_click.Group", "cyclopts.App")
@@ -129,7 +130,7 @@ def _run_command(call: Call) -> Values:
         started = _start_one(call, flatten(call.do, list(given or ())))
     if started is not None and started.all(lambda value: not isinstance(value, Unknown)):
         return started
-    return singleton(Unknown(("setting", "configuration", call.name), "a configuration", call.label, config=True))
+    return singleton(Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True))
 
 
 def _start_one(call: Call, choices: list[Value]) -> Values | None:
@@ -160,7 +161,7 @@ def _settings(call: Call, value: Value) -> Iterator[tuple[str, Values]]:
     """The parameters of what is started. Defaults are overridden on the command line, so they decide no branch."""
     for name in _parameters(call.do, value):
         call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
-        yield name, singleton(Unknown(("setting", name), "chosen at the start", name, config=True))
+        yield name, singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
 
 
 def _parameters(do: LibraryContext, value: Value) -> list[str]:
@@ -191,7 +192,7 @@ def _define(call: Call) -> Values:
     """`flags.DEFINE_integer("lr", 1, "…")`."""
     name = call.constant(0, "name")
     if not call.name.startswith("absl.flags.DEFINE_") or not isinstance(name, str):
-        return singleton(Unknown((call.name, call.args), "flags", call.label, config=True))
+        return singleton(Unknown(CallResult(call.name, call.args), "flags", call.label, config=True))
     default = call.arg(1, "default")
     call.emit(
         ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=default.single if default else None
@@ -199,7 +200,7 @@ def _define(call: Call) -> Values:
     declared = declared_by(call, name, default)
     if declared is not None:
         call.do.set_entry(_all_flags(call.place), SettingState.declared, name, declared)
-    return singleton(Unknown(("setting", name), "chosen at the start", name, config=True))
+    return singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
 
 
 @MODELS.method(Commands)

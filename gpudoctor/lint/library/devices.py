@@ -10,8 +10,9 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -42,16 +43,16 @@ def as_device(value: Value, place: Location) -> Value | None:
     if isinstance(value, Library):
         return None
     if isinstance(value, Tensor):
-        return value.device or Unknown(("device of", value), "the device of a tensor", value.label)
+        return value.device or Unknown(Attribute(value, "device"), "the device of a tensor", value.label)
     if isinstance(value, (Module, Wrapper)):
-        return Unknown(("device of", value), "the device of a module", value.label)
-    return Unknown(("device", value), "a device")
+        return Unknown(Attribute(value, "device"), "the device of a module", value.label)
+    return Unknown(Anonymous("device", value), "a device")
 
 
 def _is_dtype_of_tensor(value: Unknown) -> bool:
     """`mask.to(x.dtype)`: whichever it is, it names no device."""
-    key = value.key
-    return isinstance(key, tuple) and len(key) == 3 and isinstance(key[1], Tensor) and key[2] == "dtype"
+    term = value.term
+    return isinstance(term, Attribute) and isinstance(term.of, Tensor) and term.name == "dtype"
 
 
 def _from_constant(value: Const, place: Location) -> Value | None:
@@ -67,7 +68,7 @@ def _from_constant(value: Const, place: Location) -> Value | None:
         # No index means the current device, which differs by rank after `set_device`.
         if kind in TYPES and (number is not None or not colon):
             return Device(kind, Const(number) if colon else None, place)
-        return Unknown(("device", value), "a device", value.value)
+        return Unknown(Anonymous("device", value), "a device", value.value)
     return None
 
 
@@ -82,7 +83,7 @@ def _from_text(value: Text, place: Location) -> Value:
             index = rest[0]
             # Within a text, the text of an environment variable is as good as a number.
             return Device(kind, replace(index, as_text=False) if isinstance(index, (Rank, Size)) else index, place)
-    return Unknown(("device", value), "a device that is put together")
+    return Unknown(Anonymous("device", value), "a device that is put together")
 
 
 def devices_of(values: Values | None, place: Location) -> Values | None:
@@ -104,12 +105,14 @@ def made_on(call: Call) -> Values:
     given = call.keywords.get("device") or next(filter(_names_device, call.args), None)
     # `nn.Linear(8, 1, **factory_kwargs)` may name a device.
     if given is None and call.open_ended:
-        return singleton(Unknown(("device", call.allocation_site()), "a device among arguments that are not known"))
+        return singleton(
+            Unknown(Anonymous("device", call.allocation_site()), "a device among arguments that are not known")
+        )
     if given is None or given.single == Const(None):
         return default_device(call.do)
     devices = devices_of(given, call.place)
     take_gpu(call.do, devices)
-    return devices or singleton(Unknown(("device", call.allocation_site()), "a device"))
+    return devices or singleton(Unknown(Anonymous("device", call.allocation_site()), "a device"))
 
 
 def _names_device(values: Values) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -28,7 +29,12 @@ def _download(call: Call) -> Values:
     if path is not None and path.single != NONE:
         call.emit(Download, call=call.name, path=path)
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.lint.domain.function import Class, Function
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.library.choosing import name_of, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
@@ -30,7 +31,7 @@ def _import_module(call: Call) -> Values:
         return one_of(call, [call.do.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
-    return singleton(Unknown((call.name, call.args), why, call.label))
+    return singleton(Unknown(CallResult(call.name, call.args), why, call.label))
 
 
 def _modules(call: Call, name: Value) -> list[str]:

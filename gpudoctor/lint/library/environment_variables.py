@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
@@ -128,7 +128,7 @@ def _set_outside(do: LibraryContext, name: str, place: Location) -> Values:
         return singleton(Rank(kind, source, as_text=True, place=place))
     if name in SIZES and do.several_processes:
         return singleton(Size(SIZES[name], as_text=True, place=place))
-    return singleton(Unknown(("environment", name), "an environment variable", name, config=True))
+    return singleton(Unknown(Anonymous("environment variable", name), "an environment variable", name, config=True))
 
 
 def has(do: LibraryContext, key: Value) -> Value | None:
@@ -145,7 +145,9 @@ def read(call: Call) -> Values:
     """`os.environ[name]`."""
     name = _name(call.arg(0, "key"))
     if name is None:
-        return singleton(Unknown(("environment", call.args), "an environment variable", call.label, config=True))
+        return singleton(
+            Unknown(Anonymous("environment variable", call.args), "an environment variable", call.label, config=True)
+        )
     call.emit(EnvironmentRead, name=name)
     return _value(call.do, name, call.place)
 
@@ -176,7 +178,9 @@ def get(call: Call) -> Values:
     name = _name(call.arg(0, "key"))
     default = call.arg(1, "default") or singleton(NONE)
     if name is None:
-        return singleton(Unknown(("environment", call.args), "an environment variable", call.label, config=True))
+        return singleton(
+            Unknown(Anonymous("environment variable", call.args), "an environment variable", call.label, config=True)
+        )
     call.emit(EnvironmentRead, name=name, default=default)
     known = _is_set(call.do, name)
     # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.
@@ -210,7 +214,7 @@ def _update(call: Call) -> Values:
 def _contains(call: Call) -> Values:
     only = call.args[0].single if call.args else None
     answer = has(call.do, only) if only is not None else None
-    return singleton(answer or Unknown(("environment has", only), "an environment variable", config=True))
+    return singleton(answer or Unknown(Anonymous("environment has", only), "an environment variable", config=True))
 
 
 @MODELS.method(Environ, "copy", "keys", "items", "values")

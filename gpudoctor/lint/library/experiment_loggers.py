@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.flow.condition import Divergence
@@ -18,7 +19,9 @@ def _start(call: Call) -> Values:
     path = call.arg(0, "log_dir") or call.keywords.get("logdir") or call.keywords.get("dir")
     call.emit(StartLogger, call=call.name, path=path, shared=_is_meant_for_all(call))
     return singleton(
-        Unknown(("logger", call.allocation_site()), "an experiment logger", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()), "an experiment logger", call.label, escaped_from=call.name
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -17,5 +18,10 @@ READERS = (
 def _read(call: Call) -> Values:
     call.emit(ReadFile, call=call.name)
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
@@ -81,7 +82,12 @@ def _take_charge(call: Call) -> Values:
     if last == "initialize" and framework == "deepspeed":
         return singleton(_deepspeed(call))
     return singleton(
-        Unknown((call.name, call.allocation_site()), f"what {call.name} returns", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
     )
 
 
@@ -109,7 +115,11 @@ def _may_share_data(call: Call) -> bool:
 @MODELS.callable("fairscale.nn.checkpoint_wrapper", "fairscale.nn.checkpoint.*")
 def _recomputed(call: Call) -> Values:
     """Activations are computed again in the backward: that saves memory and takes charge of nothing."""
-    return call.args[0] if call.args else singleton(Unknown((call.name,), "a module that is recomputed", call.label))
+    return (
+        call.args[0]
+        if call.args
+        else singleton(Unknown(CallResult(call.name, ()), "a module that is recomputed", call.label))
+    )
 
 
 def _group_exists(call: Call) -> None:
@@ -125,7 +135,8 @@ def _deepspeed(call: Call) -> Value:
     if isinstance(only, (Module, Wrapper)):
         engine = singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.PREPARED, only))
     rest = [
-        singleton(Unknown((call.name, call.place, i), "made by deepspeed", escaped_from=call.name)) for i in range(3)
+        singleton(Unknown(CallResult(call.name, (call.place, i)), "made by deepspeed", escaped_from=call.name))
+        for i in range(3)
     ]
     return TupleOf((engine, *rest))
 
@@ -141,7 +152,9 @@ def _horovod_size(call: Call) -> Values:
 
 def _horovod_collective(call: Call) -> Values:
     name = call.name.rpartition(".")[2]
-    result = Unknown((call.name, call.allocation_site()), "a value from all ranks", call.label, escaped_from="horovod")
+    result = Unknown(
+        CallResult(call.name, call.allocation_site()), "a value from all ranks", call.label, escaped_from="horovod"
+    )
     call.emit(
         Collective, call=name, by="horovod", subject=call.arg(0, "tensor"), in_place=name.endswith("_"), returned=result
     )  # fmt: skip
@@ -200,7 +213,7 @@ def _attribute(call: Call) -> Values:
     if name == "device":
         return singleton(Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), call.place))
     if name in ("state", "strategy", "sync_gradients", "distributed_type", "mixed_precision", "trackers"):
-        return singleton(Unknown((name, managed), f"the {name} of {managed.label}", call.label, config=True))
+        return singleton(Unknown(Attribute(managed, name), f"the {name} of {managed.label}", call.label, config=True))
     return NOT_ANSWERED
 
 
@@ -306,7 +319,10 @@ def _gather(call: Call) -> Values:
     managed = call.receiver
     assert isinstance(managed, ManagedObject)
     made = Unknown(
-        (call.name, call.allocation_site()), "values from all ranks", call.label, escaped_from="torch.gather"
+        MethodResult(managed, call.name, call.allocation_site()),
+        "values from all ranks",
+        call.label,
+        escaped_from="torch.gather",
     )
     call.emit(
         Collective, call=call.name, by=managed.framework, subject=call.arg(0, "tensor"), in_place=False, returned=made
@@ -325,7 +341,10 @@ def _wait(call: Call) -> Values:
     call.emit(Collective, call=call.name, by=managed.framework, in_place=False)
     return singleton(
         Unknown(
-            (call.name, call.allocation_site()), f"what .{call.name}() returns", call.label, escaped_from="torch.state"
+            MethodResult(managed, call.name, call.allocation_site()),
+            f"what .{call.name}() returns",
+            call.label,
+            escaped_from="torch.state",
         )
     )
 
@@ -374,7 +393,7 @@ def _method(call: Call) -> Values:
     assert isinstance(managed, ManagedObject)
     return singleton(
         Unknown(
-            (call.name, call.allocation_site()),
+            MethodResult(managed, call.name, call.allocation_site()),
             f"what .{call.name}() returns",
             call.label,
             escaped_from=f"torch.{managed.framework}",

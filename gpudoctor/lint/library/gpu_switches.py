@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def _by_default(do: LibraryContext, literal: Literal) -> bool | None:
 
 def default_of(do: LibraryContext, value: Value | None) -> Value | None:
     """What a setting is where the user says nothing about it."""
-    key = value.key if isinstance(value, Unknown) and value.config else None
-    if not (isinstance(key, tuple) and len(key) == 2 and key[0] == "setting" and isinstance(key[1], str)):
+    if not (isinstance(value, Unknown) and isinstance(value.term, Setting)):
         return None
-    found = do.entry(PROCESS, ProcessState.defaults, key[1])
+    found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
     return found.single if found is not None else None

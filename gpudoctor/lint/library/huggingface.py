@@ -7,7 +7,8 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Namespace, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
@@ -36,7 +37,9 @@ def _training_arguments(call: Call) -> Values:
     several = any(name in call.keywords for name in SEVERAL)
     call.emit(UseManaged, framework="transformers", call=call.name, several=several)
     return singleton(
-        Unknown((call.name, call.allocation_site()), "settings of a trainer", call.label, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.allocation_site()), "settings of a trainer", call.label, escaped_from=call.name
+        )
     )
 
 
@@ -73,7 +76,9 @@ def _library(call: Call) -> Values:
     ]
     if handed:
         call.do.note_escape(call.name, tuple(handed), call.node)
-    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
 
 
 @MODELS.method(Class, "from_pretrained")
@@ -87,9 +92,12 @@ def _own_model(call: Call) -> Values:
         return NOT_ANSWERED
     if not is_module_class(cls):
         made_by = f"{base}.from_pretrained"
-        return singleton(Unknown((made_by, call.args), f"what {made_by} returns", call.label, escaped_from=made_by))
-    key = ("configuration", call.allocation_site())
-    config = call.keywords.get("config") or singleton(Unknown(key, "a configuration", "config", config=True))
+        return singleton(
+            Unknown(CallResult(made_by, call.args), f"what {made_by} returns", call.label, escaped_from=made_by)
+        )
+    config = call.keywords.get("config") or singleton(
+        Unknown(Anonymous("configuration", call.allocation_site()), "a configuration", "config", config=True)
+    )
     given = {name: values for name, values in call.keywords.items() if name not in LOADING}
     made = call.do.call(singleton(cls), Arguments((config, *call.args[1:]), given), call.node)
     for value in made:
@@ -121,7 +129,7 @@ def _placed(call: Call, module: Module, device_map: Values) -> Value:
         if device is not None:
             use(call, singleton(device), "device_map", place)
             return device
-    return Unknown(("device map", module), "placed by a device map", call.label)
+    return Unknown(Anonymous("device map", module), "placed by a device map", call.label)
 
 
 @MODELS.callable("peft.get_peft_model", "peft.prepare_model_for_kbit_training", "peft.PeftModel.from_pretrained")
@@ -129,7 +137,7 @@ def _adapted(call: Call) -> Values:
     """An adapter around a model: a module that holds it, where it was."""
     given = call.args[0].single if call.args else None
     if not isinstance(given, (Module, Wrapper)):
-        return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label))
+        return singleton(Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label))
     if call.name.endswith("prepare_model_for_kbit_training"):
         return singleton(given)
     module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import NONE, Unknown, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
@@ -21,12 +22,17 @@ def _communicator(call: Call) -> Values:
     if name.lower() in COLLECTIVES:
         call.emit(Collective, call=name, by="mpi4py", subject=call.arg(0, "obj"), in_place=name[:1].isupper())
         return singleton(
-            Unknown((call.name, call.allocation_site()), "an object from all ranks", call.label, escaped_from=call.name)
+            Unknown(
+                CallResult(call.name, call.allocation_site()),
+                "an object from all ranks",
+                call.label,
+                escaped_from=call.name,
+            )
         )
     if name in ("Get_rank", "Get_size") and call.do.several_processes:
         rank = Rank(RankKind.GLOBAL, RankSource.SLURM, place=call.place)
         return singleton(rank if name == "Get_rank" else Size(SizeKind.WORLD, place=call.place))
-    return singleton(NONE if name == "Barrier" else Unknown((call.name, call.args), "from MPI", call.label))
+    return singleton(NONE if name == "Barrier" else Unknown(CallResult(call.name, call.args), "from MPI", call.label))
 
 
 @MODELS.name("mpi4py.MPI.COMM_WORLD.rank")

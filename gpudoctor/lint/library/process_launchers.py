@@ -10,7 +10,8 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import NONE, Allocated, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import Attribute, CallResult
+from gpudoctor.lint.domain.value import NONE, Allocated, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
@@ -48,7 +49,7 @@ def _spawn(call: Call) -> Values:
     if nprocs.single == Const(1) and target is not None:
         if not call.do.several_processes:
             call.do.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
-        return singleton(Unknown(("spawned", call.place), "the spawned process", call.label))
+        return singleton(Unknown(Anonymous("spawned", call.place), "the spawned process", call.label))
     call.emit(
         Spawn, target=target or singleton(NONE), args=args, nprocs=call.arg(2, "nprocs"),
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
@@ -64,7 +65,7 @@ def _spawn(call: Call) -> Values:
         # spawn passes the index first: the rank on one node, a local rank on several.
         index = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
         call.do.run_spawned(target, Arguments((index, *(rest or ()))), call.node)
-    return singleton(Unknown(("spawned", call.place), "the spawned processes", call.label))
+    return singleton(Unknown(Anonymous("spawned", call.place), "the spawned processes", call.label))
 
 
 @MODELS.callable("torch.multiprocessing.Process", "torch.multiprocessing.get_context.Process")
@@ -96,7 +97,12 @@ def _helper(call: Call) -> Values:
 
 def _made(call: Call) -> Values:
     return singleton(
-        Unknown(("process", call.allocation_site()), "a process", call.label, escaped_from="multiprocessing.Process")
+        Unknown(
+            Anonymous("process", call.allocation_site()),
+            "a process",
+            call.label,
+            escaped_from="multiprocessing.Process",
+        )
     )
 
 
@@ -122,7 +128,9 @@ def _set_start_method(call: Call) -> Values:
 
 @MODELS.callable("torch.multiprocessing.*")
 def _other(call: Call) -> Values:
-    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -138,7 +146,9 @@ class Cluster(Allocated):
 def _submitit(call: Call) -> Values:
     if call.name.endswith(("Executor", "JobEnvironment")):
         return singleton(Cluster(call.allocation_site(), call.place, call.label))
-    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
 
 
 @MODELS.method(Cluster, "submit", "map_array")
@@ -149,7 +159,9 @@ def _submit(call: Call) -> Values:
     if call.args:
         call.do.run_spawned(call.args[0], Arguments(args, call.keywords), call.node)
     return singleton(
-        Unknown(("job", call.allocation_site()), "a job of the cluster", call.label, escaped_from="submitit.Job")
+        Unknown(
+            Anonymous("job", call.allocation_site()), "a job of the cluster", call.label, escaped_from="submitit.Job"
+        )
     )
 
 
@@ -169,7 +181,9 @@ def _job_attribute(call: Call) -> Values:
     if call.name in JOB_SIZES:
         return singleton(Size(JOB_SIZES[call.name], place=call.place))
     if call.name in ("job_id", "hostname", "hostnames", "paths", "cluster", "folder"):
-        return singleton(Unknown((call.name, call.receiver), f"the {call.name} of a job", call.label, config=True))
+        return singleton(
+            Unknown(Attribute(call.receiver, call.name), f"the {call.name} of a job", call.label, config=True)
+        )
     return NOT_ANSWERED
 
 
@@ -178,7 +192,7 @@ def _notebook_launcher(call: Call) -> Values:
     """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
     function, given, count = call.arg(0, "function"), call.arg(1, "args"), call.arg(2, "num_processes")
     items = call.do.known_items(given.single) if given is not None and given.single is not None else None
-    result = singleton(Unknown((call.name, call.allocation_site()), "what the processes return", call.label))
+    result = singleton(Unknown(CallResult(call.name, call.allocation_site()), "what the processes return", call.label))
     if function is None:
         return result
     if count is not None and count.single == Const(1):
@@ -203,7 +217,10 @@ def _set_by_launcher(place: Location) -> dict[str, Value]:
     }
     found |= {name: Size(SIZES[name], as_text=True, place=place) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")}
     address = ("MASTER_ADDR", "MASTER_PORT")
-    return found | {name: Unknown(("environment", name), "set by the launcher", name, config=True) for name in address}
+    return found | {
+        name: Unknown(Anonymous("environment variable", name), "set by the launcher", name, config=True)
+        for name in address
+    }
 
 
 FUNCTION_AND_ARGS = {
@@ -227,7 +244,10 @@ def _launch_function(call: Call) -> Values:
         call.do.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(
         Unknown(
-            (call.name, call.allocation_site()), "what the processes return", call.label, escaped_from="torch.launch"
+            CallResult(call.name, call.allocation_site()),
+            "what the processes return",
+            call.label,
+            escaped_from="torch.launch",
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
-from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
@@ -15,12 +15,14 @@ from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 )
 def _seed(call: Call) -> Values:
     call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.under_main_guard)
-    return singleton(Unknown(("generator",), "a generator", call.label))
+    return singleton(Unknown(Anonymous("generator"), "a generator", call.label))
 
 
 @MODELS.callable("torch.seed", "torch.random.seed")
 def _seed_by_chance(call: Call) -> Values:
-    drawn = singleton(Unknown(("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL))
+    drawn = singleton(
+        Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
+    )
     call.emit(SeedSet, call=call.name, seed=drawn, guarded=call.do.under_main_guard)
     return drawn
 

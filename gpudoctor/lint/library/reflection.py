@@ -16,8 +16,9 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.builtin import unknown
@@ -178,7 +179,12 @@ def _getattr(call: Call) -> Values:
             return singleton(Library(f"{receiver.name}.*"))
         made_by = f"{receiver.name}.*" if isinstance(receiver, Library) else ""
         return singleton(
-            Unknown(("getattr", call.args), "an attribute whose name is not known", call.label, escaped_from=made_by)
+            Unknown(
+                Anonymous("getattr", call.args),
+                "an attribute whose name is not known",
+                call.label,
+                escaped_from=made_by,
+            )
         )
     here = value.restrict(call.do.path)
     return union(_get(call, each.value, name).guarded_by(each.condition) for each in here.bindings)
@@ -187,7 +193,11 @@ def _getattr(call: Call) -> Values:
 def _member(call: Call, module: Value) -> Values:
     found = member_named_by(call.do, module, call.args[1].restrict(call.do.path).single, call)
     why = "an attribute whose name is not known"
-    return found if found is not None else singleton(Unknown(("getattr", module, call.args[1:]), why, call.label))
+    return (
+        found
+        if found is not None
+        else singleton(Unknown(Anonymous("getattr", (module, call.args[1:])), why, call.label))
+    )
 
 
 def _get(call: Call, value: Value, name: str) -> Values:
@@ -254,4 +264,6 @@ def _callable(call: Call) -> Values:
 def _vars(call: Call) -> Values:
     # `vars(args).update(config)`
     note_opened(call.do, call.args[0] if call.args else ())
-    return singleton(Unknown(("vars", call.args), "attributes as a dictionary", call.label, config=True))
+    return singleton(
+        Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.label, config=True)
+    )

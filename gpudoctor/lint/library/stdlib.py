@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module, core_of
-from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, ClockReading, Setting
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.files import EXISTENCE
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.process import SeedSet
@@ -70,7 +71,7 @@ def _replace(call: Call) -> Values:
 def _part_of_path(call: Call) -> Values:
     """Which part of it names the rank is not known: where one part ends is not kept."""
     divergence = call.receiver.divergence if call.receiver is not None else Divergence.NONE
-    return singleton(Unknown((call.name, call.receiver), "a part of a path", call.label, divergence))
+    return singleton(Unknown(Attribute(call.receiver, call.name), "a part of a path", call.label, divergence))
 
 
 def _receiver(call: Call) -> tuple[Value, ...]:
@@ -85,7 +86,7 @@ def _separator(do: LibraryContext, place: Location) -> Values:
 @MODELS.callable(*EXISTENCE)
 def _exists(call: Call) -> Values:
     # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
-    return singleton(Unknown((call.name, call.args), "whether a file is there", call.label))
+    return singleton(Unknown(CallResult(call.name, call.args), "whether a file is there", call.label))
 
 
 @MODELS.callable(
@@ -98,7 +99,7 @@ def _version(call: Call) -> Values:
     if isinstance(only, Library):
         return singleton(only)
     if isinstance(only, Const) and isinstance(only.value, str):
-        return singleton(Unknown(("version", only.value), "a version", call.label, config=True))
+        return singleton(Unknown(CallResult("packaging.version.parse", only), "a version", call.label, config=True))
     return NOT_ANSWERED
 
 
@@ -110,7 +111,7 @@ def _clock(call: Call) -> Values:
     identity = call.allocation_site()
     call.emit(ClockRead, call=call.name, identity=identity)
     # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
-    return singleton(Unknown(("clock", identity), "a clock", call.label, Divergence.LOCAL))
+    return singleton(Unknown(ClockReading(identity), "a clock", call.label, Divergence.LOCAL))
 
 
 @MODELS.callable(
@@ -119,7 +120,9 @@ def _clock(call: Call) -> Values:
 def _now(call: Call) -> Values:
     # Run names made from the time differ between ranks at the turn of a second.
     return singleton(
-        Unknown(("date", call.allocation_site()), "a clock", call.label, Divergence.LOCAL, escaped_from=call.name)
+        Unknown(
+            Anonymous("date", call.allocation_site()), "a clock", call.label, Divergence.LOCAL, escaped_from=call.name
+        )
     )
 
 
@@ -129,7 +132,9 @@ def _random(call: Call) -> Values:
     if call.name.endswith("seed"):
         call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"), guarded=call.do.under_main_guard)
         return singleton(NONE)
-    return singleton(Unknown(("random", call.allocation_site()), "a random number", call.label, Divergence.LOCAL))
+    return singleton(
+        Unknown(Anonymous("random number", call.allocation_site()), "a random number", call.label, Divergence.LOCAL)
+    )
 
 
 @MODELS.callable("functools.partial")
@@ -137,14 +142,19 @@ def _partial(call: Call) -> Values:
     function = call.args[0].single if call.args else None
     # One of several functions: what is bound to which is not kept apart.
     if function is None:
-        return singleton(Unknown(("partial", call.args), "a callable with arguments", call.label))
+        return singleton(Unknown(Anonymous("partial", call.args), "a callable with arguments", call.label))
     return singleton(Partial(function, call.args[1:], tuple(call.keywords.items())))
 
 
 @MODELS.callable("functools.wraps", "functools.update_wrapper")
 def _wraps(call: Call) -> Values:
     return singleton(
-        Unknown(("wraps", call.args), "a decorator that changes nothing", call.label, escaped_from="functools.wraps")
+        Unknown(
+            Anonymous("wraps", call.args),
+            "a decorator that changes nothing",
+            call.label,
+            escaped_from="functools.wraps",
+        )
     )
 
 
@@ -191,7 +201,9 @@ def _field(call: Call) -> Values:
     if factory is not None:
         return singleton(FieldFactory(factory))
     default = call.keywords.get("default")
-    return default or singleton(Unknown(("field", call.place), "a field without a value", call.label, config=True))
+    return default or singleton(
+        Unknown(Anonymous("field", call.place), "a field without a value", call.label, config=True)
+    )
 
 
 @MODELS.callable("copy.deepcopy", "copy.copy")
@@ -235,7 +247,7 @@ def _logging(call: Call) -> Values:
         for values in call.args:
             note_printed(call.do, values, call.place)
         return singleton(NONE)
-    return singleton(Unknown((call.name, call.args), "a logger", call.label, escaped_from=call.name))
+    return singleton(Unknown(CallResult(call.name, call.args), "a logger", call.label, escaped_from=call.name))
 
 
 @MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")
@@ -246,7 +258,7 @@ def _numbers(do: LibraryContext, place: Location) -> Values:
 
 @MODELS.name("sys.argv")
 def _argv(do: LibraryContext, place: Location) -> Values:
-    return singleton(Unknown(("setting", "argv"), "the command line", "sys.argv", config=True))
+    return singleton(Unknown(Setting("argv"), "the command line", "sys.argv", config=True))
 
 
 @MODELS.name("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING")

@@ -17,8 +17,9 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
@@ -69,7 +70,7 @@ def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Va
     # A shuffled loader draws from each process's own seed: ranks see different batches.
     divergence = Divergence.NONE if agreed else Divergence.LOCAL
     shards: frozenset[Value] = frozenset([loader]) if sharded else frozenset()
-    device = Unknown(("batch device", loader), "a loader that may move its batches")
+    device = Unknown(Anonymous("device of a batch", loader), "a loader that may move its batches")
     known = not (loader.managed or loader.opaque) and _is_made_on_cpu(do, loader)
     return singleton(
         made(
@@ -135,7 +136,7 @@ def part_of(
     """An item, an attribute or a slice of a tensor or of a batch."""
     # `batch = {k: v.to(device) …}` or `batch["x"] = x.cuda()`: entries are no longer on the CPU for sure.
     changed = tensor.origin is TensorOrigin.BATCH and do.flag(tensor, TensorState.rewritten) is not NO
-    device = Unknown(("device of entry", tensor), "entries were replaced") if changed else tensor.device
+    device = Unknown(Anonymous("device of an entry", tensor), "entries were replaced") if changed else tensor.device
     # A model may return masks or counters beside what has a graph.
     doubtful = tensor.doubtful or (tensor.origin is TensorOrigin.OUTPUT and not tensor.part)
     return replace(
@@ -203,7 +204,7 @@ def combined(
     for value in values:
         # `loss = dist.all_reduce(loss)` binds None or a handle, not a tensor.
         if isinstance(value, Work):
-            return Unknown(("result of", value), "made from the result of a collective", label)
+            return Unknown(Anonymous("result of", value), "made from the result of a collective", label)
     tensors = [value for value in values if isinstance(value, Tensor)]
     check_devices(do, values if certain is None else certain, label, place)
     found: list[Divergence] = []
@@ -284,10 +285,18 @@ def is_reduced(do: LibraryContext, tensor: Tensor) -> bool:
 
 def is_agreed(do: LibraryContext, value: Value) -> bool:
     """The ranks have the same of it since a collective, whichever of several tensors it was on each of them before."""
-    key = value.key if isinstance(value, Unknown) and not value.divergence else None
-    if isinstance(key, tuple) and key[0] == "number of":
-        value = key[1]
+    counted = number_of(value)
+    if counted is not None and not value.divergence:
+        value = counted
     return isinstance(value, Tensor) and is_reduced(do, value)
+
+
+def number_of(value: Value | None) -> Tensor | None:
+    """The tensor of which a value is the number: `loss.item()`."""
+    match value.term if isinstance(value, Unknown) else None:
+        case MethodResult(Tensor() as tensor, "item"):
+            return tensor
+    return None
 
 
 def is_cpu_batch(value: Value) -> bool:
@@ -316,7 +325,7 @@ def _attribute(call: Call) -> Values:
     tensor, name = call.receiver, call.name
     assert isinstance(tensor, Tensor)
     if name == "device":
-        return singleton(tensor.device or Unknown(("device of", tensor), "the device of a tensor", call.label))
+        return singleton(tensor.device or Unknown(Attribute(tensor, "device"), "the device of a tensor", call.label))
     # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
     if name == "grad":
         owner = tensor.batch_of if tensor.origin is TensorOrigin.PARAMETER else None
@@ -327,7 +336,7 @@ def _attribute(call: Call) -> Values:
     if name == "data":
         return singleton(_without_graph(call, tensor))
     if name in PLAIN_ATTRIBUTES:
-        return singleton(Unknown(("attribute", tensor, name), f"the {name} of a tensor", call.label, config=False))
+        return singleton(Unknown(Attribute(tensor, name), f"the {name} of a tensor", call.label, config=False))
     # In-place methods all end so; models of newer torch need no entry here.
     if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
         return singleton(Method(tensor, name))
@@ -383,7 +392,7 @@ def _move(call: Call) -> Values:
     # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
     if call.name == "type_as" and call.args and isinstance(call.args[0].single, Tensor):
         devices = singleton(
-            call.args[0].single.device or Unknown(("device of", call.args[0].single), "a tensor's device")
+            call.args[0].single.device or Unknown(Attribute(call.args[0].single, "device"), "a tensor's device")
         )
     use(call, devices, "move")
     # `.to(torch.float16)` moves nothing.
@@ -396,7 +405,9 @@ def _move(call: Call) -> Values:
     moved = _copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label))
     assert isinstance(moved, Tensor)
     device = (
-        moved.device if devices is None else (devices.single or Unknown(("device", devices), "one of several devices"))
+        moved.device
+        if devices is None
+        else (devices.single or Unknown(Anonymous("device", devices), "one of several devices"))
     )
     # A moved batch is a batch still: what shards it had it keeps.
     there = brought(call, replace(moved, origin=tensor.origin, device=device), tensor)
@@ -413,8 +424,8 @@ def _to_host(call: Call) -> Values:
         call.emit(HostSync, call=call.name, subject=tensor)
     # After an all-reduce the number speaks for all ranks and may be shown.
     seen = as_reduced(call.do, tensor, call.place)
-    key, why = ("number of", tensor), "a number computed on the GPU"
-    return singleton(Unknown(key, why, call.label, seen.dependence, False, seen.shards))
+    why = "a number computed on the GPU"
+    return singleton(Unknown(MethodResult(tensor, "item"), why, call.label, seen.dependence, False, seen.shards))
 
 
 @MODELS.method(Tensor, "backward")
@@ -462,7 +473,7 @@ def _register_hook(call: Call) -> Values:
     hook = call.arg(0, "hook")
     if hook is not None:
         call.do.call(hook, Arguments((singleton(given),)), call.node)
-    return singleton(Unknown(("hook", call.allocation_site()), "a handle", call.label))
+    return singleton(Unknown(Anonymous("hook", call.allocation_site()), "a handle", call.label))
 
 
 @MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
@@ -470,7 +481,7 @@ def _mapping(call: Call) -> Values:
     """A batch whose shape is not known may be a dictionary."""
     tensor = call.receiver
     assert isinstance(tensor, Tensor)
-    key = singleton(Unknown(("key of", tensor), "a key of a batch"))
+    key = singleton(Unknown(Anonymous("key of", tensor), "a key of a batch"))
     part = part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place)
     if call.name == "keys":
         return call.do.new_list([key], call.node, exact=False)
@@ -499,7 +510,9 @@ def _method(call: Call) -> Values:
     assert isinstance(tensor, Tensor)
     if call.name in IN_PLACE_OR_META:
         # `x.size(0)` is a number, and `x.size()` a shape.
-        return singleton(Unknown((call.name, tensor, *call.args), f"the {call.name} of a tensor", call.label))
+        return singleton(
+            Unknown(MethodResult(tensor, call.name, call.args), f"the {call.name} of a tensor", call.label)
+        )
     certain = computing(call.name, [tensor, *call.sure_values()])
     result = combined(call.do, [tensor, *call.all_values()], call.place, call.written, certain)
     operands: list[Value] = [tensor, *call.all_values()]

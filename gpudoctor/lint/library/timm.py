@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
@@ -36,7 +37,9 @@ def _optim(call: Call) -> Values:
     # `add_weight_decay(model)` and `param_groups_layer_decay(model)` sort parameters into groups.
     if modules:
         return singleton(Parameters(call.allocation_site(), call.place, call.label, modules, complete))
-    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
 
 
 def _optimizer(call: Call) -> Optimizer:
@@ -56,7 +59,9 @@ def _scheduler(call: Call) -> Values:
     if last[:1].isupper():
         return made
     # `scheduler, epochs = create_scheduler(args, optimizer)`.
-    epochs = singleton(Unknown((call.name, call.allocation_site()), "the number of epochs", "num_epochs", config=True))
+    epochs = singleton(
+        Unknown(CallResult(call.name, call.allocation_site()), "the number of epochs", "num_epochs", config=True)
+    )
     return singleton(TupleOf((made, epochs)))
 
 

@@ -13,14 +13,24 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import default_device, devices_of, note_text, use
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library.tensors import NOT_DIFFERENTIABLE, agreed, as_loss, combined, cut, made, without_graph
+from gpudoctor.lint.library.tensors import (
+    NOT_DIFFERENTIABLE,
+    agreed,
+    as_loss,
+    combined,
+    cut,
+    made,
+    number_of,
+    without_graph,
+)
 from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
 
 RANDOM = frozenset(["randn", "rand", "randint", "randperm", "normal", "bernoulli", "multinomial"])
@@ -81,7 +91,7 @@ def _factory(call: Call) -> Values:
     return singleton(
         made(
             call.do, call.place, call.label, TensorOrigin.FACTORY,
-            device=device or Unknown(("device", devices), "one of several devices"), graph=grad, shards=shards,
+            device=device or Unknown(Anonymous("device", devices), "one of several devices"), graph=grad, shards=shards,
             dependence=divergence, mean=_is_mean(given), root=root,
         )
     )  # fmt: skip
@@ -89,10 +99,8 @@ def _factory(call: Call) -> Values:
 
 def _is_mean(given: list[Value]) -> bool:
     """`torch.tensor(loss.item())`: the mean that a loss was."""
-    first = given[0] if given else None
-    key = first.key if isinstance(first, Unknown) else None
-    source = key[1] if isinstance(key, tuple) and key[0] == "number of" else None
-    return isinstance(source, Tensor) and source.mean and len(given) == 1
+    source = number_of(given[0]) if len(given) == 1 else None
+    return source is not None and source.mean
 
 
 @MODELS.callable("torch.*")
@@ -120,7 +128,13 @@ def _operation(call: Call) -> Values:
     for value in given:
         divergence |= value.divergence
     return singleton(
-        Unknown((call.name, call.args), f"what {call.name} returns", call.label, divergence, escaped_from=call.name)
+        Unknown(
+            CallResult(call.name, call.args),
+            f"what {call.name} returns",
+            call.label,
+            divergence,
+            escaped_from=call.name,
+        )
     )
 
 
@@ -142,7 +156,7 @@ def _device(call: Call) -> Values:
     devices = devices_of(given, call.place)
     take_gpu(call.do, devices)
     if devices is None:
-        return singleton(Unknown(("device", call.args), "a device", call.label))
+        return singleton(Unknown(Anonymous("device", call.args), "a device", call.label))
     if index is not None and isinstance(devices.single, Device):
         note_text(call, index, "given as the index of a device")
         return index.map(lambda value: Device(devices.single.type, value, call.place))  # type: ignore[union-attr]
@@ -223,7 +237,9 @@ def _compile(call: Call) -> Values:
         return singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.COMPILED, only))
     if only is not None:
         return singleton(only)
-    return singleton(Unknown((call.name, call.allocation_site()), "a compiler", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.allocation_site()), "a compiler", call.label, escaped_from=call.name)
+    )
 
 
 @MODELS.callable("torch.is_tensor")
@@ -232,7 +248,7 @@ def _is_tensor(call: Call) -> Values:
     # A batch may be a tuple or a dictionary, so of it nothing is said.
     if isinstance(only, Tensor) and only.batch_of is None:
         return singleton(TRUE)
-    return singleton(Unknown(("is tensor", only), "whether it is a tensor", call.label))
+    return singleton(Unknown(Anonymous("is tensor", only), "whether it is a tensor", call.label))
 
 
 @MODELS.callable("torch.autograd.backward")
@@ -257,7 +273,7 @@ def _take_gradient(call: Call) -> Values:
     )
     if call.name != "torch.autograd.grad":
         return singleton(
-            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
         )
     # Gradient penalties differentiate the gradient again.
     graph = bool(call.is_true(3, "create_graph"))

@@ -23,8 +23,9 @@ from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.group import Group, Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, ResultUsed
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
@@ -76,7 +77,7 @@ def _learn_local_rank(call: Call) -> None:
     device = chosen.single if chosen is not None and call.do.launched_by == "torchrun" else None
     index = device.index if isinstance(device, Device) else device
     # Options of the command line are declared, so whether a launcher passes them is known.
-    if isinstance(index, Unknown) and isinstance(index.key, tuple) and index.key[0] != "setting":
+    if isinstance(index, Unknown) and not isinstance(index.term, Setting):
         call.do.assume_rank(singleton(index), RankKind.LOCAL)
 
 
@@ -117,7 +118,9 @@ def _mesh(call: Call) -> Values:
     begin_group(call, call.name)
     devices = devices_of(call.arg(0, "device_type"), call.place)
     made_by = CPU_MESH if on_cpu(devices) else "torch.mesh"
-    return singleton(Unknown(("mesh", call.allocation_site()), "a device mesh", call.label, escaped_from=made_by))
+    return singleton(
+        Unknown(Anonymous("mesh", call.allocation_site()), "a device mesh", call.label, escaped_from=made_by)
+    )
 
 
 @MODELS.callable("torch.mesh.get_rank", f"{CPU_MESH}.get_rank")
@@ -130,9 +133,9 @@ def _rank_of_mesh(call: Call) -> Values:
 def _place_in_mesh(call: Call) -> Values:
     # Along one dimension of a mesh ranks count anew: the first is several ranks, one in each row.
     divergence = Divergence.RANK if call.do.several_processes else Divergence.NONE
-    key = (call.name, call.receiver, call.args, tuple(call.keywords.items()))
+    term = MethodResult(call.receiver, call.name, (call.args, tuple(call.keywords.items())))
     return singleton(
-        Unknown(key, "the place of this rank in a mesh", call.label, divergence, escaped_from="torch.mesh")
+        Unknown(term, "the place of this rank in a mesh", call.label, divergence, escaped_from="torch.mesh")
     )
 
 
@@ -147,7 +150,9 @@ def _destroy(call: Call) -> Values:
 def _is_initialized(call: Call) -> Values:
     known = group_exists(call.do)
     if known is None:
-        return singleton(Unknown(("is_initialized",), "whether a process group exists", call.label, config=True))
+        return singleton(
+            Unknown(Anonymous("is_initialized"), "whether a process group exists", call.label, config=True)
+        )
     return singleton(TRUE if known else FALSE)
 
 
@@ -183,7 +188,7 @@ def _rank_and_size(call: Call) -> Values:
     # Its own libraries make the group out of sight.
     if not (call.do.several_processes and group_exists(call.do)):
         names = ("the rank", "the world size")
-        answers = [Unknown((call.name, name), name, dependence=Divergence.UNREAD) for name in names]
+        answers = [Unknown(CallResult(call.name, name), name, dependence=Divergence.UNREAD) for name in names]
         return singleton(TupleOf(tuple(map(singleton, answers))))
     rank = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place)
     return singleton(TupleOf((singleton(rank), singleton(Size(SizeKind.WORLD, place=call.place)))))
@@ -191,7 +196,7 @@ def _rank_and_size(call: Call) -> Values:
 
 @MODELS.callable("torch.distributed.get_backend")
 def _backend(call: Call) -> Values:
-    return singleton(Unknown(("backend",), "the backend", call.label, config=True))
+    return singleton(Unknown(Anonymous("backend"), "the backend", call.label, config=True))
 
 
 @MODELS.callable(
@@ -296,7 +301,9 @@ def _make_whole(call: Call, target: Values) -> None:
 
 def _replace_objects(call: Call, value: ListOf) -> None:
     """What stood in the list before is gone; the same objects lie there on all ranks."""
-    gathered = singleton(Unknown(("gathered", call.allocation_site()), "an object from all ranks", value.label))
+    gathered = singleton(
+        Unknown(Anonymous("gathered", call.allocation_site()), "an object from all ranks", value.label)
+    )
     items = call.do.known_items(value)
     if items is None:
         call.do.set_state(value, ContainerState.more, gathered)
@@ -324,7 +331,7 @@ def _work_operand(call: Call) -> Values:
     assert isinstance(work, Work)
     # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
     _note_use(call, work, "calculated with")
-    return singleton(Unknown(("result of", work), "made from what a collective returns", call.label))
+    return singleton(Unknown(Anonymous("result of", work), "made from what a collective returns", call.label))
 
 
 @MODELS.method(Work, "__getitem__")
@@ -332,7 +339,7 @@ def _work_item(call: Call) -> Values:
     work = call.receiver
     assert isinstance(work, Work)
     _note_use(call, work, "indexed")
-    return singleton(Unknown(("item of", work), "an item of what a collective returns", call.label))
+    return singleton(Unknown(Anonymous("item of", work), "an item of what a collective returns", call.label))
 
 
 def _note_use(call: Call, work: Work, use: str) -> None:
@@ -358,7 +365,9 @@ def _functional(call: Call) -> Values:
     name = call.name.rpartition(".")[2]
     if name[:1].isupper():
         # `torch.distributed.nn.RemoteModule` and its kind are classes, which one process may make alone.
-        return singleton(Unknown((call.name, call.allocation_site()), f"a {name}", call.label, escaped_from=call.name))
+        return singleton(
+            Unknown(CallResult(call.name, call.allocation_site()), f"a {name}", call.label, escaped_from=call.name)
+        )
     given = flatten(call.do, call.all_values())
     known = any(isinstance(value, Tensor) for value in given)
     # Differentiable collectives return a new tensor and keep the graph.
@@ -383,7 +392,9 @@ def _point_to_point(call: Call) -> Values:
     name = call.name.rpartition(".")[2]
     if not name.startswith("i"):
         return singleton(
-            Unknown((call.name, call.allocation_site()), "a request", call.label, escaped_from="torch.request")
+            Unknown(
+                CallResult(call.name, call.allocation_site()), "a request", call.label, escaped_from="torch.request"
+            )
         )
     work = Work(call.allocation_site(), call.place, call.label)
     begin_work(call, name, work, [])
@@ -409,7 +420,9 @@ def _other(call: Call) -> Values:
     # A manager that gets a handle waits for it.
     for work in [value for value in call.all_values() if isinstance(value, Work)]:
         end_work(call, work)
-    return singleton(Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name))
+    return singleton(
+        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+    )
 
 
 @MODELS.attribute(Group)

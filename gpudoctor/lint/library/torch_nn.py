@@ -14,8 +14,9 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, name_key
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, ParameterName
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
@@ -74,7 +75,7 @@ def _layer(call: Call) -> Values:
         "get_weight",
     ):
         return singleton(
-            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
         )
     module = new_module(call, call.name, list(children), ready)
     if "reduction" in call.keywords:
@@ -222,7 +223,9 @@ def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, 
             # Parameters made on another device than the layers: no single device can be named any more.
             if do.state(owner, ModuleState.device) != singleton(value.device or NONE):
                 do.set_state(
-                    owner, ModuleState.device, singleton(Unknown(("device of", value), "the device of a parameter"))
+                    owner,
+                    ModuleState.device,
+                    singleton(Unknown(Attribute(value, "device"), "the device of a parameter")),
                 )
         # A plain list may still be filled after it is assigned, so it is judged when the constructor is done.
         elif isinstance(value, (ListOf, DictOf)):
@@ -346,7 +349,11 @@ def _move(call: Call) -> Values:
         put_on(call.do, core_of(module), devices)
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
     elif call.open_ended or not dtype:
-        put_on(call.do, core_of(module), singleton(Unknown(("moved", call.allocation_site()), "an unknown device")))
+        put_on(
+            call.do,
+            core_of(module),
+            singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device")),
+        )
     return singleton(module)
 
 
@@ -375,7 +382,9 @@ def _returns_itself(call: Call) -> Values:
         training = False if call.name == "eval" else (mode if isinstance(mode, bool) else None)
         call.emit(ModeChange, module=module, training=training)
         # `model.train(flag)`: what was known before does not hold any more.
-        known = Unknown(("mode", call.allocation_site()), "a mode that is not known") if training is None else None
+        known = (
+            Unknown(Anonymous("mode", call.allocation_site()), "a mode that is not known") if training is None else None
+        )
         call.do.set_own_attribute(core_of(module), "training", singleton(known or (TRUE if training else FALSE)))
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
@@ -400,7 +409,7 @@ def _iterate_parameters(call: Call) -> Values:
     owner = next(iter(sorted(parameters.modules, key=repr)), None)
     tensor = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, batch_of=owner, graph=True)
     if "named" in parameters.label:
-        name = singleton(Unknown(name_key(tensor), "the name of a parameter"))
+        name = singleton(Unknown(ParameterName(tensor), "the name of a parameter"))
         return singleton(TupleOf((name, singleton(tensor))))
     return singleton(tensor)
 
@@ -412,7 +421,12 @@ def _inner_modules(call: Call) -> Values:
     take_apart(call.do, call.receiver)
     call.do.set_flag(core_of(call.receiver), ModuleState.inner_modules_asked)
     return singleton(
-        Unknown((call.name, call.receiver), "parts of a module", call.label, escaped_from="torch.nn.Module.modules")
+        Unknown(
+            MethodResult(call.receiver, call.name),
+            "parts of a module",
+            call.label,
+            escaped_from="torch.nn.Module.modules",
+        )
     )
 
 
@@ -430,7 +444,12 @@ def _state_dict(call: Call) -> Values:
 @MODELS.method(StateDict, "items", "keys", "values", "copy")
 def _state_items(call: Call) -> Values:
     return singleton(
-        Unknown((call.name, call.receiver), "entries of a state dict", call.label, escaped_from="torch.state_dict")
+        Unknown(
+            MethodResult(call.receiver, call.name),
+            "entries of a state dict",
+            call.label,
+            escaped_from="torch.state_dict",
+        )
     )
 
 
@@ -500,7 +519,7 @@ def _attribute(call: Call) -> Values:
     module = call.receiver
     assert isinstance(module, Module)
     if call.name == "training":
-        return singleton(Unknown(("training", module), "the mode of a module", call.label))
+        return singleton(Unknown(Attribute(module, "training"), "the mode of a module", call.label))
     # nn.Module looks for what is missing in tables that its constructor makes.
     if (
         module.cls is not None
@@ -516,7 +535,7 @@ def _attribute(call: Call) -> Values:
         return singleton(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:
-        return singleton(Unknown((call.name, module), f"the {call.name} of a module", call.label))
+        return singleton(Unknown(Attribute(module, call.name), f"the {call.name} of a module", call.label))
     if call.name not in MODULE_API or call.name.startswith("get_"):
         take_apart(call.do, module)
     return NOT_ANSWERED
@@ -524,4 +543,4 @@ def _attribute(call: Call) -> Values:
 
 @MODELS.method(Parameters)
 def _parameters_method(call: Call) -> Values:
-    return singleton(Unknown((call.name, call.receiver), "part of parameters", call.label))
+    return singleton(Unknown(MethodResult(call.receiver, call.name), "part of parameters", call.label))

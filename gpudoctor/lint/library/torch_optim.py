@@ -10,8 +10,9 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
 from gpudoctor.lint.library.layer_names import INNER_MODULES
@@ -52,14 +53,12 @@ def _taken_from(do: LibraryContext, value: Unknown) -> set[Value]:
     """Of `for m in model.modules(): group.append(m.weight)`: the model's parts, whichever they are."""
     found: set[Value] = set()
     for each in provenance_of(value):
-        # The key of what these methods return.
-        if not (isinstance(each, tuple) and len(each) == 2 and each[0] in INNER_MODULES):
-            continue
-        if isinstance(each[1], (Module, Wrapper)):
-            whole = core_of(each[1])
-            part = Module(("some part", whole), each[1].place, each[1].label, made_by="a part of a module")
-            do.parts.setdefault(whole, set()).add(part)
-            found.add(part)
+        match each:
+            case MethodResult(Module() | Wrapper() as owner, method) if method in INNER_MODULES:
+                whole = core_of(owner)
+                part = Module(("some part", whole), owner.place, owner.label, made_by="a part of a module")
+                do.parts.setdefault(whole, set()).add(part)
+                found.add(part)
     return found
 
 
@@ -83,7 +82,7 @@ def _optimizer(call: Call) -> Values:
     # `torch.optim.swa_utils.update_bn` and the like are functions.
     if last != "*" and not last[:1].isupper():
         return singleton(
-            Unknown((call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
+            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
         )
     return singleton(new_optimizer(call))
 
@@ -127,7 +126,12 @@ def _scheduler(call: Call) -> Values:
 @MODELS.method(Scheduler)
 def _scheduler_method(call: Call) -> Values:
     return singleton(
-        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scheduler")
+        Unknown(
+            MethodResult(call.receiver, call.name),
+            f"what .{call.name}() returns",
+            call.label,
+            escaped_from="torch.scheduler",
+        )
     )
 
 
@@ -204,7 +208,12 @@ def _attribute(call: Call) -> Values:
         return _groups(call, optimizer)
     if call.name in ("state", "defaults"):
         return singleton(
-            Unknown((call.name, optimizer), f"the {call.name} of an optimizer", call.label, escaped_from="torch.optim")
+            Unknown(
+                Attribute(optimizer, call.name),
+                f"the {call.name} of an optimizer",
+                call.label,
+                escaped_from="torch.optim",
+            )
         )
     return NOT_ANSWERED
 
@@ -219,7 +228,7 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
     held = Parameters(key, call.place, "parameters", optimizer.modules, optimizer.complete)
     group = call.do.new_dict([(singleton(Const("params")), singleton(held))], call.node)
     if group.single is not None:
-        settings = Unknown(("settings of", optimizer), "a setting of an optimizer", call.label, config=True)
+        settings = Unknown(Anonymous("settings of", optimizer), "a setting of an optimizer", call.label, config=True)
         call.do.put_item(group.single, singleton(settings), singleton(settings), call.node)
     # However many there are, and whatever is added later, they are all of this kind.
     made = call.do.new_list([group], call.node, exact=False)
@@ -230,7 +239,12 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
 @MODELS.method(Optimizer)
 def _method(call: Call) -> Values:
     return singleton(
-        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.optim")
+        Unknown(
+            MethodResult(call.receiver, call.name),
+            f"what .{call.name}() returns",
+            call.label,
+            escaped_from="torch.optim",
+        )
     )
 
 
@@ -286,7 +300,12 @@ def _scaler_step(call: Call) -> Values:
 @MODELS.method(Scaler)
 def _scaler_method(call: Call) -> Values:
     return singleton(
-        Unknown((call.name, call.receiver), f"what .{call.name}() returns", call.label, escaped_from="torch.scaler")
+        Unknown(
+            MethodResult(call.receiver, call.name),
+            f"what .{call.name}() returns",
+            call.label,
+            escaped_from="torch.scaler",
+        )
     )
 
 
@@ -341,4 +360,4 @@ def _unknown_step(call: Call) -> Values:
     """`x.step()` of something unknown may be an optimizer's."""
     # Without it, a factory's optimizer would look as if nothing ever stepped.
     call.emit(OptimizerStep, optimizer=call.receiver or TRUE, through="unknown")
-    return singleton(Unknown((call.name, call.receiver), "what .step() returns", call.label))
+    return singleton(Unknown(MethodResult(call.receiver, call.name), "what .step() returns", call.label))

@@ -11,7 +11,8 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, ContextManager, Method
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import CallResult, MethodResult
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import GradientSync
@@ -40,7 +41,7 @@ CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.
 def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
     given = call.arg(0, "module")
     if given is None:
-        return singleton(Unknown((call.name, call.args), "a wrapper without a module", call.label))
+        return singleton(Unknown(CallResult(call.name, call.args), "a wrapper without a module", call.label))
     given = bare(given)
     # One wrapper for each model it may be: `if args.arch == …` leaves several.
     made = [_wrap_one(call, kind, each.value, len(given.bindings) == 1, each.condition) for each in given.bindings]
@@ -244,7 +245,7 @@ def _init(call: Call) -> Values:
         )  # fmt: skip
         call.do.set_own_attribute(module, "module", singleton(value))
         call.do.set_state(
-            module, ModuleState.device, device_of(call.do, value) or singleton(Unknown(("device", value)))
+            module, ModuleState.device, device_of(call.do, value) or singleton(Unknown(Anonymous("device", value)))
         )
         adopt(call.do, module, value)
     return singleton(NONE)
@@ -313,7 +314,12 @@ def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, 
 
 def _plain(call: Call) -> Values:
     return singleton(
-        Unknown((call.name, call.receiver), f"the {call.name} of a wrapper", call.label, escaped_from="torch.wrapper")
+        Unknown(
+            MethodResult(call.receiver, call.name),
+            f"the {call.name} of a wrapper",
+            call.label,
+            escaped_from="torch.wrapper",
+        )
     )
 
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.value import NONE, Unknown, Value
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
@@ -135,7 +136,7 @@ def _goes_over_all(sampler: Sampler, loader: Loader, alike: set[Value]) -> bool:
 
 
 def _is_length(value: Value) -> bool:
-    return isinstance(value, Unknown) and value.times is None and value.key[:1] == ("len",)  # type: ignore[index]
+    return isinstance(value, Unknown) and value.times is None and isinstance(value.term, Length)
 
 
 def _remedy(sampler: Sampler) -> str:

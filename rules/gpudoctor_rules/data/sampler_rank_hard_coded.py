@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup
@@ -159,8 +160,10 @@ def _same_seed(sampler: Sampler) -> Repair:
     at, title = sampler.place, "Give all ranks the same seed"
     left_out = Repair(title, (RemoveArgument(at, "seed", 4),))
     seed = _only(sampler.seed)
-    key = seed.key if isinstance(seed, Unknown) else None
-    shared = [each for each in key[1:] if not each.divergence] if isinstance(key, tuple) and key[0] == "Add" else []
+    shared: list[Value] = []
+    match seed.term if isinstance(seed, Unknown) else None:
+        case Operation("+", left, right):
+            shared = [each for each in (left, right) if not each.divergence]
     if len(shared) != 1:
         return left_out
     number = shared[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.symbols import Length, Operation
 from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.flow.condition import Divergence
 
@@ -19,12 +20,12 @@ LENGTH = 2 * FACTOR + 2
 """Stands for the length of a loader, of which the factor is no divisor."""
 
 Number = int | float
-_ARITHMETIC: dict[Hashable, Callable[[Number, Number], Number]] = {
-    "Add": operator.add,
-    "Sub": operator.sub,
-    "Mult": operator.mul,
-    "FloorDiv": operator.floordiv,
-    "Mod": operator.mod,
+_ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
 }
 _TESTS: dict[Hashable, Callable[[Number, Number], bool]] = {"==": operator.eq, "<": operator.lt, ">": operator.gt}
 
@@ -80,7 +81,7 @@ def _leaves(key: Hashable) -> Iterator[Unknown]:
             seen.add(id(part))
             if isinstance(part, Unknown):
                 if _is_computed(part):
-                    todo.append(part.key)
+                    todo.append(part.term.parts)
                 elif not _is_length(part):
                     yield part
             elif hasattr(part, "atom"):
@@ -88,11 +89,11 @@ def _leaves(key: Hashable) -> Iterator[Unknown]:
 
 
 def _is_computed(value: Unknown) -> bool:
-    return isinstance(value.key, tuple) and value.key[:1] != () and value.key[0] in _ARITHMETIC
+    return isinstance(value.term, Operation) and value.term.operator in _ARITHMETIC
 
 
 def _is_length(value: Unknown) -> bool:
-    return isinstance(value.key, tuple) and value.key[:1] == ("len",)
+    return isinstance(value.term, Length)
 
 
 def _holds(literal: Literal, numbers: dict[Value, Number]) -> bool:
@@ -121,8 +122,9 @@ def _number(value: object, numbers: dict[Value, Number]) -> Number:
         return numbers[value]
     if _is_length(value):
         return LENGTH
-    if isinstance(value.key, tuple) and _is_computed(value):
+    term = value.term
+    if isinstance(term, Operation) and term.operator in _ARITHMETIC:
         # Kept, since `y = y + y` asks for each of its parts twice.
-        numbers[value] = _ARITHMETIC[value.key[0]](_number(value.key[1], numbers), _number(value.key[2], numbers))
+        numbers[value] = _ARITHMETIC[term.operator](_number(term.left, numbers), _number(term.right, numbers))
         return numbers[value]
     raise _NotComputed

@@ -33,6 +33,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, name_of
 from gpudoctor.lint.events.knowledge import Escape
@@ -116,7 +117,7 @@ def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
 
 def _numbers(key: Hashable) -> list[Hashable]:
     """The numbers of batches that a test of a counter is about: all `n` of `(i + 1) % n` in it."""
-    return [each[2] for each in provenance_of(key) if isinstance(each, tuple) and each[:1] == ("Mod",)]
+    return [each.right for each in provenance_of(key) if isinstance(each, Operation) and each.operator == "%"]
 
 
 def _operands(key: Hashable) -> Iterable[Hashable]:
@@ -128,10 +129,11 @@ def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
     for literal in step.condition.difference(backward.condition):
         key = literal.atom.key
         counted = key[1] if isinstance(key, tuple) and len(key) > 1 else None
-        if isinstance(counted, Unknown) and isinstance(counted.key, tuple) and counted.key[0] == "Mod":
-            number = Holds(counted.key[2], within=literal.atom.text)
-            mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
-            return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))
+        match counted.term if isinstance(counted, Unknown) else None:
+            case Operation("%", _, divisor):
+                number = Holds(divisor, within=literal.atom.text)
+                mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
+                return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))
     return None
 
 

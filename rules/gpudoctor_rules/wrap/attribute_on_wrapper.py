@@ -32,7 +32,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import Unknown, name_of
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
@@ -136,9 +138,7 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
     # The depth is enough for a call inside a comparison inside `and`; beyond it the test is about something else.
-    return any(
-        part == wrapper or _is_launch(part) for literal in event.condition for part in _parts_of(literal.atom.key, 6)
-    )
+    return any(part == wrapper or _is_launch(part) for literal in event.condition for part in provenance_of(literal, 6))
 
 
 def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper) -> bool:
@@ -153,20 +153,10 @@ def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper
 
 def _is_launch(part: object) -> bool:
     """`accelerator.distributed_type`: how the program was launched decides which wrapper it is."""
-    return (
-        isinstance(part, tuple)
-        and part[:1] in (("distributed_type",), ("state",))
-        and isinstance(part[-1], ManagedObject)
-    )
-
-
-def _parts_of(part: object, depth: int) -> Iterator[object]:
-    if isinstance(part, Unknown):
-        # What a call of unread code returned is known by what it was given, and that may be the wrapper.
-        part = part.key
-    yield part
-    for each in part if depth and isinstance(part, (tuple, ValueSet)) else ():
-        yield from _parts_of(each, depth - 1)
+    match part:
+        case Attribute(ManagedObject(), "distributed_type" | "state"):
+            return True
+    return False
 
 
 def _wrapped_sometimes(program: Program, wrapper: Wrapper) -> bool:

@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import core_of
-from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, name_of
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import ParameterName
+from gpudoctor.lint.domain.value import FALSE, NONE, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._drift import drifts
@@ -122,20 +124,8 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
             if wrap.order < each.order < flag.order and core_of(each.module) == core_of(wrap.inner)
         ]
         return not whole or whole[-1].on is True
-    return any(_asks_for_name(part) for literal in flag.condition for part in _parts_of(literal.atom.key, 6))
-
-
-def _asks_for_name(part: object) -> bool:
-    """`if "head" not in name:`, a test that picks some of the parameters."""
-    return isinstance(part, tuple) and part[:1] == ("name of",)
-
-
-def _parts_of(part: object, depth: int) -> Iterator[object]:
-    if isinstance(part, Unknown):
-        part = part.key
-    yield part
-    for each in part if depth and isinstance(part, tuple) else ():
-        yield from _parts_of(each, depth - 1)
+    # `if "head" not in name:`, a test that picks some of the parameters.
+    return any(isinstance(part, ParameterName) for literal in flag.condition for part in provenance_of(literal, 6))
 
 
 def _frozen(program: Program, flag: GradientFlag, order: int) -> bool:

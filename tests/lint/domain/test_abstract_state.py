@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.abstract_state import (
     known_of,
     written_of,
 )
-from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.lint.flow.store import Store
 from tests.support.sources import sources
@@ -62,7 +62,7 @@ YES_SET, NO_SET = Values.of(TRUE), Values.of(FALSE)
         (None, NO_SET, None, NO, NO, NO),
         (YES_SET, NO_SET, None, MAYBE, NO, YES),
         (YES_SET, NO_SET, NO_SET, NO, NO, NO),
-        (None, Values.of(Unknown("widened")), None, MAYBE, MAYBE, NO),
+        (None, Values.of(Unknown(Anonymous("widened"))), None, MAYBE, MAYBE, NO),
     ],
 )
 def test_a_flag_joins_to_maybe_and_is_definite_where_the_test_is_decided(

@@ -12,14 +12,15 @@ from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Truth, Unknown, Value, name_of
+from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, name_of
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import LaunchWorld
 
 HERE, THERE = Location("train.py", 1), Location("train.py", 2)
 RANK = Rank(RankKind.GLOBAL, RankSource.ENVIRONMENT)
-LOSS = Unknown("loss", dependence=Divergence.LOCAL)
+LOSS = Unknown(Anonymous("loss"), dependence=Divergence.LOCAL)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +40,9 @@ def test_constants_are_known_by_type_and_value():
 
 
 def test_unknown_values_are_the_same_where_their_keys_are():
-    one, again = Unknown(("setting", "lr"), "why", "args.lr", config=True), Unknown(("setting", "lr"))
+    one, again = Unknown(Setting("lr"), "why", "args.lr", config=True), Unknown(Setting("lr"))
     assert one == again
-    assert len({one, again, Unknown(("setting", "seed"))}) == 2
+    assert len({one, again, Unknown(Setting("seed"))}) == 2
     assert one != ("setting", "lr")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Mixed
@@ -183,13 +184,13 @@ def test_too_many_values_become_one_that_is_unknown():
 
 
 def test_several_unknown_values_become_one_that_knows_what_they_depend_on():
-    loss = Unknown("loss", dependence=Divergence.LOCAL)
-    settings = [Unknown(name, config=True) for name in ("lr", "seed")]
+    loss = Unknown(Setting("loss"), dependence=Divergence.LOCAL)
+    settings = [Unknown(Setting(name), config=True) for name in ("lr", "seed")]
     mixed = widened("x", ValueSet(Binding(value) for value in (loss, *settings))).single
     assert isinstance(mixed, Unknown)
     assert mixed.divergence is Divergence.LOCAL
     assert not mixed.config
-    chosen = widened("x", ValueSet(Binding(value) for value in (*settings, Unknown("wd", config=True)))).single
+    chosen = widened("x", ValueSet(Binding(value) for value in (*settings, Unknown(Setting("wd"), config=True)))).single
     assert isinstance(chosen, Unknown)
     assert chosen.config
 

@@ -1,0 +1,112 @@
+"""What stands for values that could not be known: typed terms, by which the same unknown is recognised again.
+
+`len(loader)` is no number that anybody knows, and still it is the same one wherever the program asks for it, and a
+rule may ask of which loader it is the length. So each `Unknown` carries a term. The family is closed: a new kind of
+term is a class here, or, where nobody will ever ask what it is made of, an `Anonymous` one (`domain/value.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gpudoctor.lint.domain.value import Term, Value, Values
+from gpudoctor.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Term):
+    """What the user chooses at the start under this name: `args.lr`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Length(Term):
+    """`len(of)`; of one of several things, None."""
+
+    of: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Term):
+    """`of.name`."""
+
+    of: Value | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Term):
+    """`of[index]`; None for one of several indices."""
+
+    of: Value
+    index: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Term):
+    """`left operator right`, with the operator as Python writes it: `+`, `//`, `%`."""
+
+    operator: str
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProduct(Term):
+    """The size of a node multiplied by `number`, that of this rank's node: a rank, once a local rank is added."""
+
+    size: Value
+    number: Value
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult(Term):
+    """What a function has returned: a library's, by its dotted name, or one of which nothing is known.
+
+    `given` are its arguments where the same arguments have the same result, else the occurrence of the call.
+    """
+
+    function: str | Value
+    given: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class MethodResult(Term):
+    """What `of.method(...)` has returned; `given` as for `CallResult`."""
+
+    of: Value | None
+    method: str
+    given: Hashable = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile(Term):
+    """A file that was opened at an occurrence of `open`; `spelled` is the path as the program writes it."""
+
+    occurrence: Hashable
+    path: Values | None
+    mode: object
+    spelled: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading(Term):
+    """What a clock said at one occurrence of the call."""
+
+    occurrence: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterName(Term):
+    """The name under which `named_parameters()` hands out a parameter."""
+
+    of: Value
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfMany(Term):
+    """Any of the values that a key of the store held, which were too many to be followed one by one."""
+
+    key: Hashable
+    values: Values

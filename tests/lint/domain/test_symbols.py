@@ -1,0 +1,73 @@
+"""Terms: what stands for an unknown value, and that it is nothing else."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.lint.domain import symbols
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, Length, MethodResult, ParameterName, Setting
+from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown
+from tests.support.linting import lint
+from tests.support.sources import ROOT, sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAMS = sorted((ROOT / "fixtures" / "programs").glob("*/train.py"))
+LR = Unknown(Setting("lr"))
+
+
+def test_terms_of_different_kinds_differ() -> None:
+    made_of_one = [Length(LR), ParameterName(LR), Anonymous("lr", LR), Attribute(LR, "x"), MethodResult(LR, "x")]
+    assert len({Unknown(term) for term in made_of_one}) == len(made_of_one)
+    assert Unknown(Item(LR, Const(1))) == Unknown(Item(Unknown(Setting("lr"), label="args.lr"), Const(1)))
+    assert Unknown(Item(LR, Const(1))) != Unknown(Item(LR, Const(True)))
+
+
+def test_a_term_says_what_it_is_made_of() -> None:
+    assert CallResult("os.getcwd", ()).parts == ("os.getcwd", ())
+    assert Length(LR).parts == (LR,)
+
+
+@pytest.mark.parametrize("entry", PROGRAMS, ids=lambda path: path.parent.name)
+def test_each_unknown_value_carries_a_term(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    intern = Unknown.__post_init__
+
+    def noting(value: Unknown) -> None:
+        made.append(value.term)
+        intern(value)
+
+    monkeypatch.setattr(Unknown, "__post_init__", noting)
+    lint(entry, folder=entry.parent)
+    assert made
+    assert [term for term in made if not isinstance(term, Term)] == []
+
+
+def test_no_unknown_value_is_made_of_a_tuple() -> None:
+    wrong = [
+        f"{source.shown}:{node.lineno}"
+        for source in sources().values()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Unknown"
+        if isinstance(node.args[0], (ast.Tuple, ast.Constant, ast.JoinedStr))
+    ]
+    assert wrong == [], "write a term of domain/symbols.py"
+
+
+def test_nobody_takes_a_term_apart_by_numbers() -> None:
+    wrong = [
+        f"{source.shown}:{node.lineno}"
+        for source in sources().values()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith((".term", ".term.parts"))
+    ]
+    assert wrong == [], "match on the class of the term"
+
+
+def test_the_family_of_terms_is_closed() -> None:
+    elsewhere = {each.__module__ for each in Term.__subclasses__()} - {symbols.__name__, Term.__module__}
+    assert elsewhere == set()
