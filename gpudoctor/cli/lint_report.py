@@ -76,7 +76,7 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
         say(*(f"Read: {name}" for name in outcome.read))
     if not settings.quiet:
         _tell_partly(report_of(outcome, settings).untold, all_of_them=settings.verbose)
-        missed = _tell_silence(outcome, all_of_them=settings.verbose)
+        missed, partly = _tell_silence(outcome, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         from gpudoctor.report.statistics import counts, table
 
@@ -84,7 +84,7 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
             say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
-        say(summary(outcome.findings, outcome.files, missed + outcome.too_new))
+        say(summary(outcome.findings, outcome.files, missed + outcome.too_new, partly=partly))
         _tell_fixable(outcome.findings)
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
@@ -100,15 +100,17 @@ def _tell_fixable(findings: Sequence[Finding]) -> None:
         say(*filter(None, [fixable(findings)]))
 
 
-def _tell_silence(outcome: Outcome, all_of_them: bool) -> int:
-    """Tell which programs were not followed, or not by all rules; how many were not followed to their end."""
+def _tell_silence(outcome: Outcome, all_of_them: bool) -> tuple[int, bool]:
+    """Tell which programs were not followed, or not by all rules; how many were not followed to their end, and whether
+    anything was told."""
     if _all_followed(outcome):
-        return 0
+        return 0, False
     # Imported late: there is nothing to tell of a clean program.
     from gpudoctor.report.silence import not_followed, silence
 
-    say(*silence(outcome.programs, all_of_them=all_of_them))
-    return not_followed(outcome.programs)
+    lines = silence(outcome.programs, all_of_them=all_of_them)
+    say(*lines)
+    return not_followed(outcome.programs), bool(lines)
 
 
 def _all_followed(outcome: Outcome) -> bool:

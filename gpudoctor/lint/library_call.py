@@ -20,6 +20,8 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, EventContext
@@ -117,6 +119,7 @@ class LibraryContext(Protocol):
     def terminate(self, failed: bool, by: str, at: Location) -> None: ...
     @property
     def under_main_guard(self) -> bool: ...
+    def under_decorator_guard(self) -> AbstractContextManager[bool]: ...
     @property
     def in_loop(self) -> bool: ...
     @property

@@ -36,6 +36,8 @@ class LibraryEntry:
     """Its results come from the arguments alone, not from those of other ranks."""
     runs_commands: Parts = ()
     """Fills the parameters of the functions that it decorates from the command line."""
+    starts: Parts = ()
+    """Decorators that call their function at once where the file is the program: no main guard is needed."""
     settings: Parts = ()
     """Reads what the user has configured: one answer for all ranks."""
     shares: Parts = ()
@@ -183,6 +185,10 @@ def _beside_others() -> Iterator[LibraryEntry]:
         modules=ALL,
         models=ALL,
         frameworks=_all("transformers", "transformers", "Trainer Seq2SeqTrainer"),
+        aliases={
+            "transformers.trainer.Trainer": "transformers.Trainer",
+            "transformers.trainer_seq2seq.Seq2SeqTrainer": "transformers.Seq2SeqTrainer",
+        },
         mentions=("transformers",),
         distribution="transformers",
     )
@@ -314,6 +320,13 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL)
     yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)
     yield LibraryEntry("click hydra", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
+    yield LibraryEntry(
+        "fastcore",
+        harmless=ALL,
+        runs_commands=("script.",),
+        starts=("script.call_parse",),
+        aliases={"fastcore.all.call_parse": "fastcore.script.call_parse"},
+    )
     yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
     yield LibraryEntry("dotenv easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
     yield LibraryEntry("configparser jsonargparse ruamel simple_parsing tomlkit tomllib", settings=ALL)

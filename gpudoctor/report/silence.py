@@ -69,13 +69,17 @@ def note(programs: Sequence[Coverage]) -> Problem | None:
 
 def missed(programs: Sequence[Coverage]) -> bool:
     """Some training was not reached, or some program not followed to its end."""
-    uncalled = any(each.missed for program in programs if not program.world for each in program.silent_for)
-    return uncalled or not_followed(programs) > 0
+    return not_followed(programs) > 0
+
+
+def _is_uncalled(file: Coverage) -> bool:
+    return not file.world and any(each.missed for each in file.silent_for)
 
 
 def not_followed(programs: Iterable[Coverage]) -> int:
-    """How many programs were not followed to their end or to their training, in no world."""
-    paths = {each.path: False for each in programs if each.world}
+    """How many programs were not followed to their end or to their training, in no world, and how many other files
+    train in what no program calls."""
+    paths = {each.path: False for each in programs if each.world or _is_uncalled(each)}
     for each in programs:
         cut = any(silence.cause is Cause.LIMIT for silence in each.silent_for)
         if each.world and each.followed is not Followed.NOT and not cut:

@@ -14,10 +14,11 @@ _NOUNS = {
 }
 
 
-def summary(findings: Sequence[Finding], files: int, missed: int = 0) -> str:
+def summary(findings: Sequence[Finding], files: int, missed: int = 0, *, partly: bool = False) -> str:
     """`Found 2 errors and 1 warning in 3 files.`, with a hint how to read on.
 
     That there is no mistake is said only of files that were followed: of `missed` ones the training was not reached.
+    `partly` says that some rules were not checked.
     """
     if not files:
         return "There is no Python file to read."
@@ -26,6 +27,8 @@ def summary(findings: Sequence[Finding], files: int, missed: int = 0) -> str:
     if not findings and missed:
         told = f"{missed} {'was' if missed == 1 else 'were'} not followed to the end"
         return f"No mistake found in {files - missed} of {_files(files)}; {told}."
+    if not findings and partly:
+        return f"No mistake found in {_files(files)} by the rules that were checked."
     if not findings:
         return f"No mistake found in {_files(files)}."
     # Not the files that were named: a mistake often stands in one that they import.

@@ -286,12 +286,55 @@ def test_a_framework_is_told_where_its_trainer_is_made(tell: Tell) -> None:
     assert told.lines[0].startswith("train.py: the Trainer of Transformers runs the training at line 3: ")
 
 
+@pytest.mark.parametrize(
+    ("imported", "base", "constructor", "who"),
+    [
+        ("transformers.trainer", "Trainer", "", "the Trainer of Transformers"),
+        ("transformers", "Seq2SeqTrainer", "super().__init__(*given)", "the Trainer of Transformers"),
+        ("lightning.pytorch.cli", "LightningCLI", "", "Lightning"),
+    ],
+)
+def test_a_trainer_of_ones_own_under_that_of_a_framework(
+    tell: Tell, imported: str, base: str, constructor: str, who: str
+) -> None:
+    made = f"def __init__(self, *given):\n        {constructor}" if constructor else "pass"
+    step = "class Net:\n    def training_step(self, batch):\n        return batch\n"
+    owner = f"from {imported} import {base}\nclass Mine({base}):\n    {made}\nclass Ours(Mine): pass\n"
+    told = tell("train.py", train=f"{owner}{step}Ours(Net()).train()\n")
+    assert told.lines[0].startswith(f"train.py: {who} runs the training at line ")
+
+
+STARTED = """
+    import torch.multiprocessing as mp
+    from fastcore.script import call_parse
+    from engine import train
+    from torch import nn
+    import torch
+
+    def worker(rank, rounds):
+        model = nn.Linear(8, 1)
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+
+    @call_parse
+    def main(rounds: int = 3):
+        mp.spawn(worker, args=(rounds,), nprocs=2)
+    """
+
+
+@pytest.mark.parametrize("called", ["@call_parse", "@call_parse()"])
+def test_a_decorator_that_starts_the_program(tell: Tell, called: str) -> None:
+    """It asks whether the file is the program, as a main guard does: spawned processes do not start anew."""
+    told = tell(train=STARTED.replace("@call_parse", called), engine=TRAINING)
+    assert told.programs == {"train.py": "whole"}
+    assert "GPU405" not in {each["code"] for each in told.document["findings"]}
+
+
 def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
     told = tell("train.py", train=ACCELERATE)
     assert told.programs == {"train.py": "partly"}
     assert told.lines[0].startswith("train.py: Accelerate takes charge at line 7: ")
     assert "GPU302" in told.document["programs"][0]["silent_for"][0]["rules"]
-    assert told.lines[-1] == "No mistake found in 1 file."
+    assert told.lines[-1] == "No mistake found in 1 file by the rules that were checked."
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -349,7 +392,7 @@ def test_a_function_that_no_program_calls_in_a_file_that_they_share(tell: Tell) 
     shared = "def size():\n    return 8\n" + dedent(TRAINING)
     told = tell(tool="from engine import size\nprint(size())\n", engine=shared)
     assert told.lines[0].startswith("engine.py: no program calls the training at line 10: ")
-    assert told.lines[-1] == "No mistake found in 2 files."
+    assert told.lines[-1] == "No mistake found in 1 of 2 files; 1 was not followed to the end."
 
 
 def test_a_model_that_is_not_known(tell: Tell) -> None:
@@ -475,7 +518,7 @@ def test_a_wrapper_that_no_program_makes(tell: Tell) -> None:
     wrapped, helped, summary = told.lines
     assert wrapped.startswith("wraps.py: no program calls what wraps a model in `DistributedDataParallel` at line 7: ")
     assert helped == "  help: name the script that starts the training"
-    assert summary == "No mistake found in 2 files."
+    assert summary == "No mistake found in 1 of 2 files; 1 was not followed to the end."
     user = CLEAN.replace("import torch", "import torch, wraps", 1)
     assert tell(train=user, engine=TRAINING).lines == ["No mistake found in 4 files."]
 

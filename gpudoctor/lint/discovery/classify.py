@@ -23,6 +23,7 @@ from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import Project
+from gpudoctor.manifest.libraries import prefixes
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ def classify_alone(source: SourceFile) -> Classified:
     guard = next((each for each in at_top(source.tree.body) if _is_main_guard(each)), None)
     if guard is not None:
         return Classified(Role.MAIN, "has a main guard", guard.lineno)
+    started = _started_by_decorator(source.tree)
+    if started is not None:
+        return Classified(Role.MAIN, "is started by the decorator of a function", started.lineno)
     if name == "__init__.py":
         return Classified(Role.PART, "makes a package of its folder")
     deed = next(deeds_of(source.tree), None)
@@ -148,6 +152,25 @@ def _is_main_guard(statement: ast.stmt) -> bool:
     )
 
 
+def _started_by_decorator(tree: ast.Module) -> ast.stmt | None:
+    """The function that `@call_parse` calls when the file is the program."""
+    imported: dict[str, str] | None = None
+    for each in tree.body:
+        for decorator in each.decorator_list if isinstance(each, _DEFINITIONS) else ():
+            first, *_ = parts = name_parts(decorator)
+            if parts[-1] in _STARTING:
+                imported = dict(_imported_in(tree.body)) if imported is None else imported
+                if imported.get(first, "").partition(".")[0] in _STARTING[parts[-1]]:
+                    return each
+    return None
+
+
+_STARTING: dict[str, set[str]] = {}
+"""What decorators are called that start their function, and the libraries that have such a one."""
+for _name in prefixes("starts"):
+    _STARTING.setdefault(_name.rpartition(".")[2], set()).add(_name.partition(".")[0])
+
+
 def _computes(tree: ast.Module) -> bool:
     """A script of assignments only, such as a tutorial's, has nothing that another file could import."""
     if any(isinstance(each, _DEFINITIONS) for each in tree.body):
@@ -181,7 +204,8 @@ _ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*\(|(?:if|for|while|with)\b|raise SystemExit)"
 def may_start(path: str, raw: bytes) -> bool:
     """The file may be a program. A look at its bytes, so that what cannot be one costs no parse."""
     name = os.path.basename(path)
-    return name == "__main__.py" or b"__main__" in raw or bool(re.search(_ACTS, raw)) or is_command(real_path(path))
+    known = b"__main__" in raw or any(each.encode() in raw for each in _STARTING)
+    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(real_path(path))
 
 
 def glance(source: SourceFile) -> FileTraits:

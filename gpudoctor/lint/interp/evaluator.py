@@ -226,6 +226,14 @@ class Evaluator(Machine, LibraryContext):
         main = self.packages.get(self.main_scope)
         return self.main_guards > 0 or (isinstance(main, ModuleFile) and main.source.cells is not None)
 
+    @contextmanager
+    def under_decorator_guard(self) -> Iterator[bool]:
+        """A decorator asks what a main guard asks: whether this is the file that is started."""
+        starts = self.frame.scope == self.main_scope
+        self.main_guards += starts
+        yield starts
+        self.main_guards -= starts
+
     @property
     def in_loop(self) -> bool:
         return bool(self.open_loops)

@@ -133,6 +133,16 @@ def _run_command(call: Call) -> Values:
     return singleton(Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True))
 
 
+@MODELS.decorator("fastcore.script.call_parse")
+def _started_at_once(call: Call) -> Values:
+    """`@call_parse` calls the function where it is defined, in the program itself."""
+    function = call.args[0]
+    with call.do.under_decorator_guard() as starts:
+        if starts and function.single is not None:
+            _start(call, function.single)
+    return function
+
+
 def _start_one(call: Call, choices: list[Value]) -> Values | None:
     """The user names one of these; which one splits no ranks."""
     choices = [value for value in choices if isinstance(value, (Function, BoundMethod, Class, Commands))]

@@ -6,7 +6,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, Proc
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.function import Class, ContextManager, Instance
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -33,6 +33,7 @@ PLUGINS = frozenset(
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
 OWNERS = ("Trainer", "Runner", "Engine", "LearningRunner")
 """How classes end that run the training."""
+_RUNS = (*OWNERS, "LightningCLI")
 
 
 def _without_constructor(name: str) -> str:
@@ -89,6 +90,18 @@ def _take_charge(call: Call) -> Values:
             escaped_from=call.name,
         )
     )
+
+
+@MODELS.method(Instance, "__init__")
+def _own_trainer(call: Call) -> Values:
+    """A trainer of the project, which has the training from the framework's class."""
+    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
+    bases = sorted(cls.library_bases) if isinstance(cls, Class) else ()
+    base = next((each for each in bases if each in TAKE_CHARGE and each.endswith(_RUNS)), None)
+    if base is not None:
+        call.emit(UseManaged, framework=TAKE_CHARGE[base], call=base)
+        _group_exists(call)
+    return NOT_ANSWERED
 
 
 def _one_process(call: Call) -> bool:

@@ -31,17 +31,18 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
-from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.device._places import called, certain
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 MOVES = frozenset({"to", "cuda", "cpu"})
@@ -78,7 +79,7 @@ class MoveDiscarded(Rule):
             kept = f"{name}.data" if parameter else name
             # A model that stays on the CPU takes it as it is: kept, the copy would be what fails.
             users = list(_users(program, event, tensor)) if target is not None and target.type != "cpu" else []
-            on_cpu = bool(users) and all(map(_on_cpu, users))
+            on_cpu = bool(users) and all(_on_cpu(program, each) for each in users)
             with_model = f", and move {name_of(users[0].module)} there as well" if on_cpu else ""
             yield self.found(
                 at=event.location,
@@ -91,7 +92,7 @@ class MoveDiscarded(Rule):
                 else Repair(
                     "Keep the result",
                     (Assign(event.location, (Source(event.location, "receiver"),)),),
-                    safety=None if all(certain(each.device) == target for each in users) else Safety.UNSAFE,
+                    safety=Safety.UNSAFE if target is not None and not _meets(users, target) else None,
                 ),
             )
 
@@ -112,10 +113,27 @@ def _users(program: Program, event: Discard, tensor: Tensor) -> Iterator[Forward
     return iter(given or [each for each in later if each.context.frames == event.context.frames])
 
 
-def _on_cpu(call: Forward) -> bool:
+def _meets(users: list[Forward], target: Device) -> bool:
+    """All that use it are known to lie where it was to go."""
+    return bool(users) and all(certain(each.device) == target for each in users)
+
+
+def _on_cpu(program: Program, call: Forward) -> bool:
     """The model lies on the CPU, and no wrapper around it brings its inputs to a GPU."""
+    if isinstance(call.module, Wrapper):
+        return False
     where = certain(call.device)
-    return where is not None and where.type == "cpu" and not isinstance(call.module, Wrapper)
+    return _never_moved(program, call.module) if where is None else where.type == "cpu"
+
+
+def _never_moved(program: Program, model: Value) -> bool:
+    """A model of which not all is known stays where models are made, if nothing and nobody moves it."""
+    if program.cut_short or program.managed_by or program.has(Wrap):
+        return False
+    moved = (move.subject for move in program.events(Move))
+    return (
+        isinstance(model, Module) and all(isinstance(each, Tensor) for each in moved) and model not in program.escaped
+    )
 
 
 def _may_move_in_place(tensor: Tensor) -> bool:

@@ -61,6 +61,18 @@ def role(folder: Path, text: str, path: str = "pkg/module.py", **files: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from fastcore.script import call_parse\n@call_parse\ndef cook(pot: int = 1): pass\n", Role.MAIN),
+        ("import fastcore.script as fs\n@fs.call_parse()\ndef cook(pot: int = 1): pass\n", Role.MAIN),
+        ("from .kitchen import call_parse\n@call_parse\ndef cook(pot: int = 1): pass\n", Role.PART),
+    ],
+)
+def test_a_decorator_that_starts_its_function(text: str, found: Role, tmp_path: Path) -> None:
+    assert role(tmp_path, text) is found
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "from pkg.engine import work\nwork(1, 2)\n",
