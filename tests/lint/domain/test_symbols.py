@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROGRAMS = sorted((ROOT / "fixtures" / "programs").glob("*/train.py"))
-LR = Unknown(Setting("lr"))
 
 
 def test_terms_of_different_kinds_differ() -> None:
-    made_of_one = [Length(LR), ParameterName(LR), Anonymous("lr", LR), Attribute(LR, "x"), MethodResult(LR, "x")]
+    lr, same = Unknown(Setting("lr")), Unknown(Setting("lr"), label="args.lr")
+    made_of_one = [Length(lr), ParameterName(lr), Anonymous("lr", lr), Attribute(lr, "x"), MethodResult(lr, "x")]
     assert len({Unknown(term) for term in made_of_one}) == len(made_of_one)
-    assert Unknown(Item(LR, Const(1))) == Unknown(Item(Unknown(Setting("lr"), label="args.lr"), Const(1)))
-    assert Unknown(Item(LR, Const(1))) != Unknown(Item(LR, Const(True)))
+    assert Unknown(Item(lr, Const(1))) == Unknown(Item(same, Const(1)))
+    assert Unknown(Item(lr, Const(1))) != Unknown(Item(lr, Const(True)))
 
 
 def test_a_term_says_what_it_is_made_of() -> None:
     assert CallResult("os.getcwd", ()).parts == ("os.getcwd", ())
-    assert Length(LR).parts == (LR,)
+    lr = Unknown(Setting("lr"))
+    assert Length(lr).parts == (lr,)
 
 
 @pytest.mark.parametrize("entry", PROGRAMS, ids=lambda path: path.parent.name)
