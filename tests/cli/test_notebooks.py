@@ -110,6 +110,15 @@ def test_fix(lint: Lint, writer: str) -> None:
     assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(*CELLS[:3], FIXED, writer=writer)
 
 
+@pytest.mark.parametrize("above", ["", "print(1)"])
+def test_the_last_line_of_a_cell_is_taken_out(lint: Lint, above: str) -> None:
+    model = "import torch\nmodel = torch.nn.Linear(8, 1).cuda()\noptimizer = torch.optim.SGD(model.parameters())"
+    train = "for _ in range(9):\n    model(torch.ones(4, 8).cuda()).sum().backward()\n    optimizer.step()"
+    switch = f"{above}\ntorch.autograd.set_detect_anomaly(True)".lstrip()
+    lint("--select=GPU802", "--fix", "--unsafe-fixes", cells=(model, switch, train))
+    assert Path("train.ipynb").read_text(encoding="utf-8") == notebook(model, above, train)
+
+
 DIFF = """\
 --- a/train.ipynb:cell 4
 +++ b/train.ipynb:cell 4

@@ -105,9 +105,18 @@ class Fixes:
             if self._rewritten > MAX_REWRITTEN:
                 raise EnoughWritten
             for start, end, text in rewrite.spans(own):
-                at = source.stretch(start, end)
+                at = source.stretch(start, end) if text else _taken_out(source, start, end)
                 _refuse_what_is_not_kept(source, at)
                 yield Edit(at, text)
+
+
+def _taken_out(source: SourceFile, start: int, end: int) -> Location:
+    """A stretch that goes. In a notebook the empty lines that it takes along may be those between cells: they stay."""
+    at = source.stretch(start, end)
+    if source.cells is None or source.cells.keeps(at):
+        return at
+    gone = source.text[start:end]
+    return source.stretch(start + len(gone) - len(gone.lstrip("\n")), start + len(gone.rstrip("\n")))
 
 
 def _refuse_what_is_not_kept(source: SourceFile, at: Location) -> None:
