@@ -321,6 +321,7 @@ LATE = {
     "gpudoctor.lint.source.newer_syntax",
     "gpudoctor.lint.source.syntax_errors",
     # Most runs ask for no fixes.
+    "gpudoctor.lint.interp.scope_snapshots",
     "gpudoctor.lint.fix.findings",
     # Few causes show at several places that can be fixed.
     "gpudoctor.lint.fix.edits",

@@ -34,15 +34,12 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
     own = call.do.find_method(core, "forward") if searching and not looks_inside(call.do) else None
     if own is None:
         return
-
-    def act() -> Values:
+    with call.do.speculative() as run:
         call.do.set_flag(PROCESS, ProcessState.looks_inside)
-        return call.do.call(own, call.arguments, call.node)
-
-    found = call.do.run_speculatively(act)[1]
-    if not any(isinstance(event, Recompute) for event in found):
+        call.do.call(own, call.arguments, call.node)
+    if not any(isinstance(event, Recompute) for event in run.events):
         call.do.set_flag(core, ModuleState.recomputes_nothing)
-    for event in found:
+    for event in run.events:
         # What stands under a test that is not decided may be switched off.
         if isinstance(event, Recompute) and not event.condition.difference(call.do.path):
             call.do.emit(Recompute, at=event.location, reentrant=event.reentrant, module=wrapper)

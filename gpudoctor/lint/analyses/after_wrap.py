@@ -96,8 +96,9 @@ def note_applied(call: Call, module: Value) -> None:
         return
     # Tests of its kind are open then, and both sides are followed.
     part = singleton(Module(("some part", call.allocation_site()), call.place, "part", made_by="a part of a module"))
-    _, events = call.do.run_speculatively(lambda: call.do.call(function, Arguments((part,)), call.node))
-    drawn = next((event for event in events if isinstance(event, WeightsDrawn)), None)
+    with call.do.speculative() as run:
+        call.do.call(function, Arguments((part,)), call.node)
+    drawn = next((event for event in run.events if isinstance(event, WeightsDrawn)), None)
     if drawn is not None:
         call.emit(WeightsDrawn, module=module, call=drawn.call)
 

@@ -42,19 +42,14 @@ def _rehearsed(
     """Whether a forward returns a single number, which of its parts are some, and what it would log.
 
     `held` is what attributes are taken to hold, in place of what they do."""
-    found: list[tuple[bool, tuple[object, ...]]] = []
-
-    def act() -> Values:
+    with call.do.speculative() as run:
         call.do.set_state(PROCESS, ProcessState.replica_of, singleton(core))
         for (owner, name), values in (held or {}).items():
             call.do.set_own_attribute(owner, name, values)
         returned = call.do.call(forward, call.arguments, call.node)
-        # What dictionaries hold is forgotten with the rehearsal.
-        found.append((_is_number(returned), _numbers_in(call.do, returned)))
-        return returned
-
-    _, events = call.do.run_speculatively(act)
-    return (*found[0], events)
+        # What dictionaries hold is forgotten with the run.
+        number, numbers = _is_number(returned), _numbers_in(call.do, returned)
+    return number, numbers, run.events
 
 
 def _note_writes(call: Call, core: Module, forward: Values, writes: list[ReplicaWrite]) -> None:

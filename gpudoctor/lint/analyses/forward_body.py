@@ -3,7 +3,6 @@ or keeps on the CPU, and activations that meet layers on another GPU."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.freezing import is_frozen
@@ -189,7 +188,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         _call_handed(call)
         return
     # A class has one `forward`: its hundred objects would tell the same.
-    do.studied.add(cls)
+    do.studied[cls] = None
     # Only a wrapper brings the inputs along.
     there = device if isinstance(device, Device) and isinstance(module, Wrapper) else None
     positional = tuple(_moved(values, there) for values in call.args)
@@ -197,19 +196,14 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     arguments = Arguments(positional, named, call.arguments.rest)
     # What is read tells what is used, whatever way it is written.
     begin = len(do.reads)
-    inside: set[Value] = set()
-
-    def act() -> Values:
+    with do.speculative() as run:
         if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
             do.set_state(PROCESS, ProcessState.replicas_by, singleton(module))
         returned = do.call(own, arguments, call.node)
-        inside.update(do.studied)
-        return returned
-
-    returned, events = do.run_speculatively(act)
+    events = run.events
     note_returned(do, cls, returned)
-    # A rehearsal forgets what was looked at in it; of this one the events are kept.
-    do.studied.update(inside)
+    # A speculative run forgets what was looked at in it; of this one the events are kept.
+    do.studied.update(dict.fromkeys(run.studied))
     reads = set(do.reads[begin:])
     for event in events:
         _tell_again(do, event)
@@ -233,7 +227,8 @@ def _call_handed(call: Call) -> None:
             given = singleton(
                 Unknown(Anonymous("handed", call.allocation_site()), "what a forward hands to a function")
             )
-            call.do.run_speculatively(partial(call.do.call, values, Arguments((given,)), call.node))
+            with call.do.speculative():
+                call.do.call(values, Arguments((given,)), call.node)
 
 
 def _moved(values: Values, device: Device | None) -> Values:

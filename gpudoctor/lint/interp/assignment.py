@@ -11,7 +11,8 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.interp import attributes, containers, library
-from gpudoctor.lint.interp.machine import NONE_SET, UNBOUND_SET
+from gpudoctor.lint.interp.machine import UNBOUND_SET
+from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:

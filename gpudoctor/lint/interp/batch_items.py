@@ -144,10 +144,9 @@ def _was_seen(m: Evaluator, source: Dataset | Sampler) -> bool:
 
 def _analyze(m: Evaluator, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
     """What something would return and log, without a trace, and whether all of it was followed."""
-    before, m.look_ends = m.look_ends, m.statements + MAX_ITEM_STATEMENTS
-    values, events = m.run_speculatively(act)
-    whole, m.look_ends = not m.lookahead_exhausted, before
-    return values, events, whole
+    with m.speculative(MAX_ITEM_STATEMENTS) as run:
+        values = act()
+    return values, run.events, run.whole
 
 
 def _item(m: Evaluator, getter: Values, node: ast.AST) -> Values:

@@ -32,7 +32,8 @@ from gpudoctor.lint.interp.attributes import class_of, fields_of, find_in_class,
 from gpudoctor.lint.interp.containers import MAX_TUPLE
 from gpudoctor.lint.interp.context_names import context_name
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
-from gpudoctor.lint.interp.machine import NONE_SET, Frame, PathExit, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.library_names import RUN_COMMANDS, gives_settings
@@ -225,19 +226,11 @@ def _run(
     bound = _bind_parameters(m, function, arguments, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.
-    contexts = [context_name(name) for name in function.decorators]
-    m.contexts.extend(name for name in contexts if name)
-    m.frames.append(frame)
-    m.calls.append(place)
-    try:
+    contexts = tuple([each for name in function.decorators if (each := context_name(name))])
+    with m.in_frame(frame, place, contexts):
         result = _follow(m, function, frame, bound)
         watch.end(m, function, arguments.key, result)
-        return result
-    finally:
-        m.calls.pop()
-        m.frames.pop()
-        if any(contexts):
-            del m.contexts[len(m.contexts) - len([name for name in contexts if name]) :]
+    return result
 
 
 def _was_handed(m: Evaluator, function: Function, node: ast.AST) -> bool:
@@ -279,7 +272,6 @@ def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:
 
 def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Values]) -> Values:
     base = m.path
-    loops = len(m.open_loops)
     with m.store.delta() as layer:
         frame.base_depth = m.store.depth - 1
         m.begin_scope(frame.scope)
@@ -293,8 +285,6 @@ def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Val
             sides = [PathExit(layer, m.path, m.evaluate(body))]
     # `for place in places: if place == rank: return …`, then `raise`: whoever finds no place ends the job of all.
     ended = m.path if m.unreachable and m.job_aborted else None
-    # A `return` inside a loop leaves that loop open in our books.
-    del m.open_loops[loops:]
     sides += frame.exits
     # Local names of finished calls would fill the store and slow every join.
     if not m.traits_of(function).captures:

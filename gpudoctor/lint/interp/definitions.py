@@ -10,7 +10,8 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, F
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.limits import MAX_DECORATED
-from gpudoctor.lint.interp.machine import Frame, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library.register import MODELS
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _make(
         defaults=defaults,
         keyword_defaults=keyword,
         kind=kind,
-        owner=m.class_being_defined if frame.name == "<class>" else None,
+        owner=frame.defines,
         decorators=library,
     )
 
@@ -130,11 +131,9 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
         is_dataclass=any(_library_name(values).endswith(MAKES_FIELDS) for values, _ in decorators),
         complete=complete and all(not isinstance(base, Class) or base.complete for base in bases),
     )
-    outer, m.class_being_defined = m.class_being_defined, cls
-    m.frames.append(Frame(scope, (scope, *m.frame.scopes), m.frame.file, "<class>", base_depth=m.store.depth))
-    m.execute(node.body)
-    m.frames.pop()
-    m.class_being_defined = outer
+    scopes = (scope, *m.frame.scopes)
+    with m.in_frame(Frame(scope, scopes, m.frame.file, "<class>", base_depth=m.store.depth, defines=cls)):
+        m.execute(node.body)
     result: Values = singleton(cls)
     for values, decorator in reversed(decorators):
         if values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):

@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.attributes import find_in_class
 from gpudoctor.lint.interp.calls import call_function, instantiate
@@ -25,45 +26,39 @@ if TYPE_CHECKING:
 
 def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
     """Read a file without an entry: each function and method that nobody called, with unknown arguments."""
-    m.frames.append(module_frame(scope, file))
-    m.frame.base_depth = m.store.depth
     mentioned = _mentioned(file.source.tree)
     followed = m.project.followed(file.source)
-    for name in m.names_in(scope):
-        if followed is not None and name not in followed:
-            continue
-        values = m.read((scope, name))
-        only = values.single if values is not None else None
-        # Imported functions are read where they stand.
-        if isinstance(only, Function) and only.file is file and only.owner is None:
-            if name not in mentioned:
-                _call(m, only)
-        elif isinstance(only, Class) and only.node in file.source.tree.body:
-            _call_methods(m, only, mentioned)
-    m.frames.pop()
+    with m.in_frame(module_frame(scope, file)) as frame:
+        frame.base_depth = m.store.depth
+        for name in m.names_in(scope):
+            if followed is not None and name not in followed:
+                continue
+            values = m.read((scope, name))
+            only = values.single if values is not None else None
+            # Imported functions are read where they stand.
+            if isinstance(only, Function) and only.file is file and only.owner is None:
+                if name not in mentioned:
+                    _call(m, only)
+            elif isinstance(only, Class) and only.node in file.source.tree.body:
+                _call_methods(m, only, mentioned)
 
 
 def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[str, ...]) -> None:
     """Start what the project offers as commands, each as a program of its own."""
-    m.frames.append(module_frame(scope, file))
-    m.frame.base_depth = m.store.depth
-    for name in names:
-        values = m.read((scope, name))
-        # What is defined elsewhere is started where it stands.
-        if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
-            with m.store.delta():
-                m.path, m.unreachable = type(m.path)(), False
-                m.call(values, NO_ARGUMENTS, getattr(values.single, "node", file.source.tree.body[-1]))
-            m.unreachable = False
-    m.frames.pop()
+    with m.in_frame(module_frame(scope, file)) as frame:
+        frame.base_depth = m.store.depth
+        for name in names:
+            values = m.read((scope, name))
+            # What is defined elsewhere is started where it stands.
+            if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
+                with m.fork(ALWAYS):
+                    m.call(values, NO_ARGUMENTS, getattr(values.single, "node", file.source.tree.body[-1]))
 
 
 def _call(m: Evaluator, function: Function) -> None:
     # Each on its own: the order in which others call them is not known.
-    with m.store.delta():
-        m.path, m.unreachable = type(m.path)(), False
+    with m.fork(ALWAYS):
         call_function(m, function, Arguments((), _numbers(function)), function.node)
-    m.unreachable = False
 
 
 def _numbers(function: Function) -> dict[str, Values]:
@@ -120,8 +115,7 @@ def _root(node: ast.expr) -> str:
 
 
 def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
-    with m.store.delta():
-        m.unreachable = False
+    with m.fork(ALWAYS):
         initialiser = find_in_class(m, cls, "__init__")
         first = initialiser.single if initialiser is not None else None
         given = _numbers(first) if isinstance(first, Function) else {}
@@ -134,10 +128,8 @@ def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
             only = found.single if found is not None else None
             if isinstance(only, Function) and made is not None:
                 receiver = (singleton(made),) if only.kind in ("function", "property") else ()
-                with m.store.delta():
-                    m.path, m.unreachable = type(m.path)(), False
+                with m.fork(ALWAYS):
                     call_function(m, only, Arguments(receiver, _numbers(only)), only.node)
-        m.unreachable = False
 
 
 def _put_anywhere(m: Evaluator, made: Value | None) -> None:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
-from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.interp.machine import Machine
 from gpudoctor.lint.library_call import LibraryContext
 from gpudoctor.lint.program import LaunchWorld, Stop
@@ -29,44 +27,46 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.configured_calls import ChosenCall
+    from gpudoctor.lint.interp.records import ChosenCall
 
 
 class Evaluator(Machine, LibraryContext):
     """The state of an execution, as the parts of the evaluation see it."""
 
-    __slots__ = (
-        "class_being_defined", "decorated", "ended", "executing_module", "frame_star_libraries",
-        "imported", "imported_statements", "importing_since", "main_guards", "main_scope",
-        "open_imports", "open_modules",
-        "packages", "pending", "reading_library", "unread",
-    )  # fmt: skip
+    # One for the whole execution, too: a module is executed once, whoever has asked for it.
+    __slots__ = {
+        "decorated": "How often each decorator has given a function back as it was, one time after the other.",
+        "ended": "Where all paths of the program end in an error.",
+        "frame_star_libraries": "The libraries of which a scope has imported all names.",
+        "imported": "What lazy imports have come to.",
+        "imported_statements": "Counted against the budget of imports.",
+        "importing_since": "How many statements had been executed when a module was begun that is not done yet.",
+        "main_scope": "The scope of the module that is the program.",
+        "on_statement": "Somebody looks on before and after each statement, whoever executes it.",
+        "open_imports": "How many modules and names are being imported, one for the other.",
+        "open_modules": "The modules whose bodies are being executed.",
+        "packages": "The modules that were imported.",
+        "pending": "Modules that were imported and not executed yet.",
+        "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
+        "unread": "The calls of what a setting has chosen.",
+    }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
         super().__init__(project, world, assumed)
         self.packages: dict[Hashable, ModuleFile | Package] = {}
         self.open_modules: set[Hashable] = set()
         self.pending: dict[Hashable, ModuleFile] = {}
-        """Modules that were imported and not executed yet."""
         self.imported: dict[LazyImport, Values] = {}
         self.imported_statements = 0
         self.importing_since: int | None = None
         self.open_imports = 0
-        """How many statements had been executed when a module was begun that is not done yet."""
         self.reading_library = False
-        """The entry only defines things: what it imports is executed when it is asked for."""
-        self.executing_module = False
-        """The body of a module is being executed, and not yet a function of the library file."""
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
-        self.class_being_defined: Class | None = None
         self.ended: Stop | None = None
-        """Where all paths of the program end in an error."""
+        self.on_statement: Callable[[Evaluator, ast.stmt, bool], None] | None = None
         self.main_scope: Hashable = None
-        self.main_guards = 0
         self.unread: dict[ast.AST, ChosenCall] = {}
-        """The calls of what a setting has chosen."""
         self.decorated: dict[ast.AST, int] = {}
-        """How often each decorator has given a function back as it was, one time after the other."""
 
     # --- what the parts do for each other, beside what library models may ask --------------------------------------
 
@@ -101,30 +101,6 @@ class Evaluator(Machine, LibraryContext):
         # `sys.exit(main())` at the very end is how a program ends that has done its work.
         if self.unreachable and self.job_aborted and self.stop and (self.stop.at.path, self.stop.at.line) != last_line:
             self.ended = self.ended or self.stop
-
-    @contextmanager
-    def isolated_state(self) -> Iterator[None]:
-        """What asks for a module is none of the module's business, and what the module does is not done by who asks."""
-        fresh: dict[str, object] = {
-            # An import inside a rank guard still binds the module for everybody.
-            "path": ALWAYS, "unreachable": False, "job_aborted": self.job_aborted, "enclosing": [], "open_loops": [],
-            # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
-            "frames": self.frames[:1], "calls": [], "contexts": [], "augmenting": False, "class_being_defined": None,
-            "muted": 0, "executing_module": True, "oldest_write": self.oldest_write,
-            # Executed once and for all, it is no part of a look ahead, and nobody listens to what it calls.
-            "look_ends": None, "iteration_probe": None,
-            # Its body runs as well where a new process imports it, whoever has asked for it first.
-            "main_guards": 0,
-        }  # fmt: skip
-        before, reads = {name: getattr(self, name) for name in fresh}, len(self.reads)
-        for name, value in fresh.items():
-            setattr(self, name, value)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                setattr(self, name, value)
-            del self.reads[reads:]
 
     def names_in(self, scope: Hashable) -> list[str]:
         return self.store.names(scope)
@@ -181,29 +157,10 @@ class Evaluator(Machine, LibraryContext):
     ) -> None:
         """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
         # A spawned process shares no memory: what it changes is gone for its parent.
-        with self.store.delta():
-            before = self.path, self.unreachable
+        with self.fork(self.path):
             prepare()
             self.call(function, arguments, node)
             self._note_end(None)
-            self.path, self.unreachable = before
-
-    def run_speculatively(self, act: Callable[[], Values]) -> tuple[Values, list[Event]]:
-        """What something would return and log. Nothing of it is kept, so that it may be done for a look ahead."""
-        before = self.path, self.unreachable, self.job_aborted, self.muted
-        logged, start, studied = set(self._logged), len(self.log), self.studied.copy()
-        with self.store.delta():
-            # Asked for its events, it must log also where the caller is muted.
-            self.muted = 0
-            try:
-                values = act()
-            finally:
-                # Where a limit ends it, nothing of it has happened, either.
-                events = self.log[start:]
-                del self.log[start:]
-        self._logged, self.studied = logged, studied
-        self.path, self.unreachable, self.job_aborted, self.muted = before
-        return values, events
 
     def replay_event(self, event: Event) -> None:
         """Log what a rehearsal has found, as it was found there."""
@@ -224,19 +181,20 @@ class Evaluator(Machine, LibraryContext):
     def under_main_guard(self) -> bool:
         """A test of `__name__` keeps child processes from coming here; no child executes a notebook."""
         main = self.packages.get(self.main_scope)
-        return self.main_guards > 0 or (isinstance(main, ModuleFile) and main.source.cells is not None)
+        return self.behind_main_guard or (isinstance(main, ModuleFile) and main.source.cells is not None)
 
-    @contextmanager
-    def under_decorator_guard(self) -> Iterator[bool]:
-        """A decorator asks what a main guard asks: whether this is the file that is started."""
-        starts = self.frame.scope == self.main_scope
-        self.main_guards += starts
-        yield starts
-        self.main_guards -= starts
+    @property
+    def in_main_module(self) -> bool:
+        """This is the body of the file that is started, which is what a main guard asks."""
+        return self.frame.scope == self.main_scope
 
     @property
     def in_loop(self) -> bool:
         return bool(self.open_loops)
+
+    @property
+    def augmenting(self) -> bool:
+        return self.frame.augments
 
     @property
     def evaluating(self) -> bool:

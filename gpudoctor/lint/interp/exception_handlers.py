@@ -11,7 +11,7 @@ from gpudoctor.lint.events.knowledge import Escape
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.machine import PathExit
+    from gpudoctor.lint.interp.position import PathExit
 
 CATCH_ALL = frozenset({"Exception", "BaseException"})
 SHOW_ERRORS = ("traceback.", "logging.", "builtins.", "loguru.", "warnings.", "sys.stderr", "sys.stdout")

@@ -28,8 +28,9 @@ from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
-from gpudoctor.lint.interp.machine import NONE_SET, PathExit, singleton
+from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
+from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.library.builtin_containers import as_set
 from gpudoctor.lint.library.tensors import agreed, shards_in
@@ -274,7 +275,7 @@ def _conditional(m: Evaluator, node: ast.IfExp) -> Values:
             # `model.module if wrapped else model` keeps which one it is, and when.
             results.append(values.guarded_by(base.conjoined_with(literal).difference(base)))
 
-        side = m.run_branch(base, literal, body)
+        side = m.run_branch(base, literal, body).end
         if side is not None:
             sides.append(side)
     m.join(base, sides)
@@ -324,10 +325,10 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     found: list[Values] = []
     keys: list[Values] = []
     filters: list[Literal] = []
-    base = m.path
-    exact = _follow(m, node.generators, filters, lambda: _collect(m, node, element, keys, found))
     # As behind a loop: what was learnt about one item does not hold behind all of them, of which there may be none.
-    m.path, m.unreachable = base, m.unreachable and exact
+    with m.on_path(m.path):
+        exact = _follow(m, node.generators, filters, lambda: _collect(m, node, element, keys, found))
+    m.unreachable = m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
         return containers.new_dict(m, entries, node, exact=exact)

@@ -12,7 +12,8 @@ from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.containers import counter
-from gpudoctor.lint.interp.machine import OpenLoop, PathExit, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import OpenLoop, PathExit
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -41,7 +42,7 @@ def run_over_generator(
     m: Evaluator, node: ast.For | ast.AsyncFor, generator: Generator, change: Change, place: Location
 ) -> None:
     """Follow the generator; each time it yields, the body of the loop runs in the frame that wrote the loop."""
-    depth, calls, base = len(m.frames), list(m.calls), m.path
+    frames, calls, base = m.frames, m.calls, m.path
     own = Loop(m.allocation_site(place), place, entered=len(m.log))
     outer_loops = len(m.open_loops)
     breaks: list[PathExit] = []
@@ -49,15 +50,13 @@ def run_over_generator(
     def on_yield(values: Values) -> None:
         inside = m.open_loops[outer_loops:]
         loop = OpenLoop(
-            inside[-1].event if inside else own, m.store.depth, frame_depth=depth, inside_generator=bool(inside)
+            inside[-1].event if inside else own, m.store.depth, frame_depth=len(frames), inside_generator=bool(inside)
         )
-        m.open_loops.append(loop)
         here = m.path
-        with m.in_caller(depth, calls), m.store.delta() as layer:
+        with m.in_round(loop), m.in_caller(frames, calls), m.store.delta() as layer:
             assign(m, node.target, change(values))
             m.execute(node.body)
             live = [] if m.unreachable else [PathExit(layer, m.path)]
-        m.open_loops.remove(loop)
         before = m.store.changes_since(start) if loop.breaks else {}
         breaks.extend(PathExit({**before, **gone.writes}, gone.path) for gone in loop.breaks)
         m.unreachable = False

@@ -17,7 +17,8 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.exports import names_bound
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
-from gpudoctor.lint.interp.machine import Frame, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import ModuleFile, Package

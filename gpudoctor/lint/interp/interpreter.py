@@ -55,8 +55,8 @@ class Interpreter(Evaluator):
         """Execute the body of a module; what it binds is seen on every path."""
         name = "__main__" if scope == self.main_scope else file.name
         # Below all layers, since Python executes a module once, whichever branch imports it.
-        with self.isolated_state(), self.store.at_bottom():
-            self.frames.append(module_frame(scope, file))
+        with self.isolated(), self.store.at_bottom(), self.in_frame(module_frame(scope, file)):
+            self.executing_module = True
             self.write((scope, "__name__"), singleton(Const(name)))
             self.write((scope, "__file__"), singleton(Unknown(Anonymous("file", scope), "a path", "__file__")))
             self.frame.base_depth = self.store.depth

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
@@ -21,7 +20,8 @@ from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import attributes, containers
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.machine import NOTHING, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import NOTHING
 from gpudoctor.lint.interp.records import IterationProbe, holds_setting
 from gpudoctor.lint.library.class_kinds import seeds_by_epoch
 from gpudoctor.manifest.libraries import prefixes
@@ -65,7 +65,9 @@ def analyze_iteration(m: Evaluator, source: Dataset | Sampler, node: ast.AST) ->
         return NOTHING, []
     given, begin = Produced(), len(m.reads)
     with m.probing_iteration() as heard:
-        items, events = m.run_speculatively(partial(_follow, m, source, iterator, given, heard, node))
+        with m.speculative() as run:
+            items = _follow(m, source, iterator, given, heard, node)
+        events = run.events
     read = [value for key in dict.fromkeys(m.reads[begin:]) for value in m.store.get(key) or ()]
     known = cls.complete and bool(given.items) and not any(isinstance(event, Imprecision) for event in events)
     straight = known and not heard.endless and not heard.calls & ENDLESS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, classify
@@ -25,15 +25,17 @@ from gpudoctor.lint.interp.entry import run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import NeedsWorld, RefineAndRestart
-from gpudoctor.lint.interp.records import ScopeSnapshots
 from gpudoctor.lint.program import Chosen, LaunchWorld, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
 
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+
 NOWHERE: frozenset[Location] = frozenset()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_DATA_PARALLEL = r"(?<!Distributed)(?<!Sharded)DataParallel"
+_DATA_PARALLEL = "DataParallel"
 
 
 def programs_of(
@@ -133,11 +135,17 @@ def _uses_data_parallel(program: Program) -> bool:
 
 def _mentions_data_parallel(program: Program) -> bool:
     """Code has the name; `DistributedDataParallel` and `FullyShardedDataParallel` end with it too."""
-    return any(
-        "#" not in text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        for text in (source.text for source in program.sources)
-        for found in re.finditer(_DATA_PARALLEL, text)
-    )
+    return any(_stands_in(source.text) for source in program.sources)
+
+
+def _stands_in(text: str) -> bool:
+    at = text.find(_DATA_PARALLEL)
+    while at >= 0:
+        before = text[text.rfind("\n", 0, at) + 1 : at]
+        if "#" not in before and not before.endswith(("Distributed", "Sharded")):
+            return True
+        at = text.find(_DATA_PARALLEL, at + 1)
+    return False
 
 
 def _execute(
@@ -156,7 +164,7 @@ def _execute(
     for _ in range(MAX_RESTARTS):
         m = Interpreter(project, world, known)
         m.budget, m.without_group = budget, without_group
-        m.witness = ScopeSnapshots(places) if places else None
+        seen = _watch(m, places) if places else None
         m.granted = granted
         try:
             whole = _run(m, start)
@@ -166,8 +174,18 @@ def _execute(
             continue
         except NeedsWorld:
             return None, known, m
-        return _program(m, start.module, world, whole), known, m
-    return _program(m, start.module, world, False), known, m
+        return _program(m, start.module, world, whole, seen), known, m
+    return _program(m, start.module, world, False, seen), known, m
+
+
+def _watch(m: Interpreter, places: frozenset[Location]) -> ScopeSnapshots:
+    """Note what names hold at some places."""
+    # Imported late: most runs ask for no fixes.
+    from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+
+    seen = ScopeSnapshots(places)
+    m.on_statement = seen.note
+    return seen
 
 
 def _run(m: Interpreter, start: _Start) -> bool:
@@ -234,7 +252,9 @@ def _note_at(m: Interpreter, why: str, place: Location) -> None:
     m.log.append(Imprecision(context=EventContext(place, condition=ALWAYS), order=len(m.log), why=why, limit=True))
 
 
-def _program(m: Interpreter, entry: ModuleFile, world: LaunchWorld, whole: bool) -> Program:
+def _program(
+    m: Interpreter, entry: ModuleFile, world: LaunchWorld, whole: bool, seen: ScopeSnapshots | None
+) -> Program:
     read = (module for scope, module in m.packages.items() if scope not in m.pending)
     files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
@@ -251,6 +271,6 @@ def _program(m: Interpreter, entry: ModuleFile, world: LaunchWorld, whole: bool)
         untaken=missed,
         leads_there=leads,
         idle=others,
-        names_before=m.witness.before if m.witness else {},
-        names_after=m.witness.after if m.witness else {},
+        names_before=seen.before if seen else {},
+        names_after=seen.after if seen else {},
     )

@@ -29,8 +29,8 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import class_of, has_option, library_call
-from gpudoctor.lint.interp.configured_calls import ChosenCall
 from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.records import ChosenCall
 from gpudoctor.lint.library import environment_variables, tensors
 from gpudoctor.lint.library.dynamic_import import member_named_by
 from gpudoctor.lint.library.library_names import DATA_METHODS, canonical, computes, gives_settings, is_harmless, shows

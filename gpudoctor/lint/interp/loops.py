@@ -20,7 +20,8 @@ from gpudoctor.lint.interp import containers, truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
-from gpudoctor.lint.interp.machine import NOTHING, OpenLoop, PathExit, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import NOTHING, OpenLoop, PathExit
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -100,17 +101,15 @@ def _run(
             over = loaders[0].value if loaders else None
             event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, over_models)
             loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0, source=source)
-            m.open_loops.append(loop)
-            # An epoch begins once for each time the loop is entered.
-            for loader in loaders if index == first else ():
-                # `loader = shared if args.several else whole`: each is gone over where it is the one. Where ranks have
-                # different loaders, all of them are in this loop: none is alone here.
-                m.path = base.and_(_agreed(loader.condition))
-                m.emit(Iterate, at=m.place(node.iter), loader=loader.value, loop=event)  # type: ignore[union-attr]
-                m.path = base
-            begun = m.clock
-            inner, live = _round(m, node, bind)
-            m.open_loops.pop()
+            with m.in_round(loop):
+                # An epoch begins once for each time the loop is entered.
+                for loader in loaders if index == first else ():
+                    # `loader = shared if args.several else whole`: each is gone over where it is the one. Where ranks
+                    # have different loaders, all of them are in this loop: none is alone here.
+                    with m.on_path(base.and_(_agreed(loader.condition))):
+                        m.emit(Iterate, at=m.place(node.iter), loader=loader.value, loop=event)  # type: ignore[union-attr]
+                begun = m.clock
+                inner, live = _round(m, node, bind)
             if loop.breaks:
                 before_round = m.store.changes_since(outer_depth - 1)
                 # After a `break` the `else` of the loop is left out.
@@ -151,7 +150,7 @@ def _is_repeated(m: Evaluator, node: ast.For | ast.AsyncFor | ast.While) -> bool
 
     How a batch follows a batch was seen then. What is new is how it follows an epoch, and that takes one round.
     """
-    key = id(node), tuple(m.calls)
+    key = id(node), m.calls
     if key in m.followed_loops and any(loop.repeats for loop in m.open_loops):
         return True
     m.followed_loops.add(key)

@@ -7,15 +7,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
-from gpudoctor.lint.domain.function import Function
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import (
     FALSE,
-    NONE,
     TRUE,
     UNBOUND,
     Allocated,
@@ -26,37 +25,46 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
 )
-from gpudoctor.lint.events.event_context import Event, EventContext, Loop
+from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
 from gpudoctor.lint.flow.interning import numbered
-from gpudoctor.lint.flow.store import Delta, Store
+from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_TOGETHER
+from gpudoctor.lint.interp.position import (
+    NONE_SET,
+    ON_PATH,
+    POSITION,
+    Frame,
+    OnPath,
+    OpenLoop,
+    PathExit,
+    Position,
+    Recorded,
+    put_back,
+)
 from gpudoctor.lint.interp.records import IterationProbe
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.file_queries import is_folder
-from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.unparse import written
-from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.records import ScopeSnapshots, Summary
+    from gpudoctor.lint.domain.function import Function
+    from gpudoctor.lint.interp.records import Summary
+    from gpudoctor.lint.source.project import ModuleFile, Project
 
     Owner = TypeVar("Owner", bound=Value)
 
-NEVER = 1 << 62
 OLD = -1
 """The age of what was there from the beginning."""
 _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
-NOTHING: Values = ValueSet(())
-NONE_SET: Values = ValueSet.of(NONE)
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
@@ -74,58 +82,6 @@ class NeedsWorld(Exception):
     """The program launches its processes itself: it must be executed in another world."""
 
 
-@dataclass(slots=True)
-class PathExit:
-    """A path that left a block early: what it wrote since the block began, its condition and its value."""
-
-    writes: Delta[Value]
-    path: Condition
-    value: Values = NONE_SET
-
-
-@dataclass(slots=True)
-class Frame:
-    """An open call of a function, or the body of a module or class."""
-
-    scope: Hashable
-    scopes: tuple[Hashable, ...]
-    file: ModuleFile
-    name: str
-    function: Function | None = None
-    receiver: Value | None = None
-    """The object whose method it is."""
-    called_at: Location | None = None
-    path: Condition = ALWAYS
-    """The path when it was opened."""
-    handed: bool = False
-    """The caller was given the function, and did not name it itself."""
-    base_depth: int = 0
-    exits: list[PathExit] = field(default_factory=list)
-    global_names: set[str] = field(default_factory=set)
-    outer_names: set[str] = field(default_factory=set)
-    on_yield: Callable[[Values], None] | None = None
-    hint: str = ""
-    """The name that the caller gives to the result."""
-    yielded: list[Values] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class OpenLoop:
-    """A loop whose body is being followed."""
-
-    event: Loop
-    base_depth: int
-    continues: list[PathExit] = field(default_factory=list)
-    breaks: list[PathExit] = field(default_factory=list)
-    frame_depth: int = 0
-    repeats: bool = False
-    """A later round of a body that was followed before, not the first one and not another item."""
-    inside_generator: bool = False
-    """The rounds are those of the generator's own loop, which is open too."""
-    source: Values = NOTHING
-    """What it goes over; nothing where it is no `for`."""
-
-
 class _Ages:
     """When things were made, by the clock. No part of the machine, which is freed at once only without circles."""
 
@@ -138,134 +94,165 @@ class _Ages:
         return self.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
 
 
-class EventSuppression:
-    """Keeps a machine quiet for a while; written out, because it is done so often."""
+class Fork:
+    """A path of its own for the length of a block, which leaves nothing behind unless it is joined."""
 
-    __slots__ = ("_machine",)
+    __slots__ = ("_before", "_layer", "_machine", "_path", "end", "job_aborted")
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, path: Condition) -> None:
         self._machine = machine
+        self._path = path
+        self.end: PathExit | None = None
+        """Where the block comes out, if it does."""
+        self.job_aborted = False
+        """It did not, since the job has ended."""
 
-    def __enter__(self) -> None:
-        self._machine.muted += 1
+    def __enter__(self) -> Fork:
+        m = self._machine
+        self._before = ON_PATH(m)
+        self._layer = m.store.open()
+        m.path, m.unreachable, m.job_aborted = self._path, False, False
+        return self
 
     def __exit__(self, *error: object) -> None:
-        self._machine.muted -= 1
+        m = self._machine
+        if m.unreachable:
+            self.job_aborted = m.job_aborted
+        else:
+            self.end = PathExit(self._layer, m.path)
+        m.store.close()
+        put_back(m, OnPath, self._before)
 
 
-class Machine:
+class Within:
+    """Some fields are something else for the length of a block, whatever ends it."""
+
+    __slots__ = ("_fields", "_machine")
+
+    def __init__(self, machine: Machine, **fields: object) -> None:
+        self._machine = machine
+        self._fields = fields
+
+    def __enter__(self) -> None:
+        m, fields = self._machine, self._fields
+        for name, value in fields.items():
+            fields[name] = getattr(m, name)
+            setattr(m, name, value)
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in self._fields.items():
+            setattr(self._machine, name, value)
+
+
+class InFrame:
+    """A frame is open for the length of a block; written out, because each call opens one."""
+
+    __slots__ = ("_before", "_called_at", "_contexts", "_frame", "_machine")
+
+    def __init__(self, machine: Machine, frame: Frame, called_at: Location | None, contexts: tuple[str, ...]) -> None:
+        self._machine = machine
+        self._frame = frame
+        self._called_at = called_at
+        self._contexts = contexts
+
+    def __enter__(self) -> Frame:
+        m = self._machine
+        self._before = m.frames, m.calls, m.open_loops, len(m.contexts)
+        m.frames = (*m.frames, self._frame)
+        if self._called_at is not None:
+            m.calls = (*m.calls, self._called_at)
+        if self._contexts:
+            m.contexts += self._contexts
+        return self._frame
+
+    def __exit__(self, *error: object) -> None:
+        m = self._machine
+        m.frames, m.calls, m.open_loops, opened = self._before
+        if self._contexts:
+            # What the call has opened for a block of its caller stays open.
+            m.contexts = m.contexts[:opened] + m.contexts[opened + len(self._contexts) :]
+
+
+class Speculation:
+    """What was found out in a speculative run, once it is over."""
+
+    __slots__ = ("events", "studied", "whole")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        """What it would have logged."""
+        self.studied: list[Value] = []
+        """The classes whose `forward` was looked at in it."""
+        self.whole = True
+        """All of it was followed."""
+
+
+class Machine(Position):
     """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
 
     # Asked at each step, and Python finds what stands in a slot three times as fast as one attribute of fifty.
-    __slots__ = (
-        "_ages",
-        "_logged",
-        "_shapes",
-        "_texts",
-        "_visits",
-        "_where",
-        "_world",
-        "age",
-        "assumptions",
-        "augmenting",
-        "budget",
-        "calls",
-        "contexts",
-        "dull",
-        "enclosing",
-        "evaluations",
-        "followed_loops",
-        "frame_count",
-        "frames",
-        "granted",
-        "hints",
-        "iteration_probe",
-        "job_aborted",
-        "log",
-        "look_ends",
-        "made_nodes",
-        "max_statements",
-        "muted",
-        "oldest_write",
-        "open_loops",
-        "parts",
-        "path",
-        "project",
-        "reads",
-        "refinements",
-        "replicated",
-        "statements",
-        "stop",
-        "stopped_at",
-        "store",
-        "studied",
-        "takes_parts",
-        "unreachable",
-        "without_group",
-        "witness",
-        "world_matters",
-    )  # fmt: skip
+    # What stands here, not in a group of `position.py`, is one for the whole execution, for the reason that is given.
+    __slots__ = {
+        "_ages": "When what was made: no two things have one name, whoever made them.",
+        "_lasting": "What modules have recorded that were first asked for in a speculative run, until that is over.",
+        "_places": "Looked up once: where nodes stand.",
+        "_texts": "Looked up once: how the source writes nodes.",
+        "_traits": "Looked up once: what the bodies of functions hold.",
+        "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
+        "_world": "How the program is launched.",
+        "age": "A method of `_ages`, found quickly.",
+        "assumptions": "What this execution has begun with.",
+        "budget": "What it may take, whatever it does.",
+        "dull": "Summaries of functions: they hold where all that was read is as it was.",
+        "evaluations": "Counted against the budget.",
+        "followed_loops": "Loops that were followed, each with the calls that led there.",
+        "frame_count": "Names scopes: no two have one.",
+        "granted": "Of the assumptions the answers that hold by default: they turn nothing on that would else be off.",
+        "hints": "What the results of calls are named, by node.",
+        "made_nodes": "Looked up once: nodes that the interpreter has made up.",
+        "max_statements": "Counted against by `statements`.",
+        "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
+        "project": "The files: read once, whoever asks.",
+        "refinements": "Assumptions for the next attempt.",
+        "replicated": "Attributes that only the copies of a model have, which DataParallel makes for each forward.",
+        "statements": "Counted against the budget.",
+        "stopped_at": "The statement in which a limit was met, which ends all there is.",
+        "store": "Memory, which has layers to be set apart by.",
+        "takes_parts": "Streams and samplers whose constructor picks some of what it was given, which does not change.",
+        "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
+        "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
+    }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
+        super().__init__()
         self.project = project
         self._world = world
         self.world_matters = False
-        """Something has asked how the program is launched: in another world it might go another way."""
         self.assumptions = assumed
         self.without_group = False
-        """Executed for what it does in one process: of no use where it makes a process group all the same."""
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
-        """Of these the answers that hold by default: they turn nothing on that would otherwise be off."""
         self._ages = _Ages()
         self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
-        self.path: Condition = ALWAYS
-        self.unreachable = False
-        self.frames: list[Frame] = []
-        self.calls: list[Location] = []
-        self.open_loops: list[OpenLoop] = []
         self.followed_loops: set[Hashable] = set()
-        self.contexts: list[str] = []
-        self.enclosing: list[Literal] = []
-        self.log: list[Event] = []
         self.parts: dict[Value, set[Value]] = {}
-        # Attributes that only the copies of a model have, which DataParallel makes for each forward.
         self.replicated: set[tuple[Value, str]] = set()
-        # Classes of models whose `forward` was looked at.
-        self.studied: set[Value] = set()
         self.statements = 0
         self.max_statements = MAX_STATEMENTS
-        self.look_ends: int | None = None
-        """After so many statements a look ahead, as at an item of a data set, follows no further calls."""
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS)
-        self.muted = 0
         self._visits: Counter[Location] = Counter()
-        self._logged: set[Hashable] = set()
+        self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
-        self._where: dict[int, Location] = {}
+        self._places: dict[int, Location] = {}
         self._texts: dict[int, str] = {}
         self.made_nodes: dict[int, ast.AST] = {}
         self.dull: dict[ast.AST, Summary] = {}
-        self._shapes: dict[ast.AST, FunctionTraits] = {}
+        self._traits: dict[ast.AST, FunctionTraits] = {}
         self.frame_count = 0
-        self.oldest_write = NEVER
-        """The age of the oldest thing that was written to: a number that grows with each thing that is made."""
-        self.reads: list[Hashable] = []
-        """The keys that were read, in order: what a long function has read decides whether it is followed again."""
-        self.job_aborted = False
-        self.stop: Stop | None = None
-        """What ended a path last, with an error."""
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
-        """The statement in which a limit was met."""
-        self.augmenting = False
-        """The value of an augmented assignment is being computed."""
-        self.witness: ScopeSnapshots | None = None
-        self.iteration_probe: IterationProbe | None = None
-        """Somebody listens how a class of the project gives out its items."""
         self.takes_parts: set[Value] = set()
-        """Streams and samplers whose constructor picks some of what it was given."""
 
     # --- places and names --------------------------------------------------------------------------------------
 
@@ -275,14 +262,14 @@ class Machine:
 
     def place(self, node: ast.AST) -> Location:
         """Where a node of the current file stands."""
-        found = self._where.get(id(node))
+        found = self._places.get(id(node))
         if found is not None:
             return found
         source = self.frames[-1].file.source
         # Nodes that the interpreter made up have no place of their own.
         if not hasattr(node, "lineno"):
             return Location(source.shown, 1)
-        found = self._where[id(node)] = source.location(node)  # type: ignore[arg-type]
+        found = self._places[id(node)] = source.location(node)  # type: ignore[arg-type]
         return found
 
     def argument_places(self, node: ast.Call) -> dict[str, Location]:
@@ -309,9 +296,9 @@ class Machine:
 
     def traits_of(self, function: Function) -> FunctionTraits:
         """What the body of a function holds."""
-        found = self._shapes.get(function.node)
+        found = self._traits.get(function.node)
         if found is None:
-            found = self._shapes[function.node] = traits_of(function.node, function.file.source)  # type: ignore[attr-defined]
+            found = self._traits[function.node] = traits_of(function.node, function.file.source)  # type: ignore[attr-defined]
         return found
 
     def allocation_site(self, place: Location) -> Hashable:
@@ -370,10 +357,10 @@ class Machine:
 
     def event_context(self, at: Location) -> EventContext:
         """How the program came here."""
-        contexts = tuple(self.contexts)
+        contexts = (*self.contexts, "caught") if self.file_errors_caught else self.contexts
         return EventContext(
             location=at,
-            calls=tuple(self.calls),
+            calls=self.calls,
             # A body run inside a generator's loop is one round of one loop, not of two.
             loops=tuple([loop.event for loop in self.open_loops if not loop.inside_generator]),
             condition=self.path,
@@ -483,8 +470,8 @@ class Machine:
         """Record that knowledge ended here."""
         key = (why, at)
         # Loops and repeated calls lose the same knowledge each time.
-        if key not in self._logged:
-            self._logged.add(key)
+        if key not in self.imprecisions:
+            self.imprecisions[key] = None
             self.emit(Imprecision, at=at, why=why, limit=limit)
 
     def unknown(self, node: ast.AST, why: str, divergence: Divergence = Divergence.NONE) -> Values:
@@ -580,30 +567,29 @@ class Machine:
         aborted = False
         answer: bool | None = None
         for literal, body in ((test, then), (test.negated(), otherwise)):
-            if (end := self.run_branch(base, literal, body)) is not None:
-                sides.append(end)
+            side = self.run_branch(base, literal, body)
+            aborted = aborted or side.job_aborted
+            if side.end is not None:
+                sides.append(side.end)
                 answer = body is then
-            else:
-                aborted = aborted or self.job_aborted
         self.join(base, sides)
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
         return answer if len(sides) == 1 else None
 
-    def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> PathExit | None:
-        """Follow one side of a branch in a layer of its own; None where it does not come out."""
+    def fork(self, path: Condition) -> Fork:
+        """Inside, the execution is on this path. What it does there is forgotten, unless it is joined."""
+        return Fork(self, path)
+
+    def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Fork:
+        """Follow one side of a branch."""
         inside = base.conjoined_with(literal)
-        parts = [part for part in inside if part not in base.literals]
-        with self.store.delta() as layer:
-            self.path, self.unreachable, self.job_aborted = inside, False, False
+        with self.fork(inside) as side:
             # Only what is new: a switch around the whole program was noted further out.
-            self.enclosing.extend(parts)
-            try:
-                body()
-            finally:
-                del self.enclosing[len(self.enclosing) - len(parts) :]
-            return None if self.unreachable else PathExit(layer, self.path)
+            self.enclosing += tuple([part for part in inside if part not in base.literals])
+            body()
+        return side
 
     def abort(self, what: str, at: Location) -> None:
         """The path ends with an error, and with it the job: the launcher stops all ranks."""
@@ -641,15 +627,13 @@ class Machine:
         sides: list[PathExit] = []
         base, aborted = self.path, 0
         for binding in here.bindings:
-            with self.store.delta() as layer:
-                # `model = DDP(model) if distributed else model`: each is called under its own condition.
-                self.path, self.unreachable, self.job_aborted = base.and_(binding.condition), False, False
+            # `model = DDP(model) if distributed else model`: each is called under its own condition.
+            with self.fork(base.and_(binding.condition)) as side:
                 result = visit(binding.value)
-                if not self.unreachable:
-                    results.append(result.guarded_by(binding.condition))
-                    sides.append(PathExit(layer, self.path))
-                else:
-                    aborted += self.job_aborted
+            aborted += side.job_aborted
+            if side.end is not None:
+                results.append(result.guarded_by(binding.condition))
+                sides.append(side.end)
         ended_the_job = 0 < aborted == len(here.bindings) - len(sides)
         # A dictionary that rank 0 alone has filled: the other ranks find nothing in it, and get on.
         if here.bindings:
@@ -663,18 +647,101 @@ class Machine:
         """The values, or one unknown where they are so many that each further step would multiply them."""
         return values if len(values.bindings) <= MAX_TOGETHER else widened(("one of", self.place(node)), values)
 
-    @contextmanager
-    def in_caller(self, depth: int, calls: list[Location]) -> Iterator[None]:
-        """Inside, the frames above `depth` are out of sight: a block belongs to the frame that wrote it.
+    # --- where the execution is ----------------------------------------------------------------------------------
 
-        They come back whatever happens, since a limit may end the execution there.
+    def in_frame(self, frame: Frame, called_at: Location | None = None, contexts: tuple[str, ...] = ()) -> InFrame:
+        """Inside, this call or body is open, and what its decorators open around it."""
+        return InFrame(self, frame, called_at, contexts)
+
+    def in_caller(self, frames: tuple[Frame, ...], calls: tuple[Location, ...]) -> Within:
+        """Inside, the frames that were opened since are out of sight: a block belongs to the frame that wrote it."""
+        return Within(self, frames=frames, calls=calls)
+
+    def in_round(self, loop: OpenLoop) -> Within:
+        """Inside is a round of this loop."""
+        return Within(self, open_loops=(*self.open_loops, loop))
+
+    def in_contexts(self, *names: str) -> Within:
+        """Inside, these are open; behind it, neither are those that were opened meanwhile."""
+        return Within(self, contexts=self.contexts + names)
+
+    def on_path(self, path: Condition) -> Within:
+        """Inside, this was asked. What is learnt there does not hold behind it; what is done there is done."""
+        return Within(self, path=path, enclosing=self.enclosing)
+
+    def at_main_guard(self) -> Within:
+        """Inside is what no other process comes to that imports the module."""
+        return Within(self, behind_main_guard=True)
+
+    def catching_file_errors(self) -> Within:
+        """Inside, what the file system refuses ends nothing."""
+        return Within(self, file_errors_caught=True)
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Inside, nothing holds of what leads here, and what is done there is not done by who asks for it.
+
+        It is done once and for all, whoever was the first to ask: it is no part of a look ahead either, nobody listens
+        to it, and an import inside a rank guard still binds the module for everybody.
         """
-        frames, inner = self.frames, self.calls
-        self.frames, self.calls = frames[:depth], calls
+        before, frames, begun = POSITION(self), self.frames, self._sizes()
+        self.start_position()
+        # The frame at the bottom stays: where the entry stands decides what `sys.path` holds.
+        self.frames = frames[:1]
         try:
             yield
         finally:
-            self.frames, self.calls = frames, inner
+            put_back(self, Position, before)
+            if self.speculations:
+                self._lasting.append(self._taken_out(begun))
+
+    @contextmanager
+    def speculative(self, statements: int | None = None) -> Iterator[Speculation]:
+        """Inside, things are tried: nothing of it has happened behind it, but what it would have logged is known.
+
+        With `statements`, no further calls are followed after so many. Somebody who is asked for events logs them also
+        where those around want none.
+        """
+        run, before, begun = Speculation(), POSITION(self), self._sizes()
+        self.speculations += 1
+        self.muted = False
+        if statements is not None:
+            self.look_ends = self.statements + statements
+        ends = self.look_ends
+        try:
+            with self.store.delta():
+                yield run
+        finally:
+            pages = self._taken_out(begun)
+            run.events, run.studied = pages["log"], pages["studied"]
+            run.whole = ends is None or self.statements < ends
+            put_back(self, Position, before)
+            if not self.speculations:
+                self._bring_back()
+
+    def _sizes(self) -> list[int]:
+        return [len(getattr(self, name)) for name in Recorded.__slots__]
+
+    def _taken_out(self, sizes: list[int]) -> dict[str, Any]:
+        """What was recorded since, which is taken out of the books."""
+        found: dict[str, Any] = {}
+        for name, size in zip(Recorded.__slots__, sizes, strict=True):
+            book = getattr(self, name)
+            found[name] = [*islice(book, size, None)]
+            if isinstance(book, list):
+                del book[size:]
+            else:
+                for key in found[name]:
+                    del book[key]
+        return found
+
+    def _bring_back(self) -> None:
+        """What modules have recorded is recorded when all is over in which they were asked for."""
+        for pages in self._lasting:
+            for name, found in pages.items():
+                book = getattr(self, name)
+                book.extend(found) if isinstance(book, list) else book.update(dict.fromkeys(found))
+        self._lasting.clear()
 
     @contextmanager
     def probing_iteration(self) -> Iterator[IterationProbe]:
@@ -691,9 +758,9 @@ class Machine:
                 before.endless |= heard.endless
                 before.leaves |= heard.leaves
 
-    def events_suppressed(self) -> EventSuppression:
+    def events_suppressed(self) -> Within:
         """Nothing is logged inside."""
-        return EventSuppression(self)
+        return Within(self, muted=True)
 
 
 def _is_long(node: ast.expr) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
@@ -13,11 +14,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.flow.store import Store
-
-Names = dict[str, Values]
-"""What each name holds: `rank`, `self.device`, `args.local_rank`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +39,17 @@ class Summary:
     """The most statements that it took."""
 
 
-class ScopeSnapshots:
-    """Notes the names around the statements at some places, before and after each time they are executed."""
+@dataclass(frozen=True, slots=True)
+class ChosenCall:
+    """A call that was not followed, because a setting chooses what is called: `instantiate(cfg.trainer).train()`, a
+    method `name` of what the library callable `by` returned, each empty where that is not known."""
 
-    def __init__(self, places: frozenset[Location]) -> None:
-        self.places = places
-        self.before: dict[Location, list[Names]] = {}
-        self.after: dict[Location, list[Names]] = {}
-        self.chains: dict[ast.AST, dict[str, ast.expr]] = {}
+    node: ast.Call
+    place: Location
+    name: str
+    by: str
+    given: tuple[Values, ...]
+    """Its arguments."""
 
 
 @dataclass(slots=True)

@@ -15,17 +15,28 @@ from gpudoctor.lint.flow.valueset import ValueSet
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.interp.evaluator import Evaluator
-    from gpudoctor.lint.interp.records import Names, ScopeSnapshots
 
+Names = dict[str, Values]
+"""What each name holds: `rank`, `self.device`, `args.local_rank`."""
 _MOST_VISITS = 8
 """Of one place; a loop in a loop comes by more often, and tells nothing new."""
 
 
-def note(snapshots: ScopeSnapshots, m: Evaluator, statement: ast.stmt, book: dict[Location, list[Names]]) -> None:
-    """Write down what is in sight of the statement now, where it is one of those that were asked for."""
-    place = m.place(statement)
-    if place in snapshots.places and len(book.setdefault(place, [])) < _MOST_VISITS:
-        book[place].append(_in_sight(m, _written_around(snapshots, m)))
+class ScopeSnapshots:
+    """Notes the names around the statements at some places, before and after each time they are executed."""
+
+    def __init__(self, places: frozenset[Location]) -> None:
+        self._places = places
+        self.before: dict[Location, list[Names]] = {}
+        self.after: dict[Location, list[Names]] = {}
+        self.chains: dict[ast.AST, dict[str, ast.expr]] = {}
+
+    def note(self, m: Evaluator, statement: ast.stmt, done: bool) -> None:
+        """Write down what is in sight of the statement now, where it is one of those that were asked for."""
+        place = m.place(statement)
+        book = self.after if done else self.before
+        if place in self._places and len(book.setdefault(place, [])) < _MOST_VISITS:
+            book[place].append(_in_sight(m, _written_around(self, m)))
 
 
 def _written_around(snapshots: ScopeSnapshots, m: Evaluator) -> dict[str, ast.expr]:
@@ -49,12 +60,11 @@ def _in_sight(m: Evaluator, chains: dict[str, ast.expr]) -> Names:
                 found[name] = _bound(values).restrict(m.path)
     found |= _of_receiver(m)
     # Looking must leave nothing behind: a property is code, too.
-    with m.store.delta(), m.events_suppressed():
-        path, dead = m.path, m.unreachable
+    with m.events_suppressed():
         for text, node in chains.items():
             if text not in found:
-                found[text] = m.evaluate(node).restrict(m.path)
-                m.path, m.unreachable = path, dead
+                with m.fork(m.path):
+                    found[text] = m.evaluate(node).restrict(m.path)
     return found
 
 

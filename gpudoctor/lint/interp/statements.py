@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.domain.abstract_state import NO, TensorState
@@ -20,8 +21,7 @@ from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.exception_handlers import catches_all, swallows_errors
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
-from gpudoctor.lint.interp.machine import NONE_SET, PathExit
-from gpudoctor.lint.interp.scope_snapshots import note
+from gpudoctor.lint.interp.position import NONE_SET, PathExit
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Delta
@@ -43,13 +43,13 @@ def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
             m.tick()
             # Statements of newer Pythons that are not known do nothing here.
             runner = RUNNERS.get(type(statement))
-            if runner is not None and m.witness is None:
+            if runner is not None and m.on_statement is None:
                 runner(m, statement)
-            elif runner is not None and m.witness is not None:
-                note(m.witness, m, statement, m.witness.before)
+            elif runner is not None and m.on_statement is not None:
+                m.on_statement(m, statement, False)
                 runner(m, statement)
                 if not m.unreachable:
-                    note(m.witness, m, statement, m.witness.after)
+                    m.on_statement(m, statement, True)
         except LIMITS:
             # The innermost statement is where the user looks.
             m.stopped_at = m.stopped_at or (m.frame.file, statement)
@@ -111,14 +111,13 @@ def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:
 
 def _augmented(m: Evaluator, node: ast.AugAssign) -> None:
     old = m.evaluate(_as_load(m, node.target))
-    # `total += loss.item()` is a sum on the way, not yet a number that is shown.
-    m.augmenting = True
     by = m.evaluate(node.value)
     new = expressions.binary(m, old, node.op, by, node)
     library.note_written(m, old, by, node)
     library.note_accumulation(m, node.target, new, node)
+    m.frame.augments = True
     assign(m, node.target, new)
-    m.augmenting = False
+    m.frame.augments = False
 
 
 def _as_load(m: Evaluator, target: ast.expr) -> ast.expr:
@@ -140,10 +139,11 @@ def _as_load(m: Evaluator, target: ast.expr) -> ast.expr:
 def _if(m: Evaluator, node: ast.If) -> None:
     test = truthiness.ask(m, node.test)
     # spawn imports the main module again: only the guard keeps it from spawning anew.
-    guard = int(test is True and _is_main_guard(node.test))
-    m.main_guards += guard
+    if test is True and _is_main_guard(node.test):
+        with m.at_main_guard():
+            run_block(m, node.body)
+        return
     lives = m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
-    m.main_guards -= guard
     if lives is not None:
         _narrow(m, node.test, lives)
 
@@ -259,11 +259,9 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     sides: list[PathExit] = []
     since = len(m.log)
     with m.store.delta() as layer:
-        caught, inner = any(map(_takes_files, handlers)), len(m.contexts)
-        m.contexts += ["caught"] if caught else []
         before = sum(map(len, _ways_out(m)))
-        run_block(m, node.body)
-        del m.contexts[inner : inner + caught]
+        with m.catching_file_errors() if any(map(_takes_files, handlers)) else nullcontext():
+            run_block(m, node.body)
         # A body that ends with `return` or `break` has not failed.
         raised = m.unreachable and sum(map(len, _ways_out(m))) == before
         until = len(m.log)
@@ -311,10 +309,10 @@ def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast
         run_block(m, handler.body)
 
     if isinstance(test, Literal):
-        return m.run_branch(m.path, test, body)
-    with m.store.delta() as layer:
+        return m.run_branch(m.path, test, body).end
+    with m.fork(m.path) as side:
         body()
-        return None if m.unreachable else PathExit(layer, m.path)
+    return side.end
 
 
 def _cannot_happen(handler: ast.ExceptHandler) -> bool:

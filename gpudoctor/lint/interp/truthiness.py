@@ -38,18 +38,18 @@ def ask(m: Evaluator, node: ast.expr) -> bool | Literal:
 
 def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
     """Each operand where those before it leave the answer open."""
-    stop, base = isinstance(node.op, ast.Or), m.path
+    stop = isinstance(node.op, ast.Or)
     parts: list[Literal] = []
     answer: bool | Literal = not stop
-    for operand in node.values:
-        answer = ask(m, operand)
-        if answer is stop:
-            break
-        if isinstance(answer, Literal):
-            parts.append(answer)
-            # In `is_dist() and rank == 0` the rank is asked only where there is a group.
-            m.path = m.path.conjoined_with(answer.negated() if stop else answer)
-    m.path = base
+    with m.on_path(m.path):
+        for operand in node.values:
+            answer = ask(m, operand)
+            if answer is stop:
+                break
+            if isinstance(answer, Literal):
+                parts.append(answer)
+                # In `is_dist() and rank == 0` the rank is asked only where there is a group.
+                m.path = m.path.conjoined_with(answer.negated() if stop else answer)
     if answer is stop or not parts:
         return answer is True
     if len(parts) == 1:
@@ -257,10 +257,9 @@ def bool_op(m: Evaluator, node: ast.BoolOp) -> Values:
 
 def _combine(m: Evaluator, node: ast.BoolOp, left: Values, answer: Literal, operand: ast.expr, stop: bool) -> Values:
     way_on = answer.negated() if stop else answer
-    base, outer = m.path, m.enclosing
-    m.path = base.conjoined_with(way_on)
-    right = m.evaluate(operand)
-    m.path, m.enclosing = base, outer
+    base = m.path
+    with m.on_path(base.conjoined_with(way_on)):
+        right = m.evaluate(operand)
     if not (_are_answers(right) or (_are_answers(left) and _is_switch(right))):
         from_left = left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
         if not stop:

@@ -18,7 +18,7 @@ from gpudoctor.lint.program import Chosen, Stop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.interp.configured_calls import ChosenCall
+    from gpudoctor.lint.interp.records import ChosenCall
     from gpudoctor.lint.source.project import ModuleFile
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -16,7 +16,8 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.context_names import ANOMALY, context_name
-from gpudoctor.lint.interp.machine import NONE_SET, singleton
+from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.devices import default_device
 
 if TYPE_CHECKING:
@@ -70,28 +71,22 @@ def open_in_stack(m: Evaluator, manager: Values, node: ast.AST) -> Values:
         return run_generator(m, only, node)
     if isinstance(only, ContextManager):
         name = context_name(only.name)
-        m.contexts += [name] if name else []
+        m.contexts += (name,) if name else ()
         return singleton(only.owner) if only.owner is not None else NONE_SET
     opening = attributes.find_method(m, only, "__enter__") if only is not None else None
     return m.call(opening, NO_ARGUMENTS, node) if opening is not None else manager
 
 
 def _inside(m: Evaluator, name: str, inside: Body, entered: Values) -> None:
-    open_before = len(m.contexts)
-    m.contexts += [name] if name else []
-    try:
+    # With those that a stack has opened meanwhile.
+    with m.in_contexts(*([name] if name else ())):
         inside(entered)
-    finally:
-        # With those that a stack has opened meanwhile.
-        del m.contexts[open_before:]
 
 
 def _enter_a_trial(m: Evaluator, inside: Body) -> None:
     """A test shows that its block ends with an error: nothing in it is a mistake, or gets done."""
-    path = m.path
-    with m.store.delta(), m.events_suppressed():
-        inside(singleton(Unknown(Anonymous("expected error", path), "an error that is expected")))
-    m.path, m.unreachable = path, False
+    with m.fork(m.path), m.events_suppressed():
+        inside(singleton(Unknown(Anonymous("expected error", m.path), "an error that is expected")))
 
 
 def _is_manager(generator: Generator) -> bool:
@@ -100,9 +95,8 @@ def _is_manager(generator: Generator) -> bool:
 
 
 def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast.AST) -> None:
-    depth = len(m.frames)
     # The block belongs to the frame that wrote the `with`, not to the generator that yields to it.
-    calls = list(m.calls)
+    frames, calls = m.frames, m.calls
     ran: list[Condition] = []
     visits = m.occurrences()
 
@@ -111,7 +105,7 @@ def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast
             # Some ranks run the block here and the others there: what it makes is the same thing on all of them.
             m.restore_occurrences(visits)
         ran.append(m.path)
-        with m.in_caller(depth, calls):
+        with m.in_caller(frames, calls):
             inside(values)
 
     run_body(m, generator, on_yield, node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.forward_body import tell_guarded
@@ -31,11 +30,8 @@ def _apply(call: Call) -> Values:
     if FUNCTIONS.isdisjoint(cls.library_bases) or forward is None:
         return NOT_ANSWERED
     context = singleton(Unknown(Anonymous("context", call.allocation_site()), "the context of a function"))
-    call.do.contexts.append("no_grad")
-    try:
+    with call.do.in_contexts("no_grad"):
         returned = call.do.call(forward, call.arguments.behind(context), call.node)
-    finally:
-        call.do.contexts.pop()
     _look_at_backward(call, cls, context)
     given = [value for value in flatten(call.do, call.all_values()) if isinstance(value, Tensor)]
     step = combined(call.do, [*given], call.place, call.label, []) if given else None
@@ -46,11 +42,11 @@ def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
     """What is guarded in its backward is told where the function is used."""
     own = call.do.find_in_class(cls, "backward")
     if own is not None and cls not in call.do.studied:
-        call.do.studied.add(cls)
+        call.do.studied[cls] = None
         gradient = singleton(Unknown(Anonymous("gradient", cls), "a gradient"))
-        tell_guarded(
-            call.do, call.do.run_speculatively(partial(call.do.call, own, Arguments((context, gradient)), call.node))[1]
-        )
+        with call.do.speculative() as run:
+            call.do.call(own, Arguments((context, gradient)), call.node)
+        tell_guarded(call.do, run.events)
 
 
 def _with_graph(call: Call, returned: Values, step: Tensor) -> Values:

@@ -137,8 +137,8 @@ def _run_command(call: Call) -> Values:
 def _started_at_once(call: Call) -> Values:
     """`@call_parse` calls the function where it is defined, in the program itself."""
     function = call.args[0]
-    with call.do.under_decorator_guard() as starts:
-        if starts and function.single is not None:
+    if call.do.in_main_module and function.single is not None:
+        with call.do.at_main_guard():
             _start(call, function.single)
     return function
 

@@ -132,8 +132,9 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
     if isinstance(device, Device) and device.is_accelerator:
         own = call.do.find_method(core, "forward")
         if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
-            _, events = call.do.run_speculatively(lambda: call.do.call(own, call.arguments, call.node))
-            if not any(isinstance(event, Mixed) for event in events):
+            with call.do.speculative() as run:
+                call.do.call(own, call.arguments, call.node)
+            if not any(isinstance(event, Mixed) for event in run.events):
                 return
         standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)

@@ -1,0 +1,183 @@
+"""Where an execution is, in fields that are forked, set apart and taken back as a whole.
+
+Each class is a group of the fields of one execution, by what happens to them: a speculative run takes out again what is
+`Recorded`, a branch forks and a join merges what is `OnPath`, and a module that is imported begins with a `Position` of
+its own. What is saved and restored is the group, whatever belongs to it, so none of its fields can be forgotten; and a
+value in it is replaced, never changed, so that to keep it is to keep a reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import Class, Function
+from gpudoctor.lint.domain.value import NONE, Value, Values
+from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
+from gpudoctor.lint.flow.store import Delta
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.interp.records import IterationProbe
+    from gpudoctor.lint.program import Stop
+
+NEVER = 1 << 62
+NOTHING: Values = ValueSet(())
+NONE_SET: Values = ValueSet.of(NONE)
+
+
+@dataclass(slots=True)
+class PathExit:
+    """A path that left a block: what it wrote since the block began, its condition and its value."""
+
+    writes: Delta[Value]
+    path: Condition
+    value: Values = NONE_SET
+
+
+@dataclass(slots=True)
+class Frame:
+    """An open call of a function, or the body of a module or class."""
+
+    scope: Hashable
+    scopes: tuple[Hashable, ...]
+    file: ModuleFile
+    name: str
+    function: Function | None = None
+    receiver: Value | None = None
+    """The object whose method it is."""
+    called_at: Location | None = None
+    path: Condition = ALWAYS
+    """The path when it was opened."""
+    handed: bool = False
+    """The caller was given the function, and did not name it itself."""
+    base_depth: int = 0
+    exits: list[PathExit] = field(default_factory=list)
+    global_names: set[str] = field(default_factory=set)
+    outer_names: set[str] = field(default_factory=set)
+    on_yield: Callable[[Values], None] | None = None
+    hint: str = ""
+    """The name that the caller gives to the result."""
+    yielded: list[Values] = field(default_factory=list)
+    defines: Class | None = None
+    """The class whose body it is."""
+    augments: bool = False
+    """An augmented assignment writes its result."""
+
+
+@dataclass(slots=True)
+class OpenLoop:
+    """A loop whose body is being followed."""
+
+    event: Loop
+    base_depth: int
+    continues: list[PathExit] = field(default_factory=list)
+    breaks: list[PathExit] = field(default_factory=list)
+    frame_depth: int = 0
+    repeats: bool = False
+    """A later round of a body that was followed before, not the first one and not another item."""
+    inside_generator: bool = False
+    """The rounds are those of the generator's own loop, which is open too."""
+    source: Values = NOTHING
+    """What it goes over; nothing where it is no `for`."""
+
+
+class Recorded:
+    """What an execution writes down, each thing at the end of a book: a speculative run takes its own pages out."""
+
+    __slots__ = {
+        "imprecisions": "Where knowledge ended, and why.",
+        "log": "The events.",
+        "studied": "Classes of models whose `forward` was looked at.",
+    }
+
+    def __init__(self) -> None:
+        self.log: list[Event] = []
+        self.imprecisions: dict[Hashable, None] = {}
+        self.studied: dict[Value, None] = {}
+
+
+# One chain of classes, since Python gives the slots of one base a place.
+class OnPath(Recorded):
+    """What a branch forks and a join merges, beside the layers of the store."""
+
+    __slots__ = {
+        "enclosing": "The tests around this place, in this function and its callers.",
+        "path": "What had to hold to get here.",
+        "unreachable": "The path has ended.",
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start_path()
+
+    def start_path(self) -> None:
+        """Nothing was asked yet."""
+        self.path: Condition = ALWAYS
+        self.unreachable = False
+        self.enclosing: tuple[Literal, ...] = ()
+
+
+class Position(OnPath):
+    """What is set apart while something is executed that has nothing to do with who asks for it."""
+
+    __slots__ = {
+        "behind_main_guard": "A test of `__name__` leads here.",
+        "calls": "Where the open calls stand.",
+        "contexts": "What `with` has opened, by name.",
+        "executing_module": "The body of a module is being executed, and not yet a function of the library file.",
+        "file_errors_caught": "What the file system refuses is caught by a handler around.",
+        "frames": "The open calls, and the bodies of modules and classes, innermost last.",
+        "iteration_probe": "Somebody listens how a class of the project gives out its items.",
+        "job_aborted": "The path that ended last has done so with an error, and with it the job.",
+        "look_ends": "After so many statements a look ahead, as at an item of a data set, follows no further calls.",
+        "muted": "Nothing is logged.",
+        "oldest_write": "The age of the oldest thing that was written to: it grows with each thing that is made.",
+        "open_loops": "The loops whose bodies are being followed, innermost last.",
+        "reads": "The keys that were read, in order: what a long function has read decides whether it is followed "
+        "again. It grows as a book does.",
+        "speculations": "How many speculative runs this is a part of.",
+        "stop": "What ended a path last, with an error.",
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start_position()
+
+    def start_position(self) -> None:
+        """As at the beginning of a program, before the first module."""
+        self.start_path()
+        self.frames: tuple[Frame, ...] = ()
+        self.calls: tuple[Location, ...] = ()
+        self.open_loops: tuple[OpenLoop, ...] = ()
+        self.contexts: tuple[str, ...] = ()
+        self.behind_main_guard = False
+        self.executing_module = False
+        self.file_errors_caught = False
+        self.muted = False
+        self.speculations = 0
+        self.look_ends: int | None = None
+        self.iteration_probe: IterationProbe | None = None
+        self.oldest_write = NEVER
+        self.reads: list[Hashable] = []
+        self.job_aborted = False
+        self.stop: Stop | None = None
+
+
+ON_PATH: Callable[[OnPath], tuple[Any, ...]] = attrgetter(*OnPath.__slots__)
+"""What there is to put back of a path."""
+POSITION: Callable[[Position], tuple[Any, ...]] = attrgetter(*OnPath.__slots__, *Position.__slots__)
+"""What there is to put back of a position."""
+_GROUPS = {OnPath: (*OnPath.__slots__,), Position: (*OnPath.__slots__, *Position.__slots__)}
+
+
+def put_back(owner: OnPath, group: type[OnPath], values: tuple[Any, ...]) -> None:
+    """Let all that is in a group be what it was."""
+    for name, value in zip(_GROUPS[group], values, strict=True):
+        setattr(owner, name, value)
