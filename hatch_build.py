@@ -1,5 +1,5 @@
-"""What a wheel has that no file in git holds: the index of the rules, which start-up reads in place of their files, and
-the examples of their pages, which are fixtures in a checkout."""
+"""What a wheel has that no file in git holds: the index of the rules and the table of what is known of libraries, which
+start-up reads in place of many files, and the examples of the rules' pages, which are fixtures in a checkout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 class TablesHook(BuildHookInterface):  # type: ignore[misc]
-    """Adds both. An editable install needs neither: a checkout keeps its own index, and has the fixtures."""
+    """Adds them. An editable install needs none: a checkout keeps its own tables, and has the fixtures."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write them, and say where they belong."""
@@ -23,9 +23,15 @@ class TablesHook(BuildHookInterface):  # type: ignore[misc]
         # What is imported here is plain Python: a build has none of the dependencies.
         sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
         from gpudoctor import card_index, page_examples, registry
+        from gpudoctor.manifest import knowledge
 
         folder, pack = Path(tempfile.mkdtemp(prefix="gpudoctor-")), registry.BUILT_IN
-        tables = {card_index.SHIPPED: registry.index_of(pack), page_examples.SHIPPED: registry.examples_of(pack)}
-        for name, data in tables.items():
-            (folder / name).write_bytes(data)
-            build_data["force_include"][str(folder / name)] = f"{pack}/{name}"
+        tables = {
+            f"{pack}/{card_index.SHIPPED}": registry.index_of(pack),
+            f"{pack}/{page_examples.SHIPPED}": registry.examples_of(pack),
+            f"gpudoctor/manifest/{knowledge.SHIPPED}": knowledge.built(),
+        }
+        for target, data in tables.items():
+            written = folder / Path(target).name
+            written.write_bytes(data)
+            build_data["force_include"][str(written)] = target

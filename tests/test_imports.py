@@ -23,13 +23,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.record": set(),
     "gpudoctor.drafts": set(),
     # What is known of libraries, as data: for all who ask what a dotted name means.
-    "gpudoctor.manifest": set(),
+    # A table of stubs that was read anew is kept for the next start.
+    "gpudoctor.manifest": {"gpudoctor.drafts"},
     # Which formats may be asked for.
     "gpudoctor.config": {"gpudoctor.report", "gpudoctor.diagnostic", "gpudoctor.errors"},
     # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
     "gpudoctor.lint.flow": set(),
     "gpudoctor.lint.domain": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
-    "gpudoctor.lint.events": {"gpudoctor.lint.domain", "gpudoctor.lint.flow", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.events": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.flow",
+        "gpudoctor.diagnostic",
+        "gpudoctor.manifest",
+    },
     "gpudoctor.lint.repair": {
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -96,6 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.diagnostic",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.analyses": {
         "gpudoctor.lint.library_call",
@@ -273,6 +280,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.errors",
         "gpudoctor.config",
+        # Which collectives there are.
+        "gpudoctor.manifest",
     },
     "gpudoctor.run.page": {
         "gpudoctor.html",
@@ -303,6 +312,9 @@ LATE = {
     "gpudoctor.drafts",
     # Most commands show no page.
     "gpudoctor.page_examples",
+    # Mostly what the stubs say is known from before.
+    "gpudoctor.manifest.libraries",
+    "gpudoctor.manifest.stub_files",
     # Most programs train without one.
     "gpudoctor.manifest.framework_roles",
     # Most programs make no mistake.

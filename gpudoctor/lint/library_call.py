@@ -17,6 +17,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.manifest.knowledge import declared
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, EventContext
     from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.manifest.effects import Effect
+    from gpudoctor.manifest.knowledge import Declared
+
+    E = TypeVar("E", bound=Effect)
 
     Owner = TypeVar("Owner", bound=Value)
 
@@ -200,6 +205,22 @@ class Call:
         if name in self.keywords:
             return self.keywords[name]
         return self.args[index] if 0 <= index < len(self.args) else None
+
+    @property
+    def declared(self) -> Declared | None:
+        """What the stub of its library says of it."""
+        owner = getattr(self.receiver, "class_name", "")
+        return declared(f"{owner}.{self.name}" if owner else self.name)
+
+    def effect(self, kind: type[E]) -> E | None:
+        """What its stub says of it in this respect."""
+        function = self.declared
+        return function.effect(kind) if function is not None else None
+
+    def given(self, parameter: str) -> Values | None:
+        """The argument for a parameter that a stub declares; None where it was left out, or there is none."""
+        function = self.declared
+        return self.arg(function.position(parameter) if function is not None else -1, parameter)
 
     def spelled(self, index: int, name: str) -> str:
         """How the program writes this argument; an empty text where it does not stand in this call."""

@@ -1,5 +1,5 @@
-"""What is known of libraries, as data: a table of libraries and one of collectives. Imports nothing, for all to import.
+"""What is known of libraries, as data: stubs say what their functions do, and a table what the libraries are.
 
-Whoever adds a library, or a function that all ranks must call, adds a line here; word lists, lists of frameworks and
-what a run watches are derived from it.
+Whoever adds a function that all ranks must call adds a line to a stub; word lists, lists of frameworks and what a run
+watches are derived from both, and kept compiled (`knowledge.py`). Nothing of lint is imported here, for all to import.
 """

@@ -1,11 +1,11 @@
 """The libraries that are known, and what of it matters to whom.
 
-All lists of library names are derived from this table: `roots` and `prefixes` read one field of all records.
+All lists of library names are derived from this table; `knowledge.py` keeps them, so that no start reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.record import dataclass
@@ -97,7 +97,6 @@ def _pytorch() -> Iterator[LibraryEntry]:
             "torch.distributed.rpc.init_rpc": "rpc",
         },
         aliases={
-            "torch.distributed.distributed_c10d.": "torch.distributed.",
             "torch.utils.data.dataset.": "torch.utils.data.",
             "torch.utils.data.sampler.": "torch.utils.data.",
             "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
@@ -116,7 +115,6 @@ def _pytorch() -> Iterator[LibraryEntry]:
             "torch.cuda.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
             "torch.cuda.amp.autocast": "torch.autocast",
             "torch.amp.autocast": "torch.autocast",
-            "torch.utils.tensorboard.writer.SummaryWriter": "torch.utils.tensorboard.SummaryWriter",
         },
     )
     yield LibraryEntry("torchvision", wins=True, harmless=ALL, modules=("models.",), distribution="torchvision")
@@ -228,7 +226,7 @@ def _beside_others() -> Iterator[LibraryEntry]:
     )
     # As everybody imports horovod, where the import is out of sight.
     yield LibraryEntry("hvd", belongs=(ALL, "horovod"), mentions=("hvd",), relevant=True)
-    yield LibraryEntry("mpi4py", wins=True, shares=ALL)
+    yield LibraryEntry("mpi4py", wins=True, shares=ALL, harmless=ALL)
     yield LibraryEntry("multiprocessing", shares=ALL, aliases={
         # torch's module is the standard one with shared tensors added.
         "multiprocessing.Process": "torch.multiprocessing.Process",
@@ -372,50 +370,45 @@ LIBRARIES: tuple[LibraryEntry, ...] = (
 )
 
 
-def _by_field() -> dict[str, list[tuple[str, Any]]]:
-    found: dict[str, list[tuple[str, Any]]] = {name: [] for name in LibraryEntry.__annotations__}
+BY_ROOT = ("harmless", "shows", "computes")
+"""Fields that are mostly about libraries as a whole: they are asked by the root first."""
+BY_PREFIX = (
+    *("runs_commands", "settings", "shares", "modules", "models", "losses", "tools", "begins_evaluating"),
+    *("modules_say_so", "starts"),
+)
+
+
+def derived() -> dict[str, Any]:
+    """The lists that are made of the table: what `knowledge.py` keeps."""
+    told: dict[str, list[tuple[str, Any]]] = {name: [] for name in LibraryEntry.__annotations__}
     for each in LIBRARIES:
-        for name, told in vars(each).items():
-            found[name].append((each.roots, told))
-    return found
+        for field, known in vars(each).items():
+            told[field].append((each.roots, known))
+    return {
+        "roots": {field: _roots(told[field]) for field in ("wins", "shadowed", "relevant", *BY_ROOT)},
+        "parts": {field: _prefixes([each for each in told[field] if each[1] != ALL]) for field in BY_ROOT},
+        "prefixes": {field: _prefixes(told[field]) for field in BY_PREFIX},
+        "mentions": _joined(each.mentions for each in LIBRARIES),
+        "relevant mentions": _joined(each.mentions for each in LIBRARIES if each.relevant),
+        "taking charge": {name: framework for _, names in told["frameworks"] for name, framework in names.items()},
+        "belonging": {f"{root}.{part}": name for root, (parts, name) in told["belongs"] for part in parts},
+        "known better": dict(told["known_better"]),
+        "aliases": {
+            **{name: known for _, names in told["aliases"] for name, known in names.items()},
+            **{f"{root}.": f"{known}." for root, known in told["renamed"]},
+        },
+    }
 
 
-_TOLD = _by_field()
-"""What is told in each field, and of which libraries: most fields say something of a few."""
-
-
-def roots(field: str) -> frozenset[str]:
+def _roots(told: list[tuple[str, Any]]) -> frozenset[str]:
     """The libraries that a field says something about as a whole."""
-    return frozenset(" ".join([names for names, told in _TOLD[field] if told in (True, ALL)]).split())
+    return frozenset(" ".join([names for names, known in told if known in (True, ALL)]).split())
 
 
-def prefixes(field: str, *, whole: bool = True) -> tuple[str, ...]:
-    """What the dotted names begin with that a field is about; without `whole`, only of parts of libraries."""
-    told = [(names.split(), parts) for names, parts in _TOLD[field] if whole or parts != ALL]
-    return tuple([f"{root}.{part}" for names, parts in told for root in names for part in parts])
+def _prefixes(told: list[tuple[str, Any]]) -> tuple[str, ...]:
+    """What the dotted names begin with that a field is about."""
+    return tuple([f"{root}.{part}" for names, parts in told for root in names.split() for part in parts])
 
 
-def mentions(*, relevant: bool = False) -> tuple[str, ...]:
-    """Words of texts that may train; with `relevant` only those that concern each function they stand in."""
-    return tuple([word for each in LIBRARIES if each.relevant or not relevant for word in each.mentions])
-
-
-def taking_charge() -> dict[str, str]:
-    """Dotted names that take charge of a training when they are called, and the framework that does so then."""
-    return {name: framework for _, names in _TOLD["frameworks"] for name, framework in names.items()}
-
-
-def belonging() -> dict[str, str]:
-    """What dotted names begin with of which all belongs to a framework, and its name."""
-    return {f"{root}.{part}": framework for root, (parts, framework) in _TOLD["belongs"] for part in parts}
-
-
-def known_better() -> dict[str, Parts]:
-    """Libraries whose models say more than their source, and what they are told by."""
-    return dict(_TOLD["known_better"])
-
-
-def aliases() -> dict[str, str]:
-    """Other dotted names, and the one that is known; both end in a dot where that goes for all below."""
-    found = {name: known for _, names in _TOLD["aliases"] for name, known in names.items()}
-    return found | {f"{root}.": f"{known}." for root, known in _TOLD["renamed"]}
+def _joined(parts: Iterable[Parts]) -> Parts:
+    return tuple([each for part in parts for each in part])

@@ -12,50 +12,34 @@ from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_call import Call
-
-# Required arguments by position; after a bar, the name that newer versions take instead.
-REQUIRED = {
-    "all_reduce": ("tensor",),
-    "broadcast": ("tensor", "src|group_src"),
-    "reduce": ("tensor", "dst|group_dst"),
-    "all_gather": ("tensor_list", "tensor"),
-    "gather": ("tensor",),
-    "scatter": ("tensor",),
-    "reduce_scatter": ("output", "input_list"),
-    "all_to_all": ("output_tensor_list", "input_tensor_list"),
-    "all_gather_into_tensor": ("output_tensor", "input_tensor"),
-    "reduce_scatter_tensor": ("output", "input"),
-    "all_to_all_single": ("output", "input"),
-    "all_gather_object": ("object_list", "obj"),
-}
-TAKES_A_TENSOR = frozenset({"all_reduce", "broadcast", "reduce", "gather", "scatter"})
-FIRST_A_LIST = frozenset({"all_gather", "all_gather_object"})
-ON_ONE_RANK = {"gather": "gather_list", "scatter": "scatter_list"}
-"""Arguments that one rank must give, and no other one may."""
+    from gpudoctor.manifest.effects import CollectiveEffect
 
 
-def flaw_of(call: Call, name: str) -> str:
+def flaw_of(call: Call, effect: CollectiveEffect) -> str:
     """What is wrong with the arguments of this collective: `lacks src`, `in wrong order`, `no tensor`, `list on every
     rank`, `list on no rank`; empty where nothing is."""
+    function = call.declared
     # `*args` of which nothing is known may hold what seems to be missing.
-    if call.open_ended:
+    if call.open_ended or function is None:
         return ""
-    for index, names in enumerate(REQUIRED.get(name, ())):
-        # An attribute that is None here may be filled by code that was not followed.
-        if call.arg(index, names.partition("|")[0]) is None and names.rpartition("|")[2] not in call.keywords:
-            return f"lacks {names.partition('|')[0]}"
+    # An attribute that is None here may be filled by code that was not followed.
+    missing = next((name for name in function.names[: function.required] if call.given(name) is None), "")
+    either = effect.needs.split(" | ") if effect.needs else []
+    if missing or (either and all(call.given(name) is None for name in either)):
+        return f"lacks {missing or either[0]}"
     first = call.args[0] if call.args else None
-    if name in FIRST_A_LIST and first is not None and first.all(_is_no_list):
+    kind = function.kinds[0] if function.kinds else ""
+    if kind.startswith("list[") and first is not None and first.all(_is_no_list):
         return "in wrong order"
-    if name in TAKES_A_TENSOR and first is not None and first.all(_is_no_tensor):
+    if kind == "Tensor" and first is not None and first.all(_is_no_tensor):
         return "no tensor"
-    return _uneven(call, name)
+    return _uneven(call, effect)
 
 
-def _uneven(call: Call, name: str) -> str:
-    if name not in ON_ONE_RANK:
+def _uneven(call: Call, effect: CollectiveEffect) -> str:
+    if not effect.only_on:
         return ""
-    given = call.arg(1, ON_ONE_RANK[name])
+    given = call.given(effect.given_there)
     if given is None:
         return "list on no rank"
     # `lst if rank == 0 else None`, or an empty list on the others, is how it should be.
@@ -89,13 +73,14 @@ COPYING = frozenset(
 """Methods and functions that always make a tensor of their own."""
 
 
-def writes_into_copy(call: Call, index: int, name: str) -> bool:
+def writes_into_copy(call: Call, name: str) -> bool:
     """What is written to was made in this very argument, from numbers of this rank, so that nobody else gets it."""
     if not isinstance(call.node, ast.Call):
         return False
+    index = call.declared.position(name) if call.declared is not None else -1
     named = {keyword.arg: keyword.value for keyword in call.node.keywords}
     node = named.get(name) or (call.node.args[index] if 0 <= index < len(call.node.args) else None)
-    given = call.arg(index, name)
+    given = call.given(name)
     only = given.single if given is not None else None
     # A helper of the project may keep what it returns: then the tensor comes from another place.
     if not isinstance(node, (ast.Call, ast.BinOp)) or not isinstance(only, Tensor) or only.place != call.do.place(node):

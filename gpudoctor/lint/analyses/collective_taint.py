@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
@@ -16,12 +17,12 @@ from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
 
+if TYPE_CHECKING:
+    from gpudoctor.manifest.effects import CollectiveEffect
+
 SCALING = frozenset({"div", "mul", "true_divide", "divide", "multiply", "floor_divide", "copy", "fill", "zero", "set"})
 """Operations after which a sum is one no more, or may be something else."""
 JOINING = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack"})
-ADDING = {"all_reduce": 1, "reduce": 2}
-"""Collectives that add up unless they are told otherwise, and the position of the argument that tells them."""
-GATHERS = {"all_gather": "tensor", "all_gather_into_tensor": "input_tensor"}
 
 
 def marks_of(do: LibraryContext, tensor: Tensor) -> frozenset[Value]:
@@ -57,13 +58,13 @@ def note_view(do: LibraryContext, view: Tensor, tensor: Tensor) -> None:
     do.set_state(view, TensorState.memory, root if root is not None else singleton(tensor))
 
 
-def mark_result(call: Call, name: str, target: Values | None) -> None:
+def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> None:
     """A collective has written into `target`."""
     only = target.single if target is not None else None
     if isinstance(only, Tensor):
-        set_marks(call.do, only, _marks(call, name, only))
+        set_marks(call.do, only, _marks(call, effect, only))
     elif isinstance(only, ListOf):
-        marks = _marks(call, name, None)
+        marks = _marks(call, effect, None)
         for each in flatten(call.do, [only]):
             if isinstance(each, Tensor):
                 set_marks(call.do, each, marks)
@@ -77,25 +78,26 @@ def _with(value: Value, marks: list[Mark]) -> Value:
     return replace(value, shards=frozenset(marks)) if isinstance(value, Tensor) else value
 
 
-def _marks(call: Call, name: str, target: Tensor | None) -> list[Mark]:
+def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[Mark]:
     label = target.label if target is not None else call.label
     found: list[Mark] = []
     # Scaled in place before, it is no average of this rank any more.
     plain = target is not None and target.mean and call.do.flag(target, TensorState.scaled) is NO
-    if plain and name in ADDING and _adds(call, ADDING[name]):
+    if plain and effect.adds_up and _adds(call):
         found.append(Mark(MarkKind.SUM, call.place, label))
-    if name == "reduce":
-        found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.arg(1, "dst")))
-    if name in GATHERS and not call.do.evaluating:
-        given = call.arg(1, GATHERS[name])
+    if effect.adds_up and effect.result_on:
+        found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.given(effect.result_on)))
+    to_all = effect.gathers and not effect.result_on and not effect.objects
+    if to_all and not call.do.evaluating:
+        given = call.given(effect.sends)
         only = given.single if given is not None else None
         if isinstance(only, Tensor) and only.graph is True and not only.doubtful:
             found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, only.label))
     return found
 
 
-def _adds(call: Call, index: int) -> bool:
-    op = call.arg(index, "op")
+def _adds(call: Call) -> bool:
+    op = call.given("op")
     only = op.single if op is not None else None
     return op is None or (isinstance(only, Library) and only.name.endswith(".SUM"))
 

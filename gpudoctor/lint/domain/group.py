@@ -37,3 +37,5 @@ class ManagedObject(Allocated):
     label: str
     framework: str
     made_by: str = ""
+    class_name: str = ""
+    """The dotted name of its class, whose stub says what it has and does."""

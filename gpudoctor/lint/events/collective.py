@@ -6,6 +6,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.record import dataclass
 
 
@@ -44,10 +45,45 @@ class Collective(Event):
     """The tensors among its arguments that surely lie on the CPU."""
     temporary: bool = False
     """It writes into a copy that was made for the call, which nobody else has."""
-    adds: bool = True
+    effect: CollectiveEffect = CollectiveEffect()
+    """What its stub says of it."""
+    makes_sum: bool = True
     """Where it reduces, it makes a sum or a mean, as far as is known: no minimum, no maximum."""
     members: Divergence = Divergence.NONE
     """How far ranks may disagree about who is in the group that is made."""
+
+    makes_group: bool = False
+    """A group is made: also ranks outside of it must call this."""
+
+    @property
+    def adds_up(self) -> bool:
+        """Values of all ranks become their sum or their mean."""
+        return self.effect.adds_up and self.makes_sum
+
+    @property
+    def gathers(self) -> bool:
+        """Values of all ranks come together, each for itself."""
+        return self.effect.gathers
+
+    @property
+    def hands_on(self) -> bool:
+        """Values of other ranks come here in place of the own ones."""
+        return self.effect.hands_on
+
+    @property
+    def objects(self) -> bool:
+        """What it sends is pickled first."""
+        return self.effect.objects
+
+    @property
+    def waits(self) -> bool:
+        """It exchanges nothing: it is called to wait for each other."""
+        return self.effect.waits
+
+    @property
+    def uneven(self) -> bool:
+        """Some ranks may call it without the others."""
+        return self.effect.uneven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, TensorState, WrapperState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, ContextManager, Instance
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync
-from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.stub_models import alone, run_collective, value_of_kind
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.wrapping import bare
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-from gpudoctor.manifest.libraries import belonging, taking_charge
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.effects import CollectiveEffect
+from gpudoctor.manifest.knowledge import belonging, kind_of_attribute, taking_charge
 
 TAKE_CHARGE = taking_charge()
 _BELONGING = belonging()
@@ -53,10 +55,6 @@ def _take_charge(call: Call) -> Values:
 
     name = _without_constructor(call.name)
     framework, last = _framework(name), name.rpartition(".")[2]
-    # horovod's ranks and collectives are as good as those of torch.distributed.
-    special = SPECIAL.get((framework, last))
-    if special is not None:
-        return special(call)
     known = framework_of(framework)
     if name in TAKE_CHARGE or last.endswith(OWNERS) or known.by_any_call:
         call.emit(
@@ -73,7 +71,7 @@ def _take_charge(call: Call) -> Values:
     if call.is_true(-1, "detect_anomaly"):
         call.emit(DebugFlag, flag="anomaly")
     if last in ("Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"):
-        managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name)
+        managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name, name)
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
         if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
@@ -154,75 +152,14 @@ def _deepspeed(call: Call) -> Value:
     return TupleOf((engine, *rest))
 
 
-def _horovod_rank(call: Call) -> Values:
-    kind = RankKind.LOCAL if "local" in call.name else RankKind.GLOBAL
-    return singleton(Rank(kind, RankSource.FRAMEWORK, place=call.place))
-
-
-def _horovod_size(call: Call) -> Values:
-    return singleton(Size(SizeKind.LOCAL_WORLD if "local" in call.name else SizeKind.WORLD, place=call.place))
-
-
-def _horovod_collective(call: Call) -> Values:
-    name = call.name.rpartition(".")[2]
-    result = Unknown(
-        CallResult(call.name, call.allocation_site()), "a value from all ranks", call.label, escaped_from="horovod"
-    )
-    call.emit(
-        Collective, call=name, by="horovod", subject=call.arg(0, "tensor"), in_place=name.endswith("_"), returned=result
-    )  # fmt: skip
-    given = [value for value in flatten(call.do, call.all_values()) if isinstance(value, Tensor)]
-    # horovod names in-place collectives with a trailing underscore, as torch does operations.
-    for value in given if name.endswith("_") else ():
-        call.do.set_flag(value, TensorState.reduced)
-    return singleton(result)
-
-
-SPECIAL = {
-    ("horovod", "rank"): _horovod_rank,
-    ("horovod", "local_rank"): _horovod_rank,
-    ("horovod", "size"): _horovod_size,
-    ("horovod", "local_size"): _horovod_size,
-    **{
-        ("horovod", name): _horovod_collective
-        for name in (
-            "allreduce",
-            "allreduce_",
-            "allgather",
-            "broadcast",
-            "broadcast_",
-            "broadcast_object",
-            "join",
-            "barrier",
-        )
-    },
-}
-
-
-WHO: dict[str, Value] = {
-    **dict.fromkeys(("process_index", "global_rank", "local_process_index", "local_rank"), Const(0)),
-    **dict.fromkeys(("num_processes", "world_size"), Const(1)),
-    **dict.fromkeys(("is_main_process", "is_global_zero", "is_local_main_process"), TRUE),
-}
-"""What a framework says where it is told to start one process."""
-
-
 @MODELS.attribute(ManagedObject)
 def _attribute(call: Call) -> Values:
     managed, name = call.receiver, call.name
     assert isinstance(managed, ManagedObject)
-    if name in WHO and call.do.flag(managed, ManagerState.alone) is not NO:
-        return singleton(WHO[name])
-    if name in ("process_index", "global_rank"):
-        return singleton(Rank(RankKind.GLOBAL, RankSource.FRAMEWORK, place=call.place))
-    if name in ("local_process_index", "local_rank"):
-        return singleton(Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place))
-    if name in ("num_processes", "world_size"):
-        return singleton(Size(SizeKind.WORLD, place=call.place))
-    # The same atom as `rank == 0`, so guards of both kinds are recognised alike.
-    if name in ("is_main_process", "is_global_zero", "is_local_main_process"):
-        atom = Atom(("rank", RankKind.GLOBAL, "==", 0), Divergence.RANK, call.label, call.place, "rank 0")
-        return singleton(Truth(Literal(atom, True)))
+    kind = kind_of_attribute(managed.class_name, name)
+    if kind:
+        by_itself = call.do.flag(managed, ManagerState.alone) is not NO
+        return singleton(alone(kind) if by_itself else value_of_kind(kind, "", call.place, call.label))
     if name == "device":
         return singleton(Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), call.place))
     if name in ("state", "strategy", "sync_gradients", "distributed_type", "mixed_precision", "trackers"):
@@ -325,43 +262,6 @@ def _engine_save(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.method(
-    ManagedObject, "gather", "gather_for_metrics", "reduce", "all_gather", "all_reduce", "pad_across_processes"
-)
-def _gather(call: Call) -> Values:
-    managed = call.receiver
-    assert isinstance(managed, ManagedObject)
-    made = Unknown(
-        MethodResult(managed, call.name, call.allocation_site()),
-        "values from all ranks",
-        call.label,
-        escaped_from="torch.gather",
-    )
-    call.emit(
-        Collective, call=call.name, by=managed.framework, subject=call.arg(0, "tensor"), in_place=False, returned=made
-    )  # fmt: skip
-    result = singleton(made)
-    given = call.args[0].single if call.args else None
-    # `gather_for_metrics((preds, labels))` gives back as many as it got.
-    items = call.do.known_items(given) if isinstance(given, TupleOf) else None
-    return singleton(TupleOf(tuple(result for _ in items))) if items else result
-
-
-@MODELS.method(ManagedObject, "wait_for_everyone", "barrier", "save_state", "get_state_dict")
-def _wait(call: Call) -> Values:
-    managed = call.receiver
-    assert isinstance(managed, ManagedObject)
-    call.emit(Collective, call=call.name, by=managed.framework, in_place=False)
-    return singleton(
-        Unknown(
-            MethodResult(managed, call.name, call.allocation_site()),
-            f"what .{call.name}() returns",
-            call.label,
-            escaped_from="torch.state",
-        )
-    )
-
-
 @MODELS.method(ManagedObject, "unwrap_model")
 def _unwrap(call: Call) -> Values:
     return call.args[0].map(core_of) if call.args else singleton(NONE)
@@ -402,8 +302,10 @@ def _show(call: Call) -> Values:
 
 @MODELS.method(ManagedObject)
 def _method(call: Call) -> Values:
-    managed = call.receiver
+    managed, effect = call.receiver, call.effect(CollectiveEffect)
     assert isinstance(managed, ManagedObject)
+    if effect is not None:
+        return run_collective(call, effect, managed.framework)
     return singleton(
         Unknown(
             MethodResult(managed, call.name, call.allocation_site()),

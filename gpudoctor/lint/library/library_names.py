@@ -5,27 +5,27 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
-from gpudoctor.manifest.libraries import aliases, prefixes, roots
+from gpudoctor.manifest.knowledge import aliases, parts, prefixes, roots
 
 _ALIASES = aliases()
-_PREFIXES = tuple((name, known) for name, known in _ALIASES.items() if name.endswith("."))
 
 
 @lru_cache(maxsize=1024)
 def canonical(name: str) -> str:
     """The one spelling of a dotted library name."""
     found = _ALIASES.get(name)
-    if found is not None:
-        return found
-    for prefix, better in _PREFIXES:
-        if name.startswith(prefix):
-            return better + name[len(prefix) :]
-    return name
+    end = len(name)
+    while found is None and (end := name.rfind(".", 0, end)) > 0:
+        # Longest first: a module may offer what is in another one, but for a part.
+        below = _ALIASES.get(name[: end + 1])
+        found = below + name[end + 1 :] if below is not None else None
+    # What a module offers it may have from a third one.
+    return name if found is None else canonical(found)
 
 
 # Without them any logger would end all rules of absence.
 _HARMLESS_ROOTS = sys.stdlib_module_names | roots("harmless") | {"builtins"}
-_HARMLESS = prefixes("harmless", whole=False)
+_HARMLESS = parts("harmless")
 RUN_COMMANDS = prefixes("runs_commands")
 """Their decorators fill the parameters of a function from the command line."""
 _SETTINGS = prefixes("settings")
@@ -55,9 +55,9 @@ DATA_METHODS = (
 )  # fmt: skip
 """Methods of text, numbers, containers, arrays and paths: asked of something unknown, they say what it is."""
 _SHOWING_ROOTS = roots("shows")
-_SHOWING = prefixes("shows", whole=False)
+_SHOWING = parts("shows")
 _COMPUTING_ROOTS = roots("computes")
-_COMPUTING = prefixes("computes", whole=False)
+_COMPUTING = parts("computes")
 
 
 def shows(name: str) -> bool:

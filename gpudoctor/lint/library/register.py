@@ -15,10 +15,10 @@ __all__ = ["ANALYSES", "FILES", "MODELS"]
 # Files that register something. None registers what another one does, so that their order says nothing.
 FILES = (
     "argument_parsers", "autograd_functions", "builtin", "builtin_containers", "callbacks", "checkpoint_files",
-    "cli_libraries", "directories", "downloads", "dynamic_import", "environment_variables", "experiment_loggers",
-    "file_readers", "forward_calls", "frameworks", "huggingface", "mpi4py", "process_launchers", "random_state",
-    "reflection", "stdlib", "tensors", "timm", "torch_core", "torch_cuda", "torch_data", "torch_distributed",
-    "torch_geometric", "torch_nn", "torch_optim", "wrapping",
+    "cli_libraries", "directories", "downloads", "dynamic_import", "environment_variables",
+    "forward_calls", "frameworks", "huggingface", "process_launchers", "random_state",
+    "reflection", "stdlib", "stub_models", "tensors", "timm", "torch_core", "torch_cuda", "torch_data",
+    "torch_distributed", "torch_geometric", "torch_nn", "torch_optim", "wrapping",
 )  # fmt: skip
 ANALYSES = ("activation_checkpoint", "after_wrap", "freezing")
 for _name in FILES:

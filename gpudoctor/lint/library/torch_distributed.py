@@ -32,30 +32,13 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, GroupEffect
+from gpudoctor.manifest.knowledge import functions
 
+KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
+"""Collectives below return a new tensor."""
 CPU_MESH = "torch.mesh.cpu"
 """What made a mesh of CPUs, and its parts: `mesh["dp"]`."""
-# The position of the group among the arguments, that of what is written to, and its name.
-COLLECTIVES = {
-    "all_reduce": (2, 0, "tensor"),
-    "broadcast": (2, 0, "tensor"),
-    "reduce": (3, 0, "tensor"),
-    "all_gather": (2, 0, "tensor_list"),
-    "gather": (3, 1, "gather_list"),
-    "scatter": (3, 0, "tensor"),
-    "reduce_scatter": (3, 0, "output"),
-    "all_to_all": (2, 0, "output_tensor_list"),
-    "all_gather_into_tensor": (2, 0, "output_tensor"),
-    "reduce_scatter_tensor": (3, 0, "output"),
-    "all_to_all_single": (4, 0, "output"),
-    "barrier": (0, -1, ""),
-    "monitored_barrier": (0, -1, ""),
-    "all_gather_object": (2, 0, "object_list"),
-    "gather_object": (3, 1, "object_gather_list"),
-    "broadcast_object_list": (2, 0, "object_list"),
-    "scatter_object_list": (3, 0, "scatter_object_output_list"),
-    "all_reduce_coalesced": (2, 0, "tensors"),
-}
 
 
 def group_exists(do: LibraryContext) -> bool | None:
@@ -199,20 +182,18 @@ def _backend(call: Call) -> Values:
     return singleton(Unknown(Anonymous("backend"), "the backend", call.label, config=True))
 
 
-@MODELS.callable(
-    "torch.distributed.new_group", "torch.distributed.new_subgroups", "torch.distributed.split_group",
-    "torch.distributed.new_subgroups_by_enumeration",
-)  # fmt: skip
+@MODELS.callable(*functions("makes_group"))
 def _new_group(call: Call) -> Values:
     members = reduce(or_, (each.divergence for each in _members(call)), Divergence.NONE)
     call.emit(
         # A collective itself: also ranks outside the new group must call it.
         Collective, call="new_group", in_place=False, arguments=tuple(call.keywords),
-        group_exists=group_exists(call.do), members=members,
+        group_exists=group_exists(call.do), members=members, makes_group=True,
     )  # fmt: skip
     made = singleton(Group(call.allocation_site(), call.place, call.label))
     # These give the group of this rank, and all of them.
-    several = "new_subgroups" in call.name
+    effect = call.effect(GroupEffect)
+    several = effect is not None and effect.returns_all
     return singleton(TupleOf((made, call.do.new_list([made], call.node, exact=False)))) if several else made
 
 
@@ -225,26 +206,25 @@ def _members(call: Call) -> list[Value]:
     return [] if alone or ranks is None else flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
 
 
-@MODELS.callable(*(f"torch.distributed.{name}" for name in COLLECTIVES))
+@MODELS.callable(*(name for name in functions("collective") if name.rpartition(".")[0] == "torch.distributed"))
 def _collective(call: Call) -> Values:
-    name = call.name.rpartition(".")[2]
-    group_at, target_at, target_name = COLLECTIVES[name]
-    target = call.arg(target_at, target_name)
+    name, effect = call.name.rpartition(".")[2], call.effect(CollectiveEffect) or CollectiveEffect()
+    target = call.given(effect.writes)
     # Without `async_op=True` the call returns None, not the tensor.
     asynchronous = call.is_true(-1, "async_op")
     subject = next((v for v in flatten(call.do, list(target or ())) if isinstance(v, Tensor)), None)
     work = Work(call.allocation_site(), call.place, call.label, subject)
-    group = _group(call, group_at)
+    group = _group(call)
     call.emit(
         Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
-        group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, name),
-        on_cpu=() if "object" in name else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
-        temporary=writes_into_copy(call, target_at, target_name), adds=_adds(call, name),
+        group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, effect),
+        on_cpu=() if effect.objects else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
+        temporary=writes_into_copy(call, effect.writes), effect=effect, makes_sum=_makes_sum(call),
     )  # fmt: skip
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:
-        _make_whole(call, target)
-        mark_result(call, name, target)
+        _make_whole(call, target, effect)
+        mark_result(call, effect, target)
     if asynchronous:
         begin_work(call, name, work, flatten(call.do, list(target or ())))
     elif group is None:
@@ -260,8 +240,8 @@ def _collective(call: Call) -> Values:
     return singleton(work)
 
 
-def _adds(call: Call, name: str) -> bool:
-    op = call.arg(1 if name == "all_reduce" else 2, "op") if "reduce" in name else None
+def _makes_sum(call: Call) -> bool:
+    op = call.given("op")
     only = op.single if op is not None else None
     return not isinstance(only, Library) or only.name.rpartition(".")[2] in ("SUM", "AVG")
 
@@ -274,13 +254,13 @@ def _lies_on_cpu(call: Call, value: Value) -> bool:
     return value.origin is TensorOrigin.FACTORY or call.do.flag(value, TensorState.moved_to_host) is not NO
 
 
-def _group(call: Call, index: int) -> Values | None:
-    given = call.arg(index, "group")
+def _group(call: Call) -> Values | None:
+    given = call.given("group")
     # `group=None` is the default group.
     return None if given is None or given.single == NONE else given
 
 
-def _make_whole(call: Call, target: Values) -> None:
+def _make_whole(call: Call, target: Values, effect: CollectiveEffect) -> None:
     """What all ranks wrote together is the same on all of them."""
     for value in target:
         if isinstance(value, Tensor):
@@ -291,7 +271,7 @@ def _make_whole(call: Call, target: Values) -> None:
                 if isinstance(each, Tensor):
                     call.do.set_flag(each, TensorState.reduced)
             # Object collectives unpickle new objects into the list instead of filling tensors.
-            if "object" in call.name:
+            if effect.objects:
                 _replace_objects(call, value)
             else:
                 call.do.set_state(
@@ -357,9 +337,8 @@ def _work_method(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.callable(
-    "torch.distributed.nn.functional.*", "torch.distributed._functional_collectives.*", "torch.distributed.nn.*"
-)
+@MODELS.callable(*(name for name in functions("collective") if name.startswith(KEEP_THE_GRAPH)))
+@MODELS.callable(*(f"{each}*" for each in KEEP_THE_GRAPH))
 def _functional(call: Call) -> Values:
     """Collectives that return their result."""
     name = call.name.rpartition(".")[2]
@@ -376,21 +355,18 @@ def _functional(call: Call) -> Values:
         graph=True if known else None,
         forwards=frozenset().union(*(v.forwards for v in given if isinstance(v, Tensor))),
     )  # fmt: skip
-    subject = call.arg(0, "tensor")
     call.emit(
-        Collective, call=name, by="torch.distributed.nn", subject=subject, in_place=False, returned=result
+        Collective, call=name, by="torch.distributed.nn", subject=call.args[0] if call.args else call.given("tensor"),
+        in_place=False, returned=result, effect=call.effect(CollectiveEffect) or CollectiveEffect(), group=_group(call),
     )  # fmt: skip
     call.do.set_flag(result, TensorState.reduced)
     return singleton(result)
 
 
-@MODELS.callable(
-    "torch.distributed.send", "torch.distributed.recv", "torch.distributed.isend", "torch.distributed.irecv"
-)
+@MODELS.callable(*functions("between_two"))
 def _point_to_point(call: Call) -> Values:
-    # Two ranks are enough for these: that others do not come here is no mistake.
-    name = call.name.rpartition(".")[2]
-    if not name.startswith("i"):
+    name, effect = call.name.rpartition(".")[2], call.effect(BetweenTwoEffect)
+    if effect is None or not effect.in_background:
         return singleton(
             Unknown(
                 CallResult(call.name, call.allocation_site()), "a request", call.label, escaped_from="torch.request"

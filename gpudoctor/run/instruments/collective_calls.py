@@ -14,15 +14,31 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from gpudoctor.manifest.effects import CollectiveEffect
+from gpudoctor.manifest.knowledge import declared, functions
+
 if TYPE_CHECKING:
+    from gpudoctor.manifest.knowledge import Declared
     from gpudoctor.run.instruments.state import State
 
-_CALLS = (
-    *("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object"),
-    *("broadcast", "broadcast_object_list", "reduce_scatter", "reduce_scatter_tensor", "all_to_all"),
-    *("all_to_all_single", "scatter", "scatter_object_list", "send", "recv", "isend", "irecv"),
-)
-_SUMS = {"all_reduce": ("tensor", "op", "group", "async_op"), "reduce": ("tensor", "dst", "op", "group", "async_op")}
+
+def _functions() -> Iterator[tuple[str, Declared, CollectiveEffect | None]]:
+    """What is watched of torch.distributed."""
+    for name in (*functions("collective"), *functions("between_two")):
+        module, _, last = name.rpartition(".")
+        function = declared(name)
+        effect = function.effect(CollectiveEffect) if function is not None else None
+        # To wait exchanges nothing.
+        if module == "torch.distributed" and function is not None and not (effect is not None and effect.waits):
+            yield last, function, effect
+
+
+_CALLS = tuple(name for name, _, _ in _functions())
+_SUMS = {
+    name: function.positional
+    for name, function, effect in _functions()
+    if effect is not None and effect.adds_up and function.kind(effect.writes) == "Tensor"
+}
 """Those whose result lies in the tensor that they are given, and what they are given in order."""
 _DONE_BY = ("wait", "synchronize", "get_future", "get_future_result", "block_current_stream", "result")
 """Methods of a handle after which it is no longer our business whether the work is done."""

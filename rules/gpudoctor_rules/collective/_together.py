@@ -91,10 +91,6 @@ def _round_of(loop: Loop, event: Event) -> int | None:
     return next((each.pass_ for each in event.loops if each.identity == loop.identity), None)
 
 
-ELSEWHERE = frozenset({"monitored_barrier", "new_group", "save_state", "get_state_dict"})
-"""Calls that have a rule of their own, that are meant to be called unevenly, or that wait for sharded models only."""
-
-
 def lonely_collectives(program: Program) -> list[Alone[Collective]]:
     """The collectives of all ranks that some ranks only get to, by the place where their authors act."""
     calls = [event for event in program.events(Collective) if _of_all_ranks(event)]
@@ -114,8 +110,11 @@ def _in_place_of_others(program: Program) -> list[Collective]:
 
 def _of_all_ranks(event: Collective) -> bool:
     """It is for the default group, of which every rank is a member."""
+    # To make a group has a rule of its own.
+    if event.uneven or event.makes_group:
+        return False
     # A group of its own may have just those members that get here.
-    return event.call not in ELSEWHERE and (event.group is None or event.group.all(lambda group: group == NONE))
+    return event.group is None or event.group.all(lambda group: group == NONE)
 
 
 # By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.

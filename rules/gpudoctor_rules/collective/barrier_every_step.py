@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
-
 
 class BarrierEveryStep(Rule):
     """A barrier makes all ranks wait for the slowest one in every step."""
@@ -64,7 +62,7 @@ class BarrierEveryStep(Rule):
         found: dict[Loop, list[Collective]] = {}
         waited: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
-            if event.call not in BARRIERS or event.group is not None or event.order in timed:
+            if not event.waits or event.group is not None or event.order in timed:
                 continue
             loop = _step_loop(program, event)
             if loop is None or event.rank_guards or not _in_every_step(program, event, loop):

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-WITHOUT_DATA = frozenset({"barrier", "monitored_barrier", "wait_for_everyone", "new_group"})
 Side = tuple[Hashable, ...]
 
 
@@ -64,7 +63,7 @@ class CollectivesInDifferentOrder(Rule):
         for event in program.events(Collective):
             loop = next((each for each in event.loops if each.unordered), None)
             # For barriers it does not matter which one meets which.
-            if loop is None or event.call in WITHOUT_DATA or event.location in told:
+            if loop is None or event.waits or event.makes_group or event.location in told:
                 continue
             told.add(event.location)
             yield self.found(

@@ -55,7 +55,7 @@ class GroupMadeInLoop(Rule):
         told: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
             # Subgroups and device meshes are logged under the same name.
-            if event.call != "new_group" or event.led_there in told:
+            if not event.makes_group or event.led_there in told:
                 continue
             loop = _working_loop(program, event)
             if loop is not None:

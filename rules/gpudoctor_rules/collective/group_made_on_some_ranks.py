@@ -98,7 +98,7 @@ class GroupMadeOnSomeRanks(Rule):
 
 
 def _is_for_all(event: Collective) -> bool:
-    return event.call == "new_group" and AMONG_MEMBERS not in event.arguments
+    return event.makes_group and AMONG_MEMBERS not in event.arguments
 
 
 def _names_own_members(event: Collective) -> bool:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Pass, Recording
 
-ADDS_UP = frozenset({"all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object"})
-
 
 class AverageOverWholeDataset(Rule):
     """What one rank summed over its shard of the data is divided by the size of all of it."""
@@ -57,7 +55,7 @@ class AverageOverWholeDataset(Rule):
             return
         trained = trained_with(program)
         # What is divided by the whole and then summed over the ranks is right.
-        later = max((each.order for each in program.events(Collective) if each.call in ADDS_UP), default=-1)
+        later = max((each.order for each in program.events(Collective) if each.adds_up or each.gathers), default=-1)
         seen: set[object] = set()
         for event in program.events(Averaged):
             loader = next((each for each in trained if each in event.shards and _is_of(each, event)), None)

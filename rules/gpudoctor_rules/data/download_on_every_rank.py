@@ -131,7 +131,7 @@ def _own_folder(event: Download) -> bool:
 
 def _others_wait(program: Program, event: Download) -> bool:
     """The last barrier before it is for some ranks only: the others come there after the download, or went ahead."""
-    barriers = [each for each in program.events(Collective) if each.order < event.order and each.call == "barrier"]
+    barriers = [each for each in program.events(Collective) if each.order < event.order and each.waits]
     return bool(barriers) and only_some_ranks(barriers[-1])
 
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 NCCL = Const("nccl")
-OBJECTS = frozenset({"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"})
-"""Collectives that pack their objects into a tensor on the current GPU."""
 
 
 class DeviceNeverSet(Rule):
@@ -106,14 +104,18 @@ def _uses(program: Program) -> Iterator[Event]:
                 yield event
         else:
             # NCCL remembers the GPU of the first tensor that it was given; a wrapper compares the models over it.
-            shown = shown or not isinstance(event, Collective) or event.call not in ("barrier", "new_group")
+            shown = shown or not isinstance(event, Collective) or not (event.waits or event.makes_group)
 
 
 def _without_tensor(event: Collective, shown: bool) -> bool:
-    """NCCL has to find a GPU for it by itself; for a barrier it takes one that it was shown before."""
-    if event.call == "barrier":
-        return not shown and "device_ids" not in event.arguments
-    return event.call in OBJECTS and "device" not in event.arguments
+    """NCCL has to find a GPU for it by itself; for a barrier it takes one that it was shown before. Objects are packed
+    into a tensor there."""
+    # Frameworks choose the GPU before.
+    if event.by != "torch.distributed":
+        return False
+    if event.waits:
+        return not shown and not event.uneven and "device_ids" not in event.arguments
+    return event.objects and "device" not in event.arguments
 
 
 def _unchosen(program: Program, event: Event) -> bool:
@@ -141,10 +143,10 @@ def _option(value: Value) -> str:
 def _what(event: Event) -> str:
     if not isinstance(event, Collective):
         return "This goes to the current GPU"
-    return "This barrier is for GPUs" if event.call == "barrier" else f"`{event.call}` sends through the current GPU"
+    return "This barrier is for GPUs" if event.waits else f"`{event.call}` sends through the current GPU"
 
 
 def _harm(event: Event) -> str:
-    if isinstance(event, Collective) and event.call == "barrier":
+    if isinstance(event, Collective) and event.waits:
         return "NCCL guesses which one from the number of the rank, and may hang where that is wrong."
     return "all ranks use GPU 0 for it."

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-GATHERS = ("all_gather", "all_gather_into_tensor", "gather", "all_to_all", "broadcast")
-
 _NEARLY = 1e-6
 
 
@@ -131,10 +129,8 @@ class GradientAveragedTwice(Rule):
         """The gradients are reduced by hand after the backward that reduces them."""
         parts = program.within(wrapper)
         for event in program.events(Collective):
-            if event.order < backward.order or event.call not in ("all_reduce", "reduce") or event.group is not None:
-                continue
             # The smallest and the largest gradient are asked for to compare them, or to log them.
-            if not event.adds:
+            if event.order < backward.order or not event.adds_up or event.group is not None:
                 continue
             subject = event.subject.single if event.subject is not None else None
             if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
@@ -160,7 +156,10 @@ class GradientAveragedTwice(Rule):
 def _gathers(program: Program, backward: Backward) -> bool:
     """Something was gathered from all ranks in the same round, before the backward."""
     return any(
-        event.call in GATHERS and event.order < backward.order and same_round(event, backward)
+        (event.gathers or event.hands_on)
+        and not event.objects
+        and event.order < backward.order
+        and same_round(event, backward)
         for event in program.events(Collective)
     )
 

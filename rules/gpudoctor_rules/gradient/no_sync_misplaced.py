@@ -218,7 +218,7 @@ def _soon(step: OptimizerStep, backward: Backward, when: Condition) -> bool:
 
 
 def _reduces(event: Collective, backward: Backward, step: OptimizerStep) -> bool:
-    return backward.order < event.order < step.order and event.call != "barrier"
+    return backward.order < event.order < step.order and not event.waits
 
 
 def _synced(program: Program, other: Backward, backward: Backward, step: OptimizerStep, when: Condition) -> bool:

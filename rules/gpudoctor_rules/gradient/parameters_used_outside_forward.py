@@ -112,7 +112,7 @@ def _averaged(program: Program, backward: Backward, wrap: Wrap) -> bool:
     core = core_of(wrap.inner)
     called = any(core_of(call.module) == core and same_round(call, backward) for call in program.events(Forward))
     by_hand = any(
-        event.order > backward.order and event.call != "barrier" and _near(event, backward)
+        event.order > backward.order and not event.waits and _near(event, backward)
         for event in program.events(Collective)
     )
     return called or by_hand

@@ -147,7 +147,7 @@ def _waited(rank: Process, busy: Process, passed: Pass) -> float:
 
 def _next_of_all(program: Program, event: Iterate) -> Collective | None:
     """The next collective, where all ranks come to it."""
-    later = (each for each in program.events(Collective) if each.order > event.order and each.call != "new_group")
+    later = (each for each in program.events(Collective) if each.order > event.order and not each.makes_group)
     found = next((each for each in later if not _inside(each, event)), None)
     return found if found is not None and not found.rank_guards else None
 

@@ -17,15 +17,12 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.model import Wrap
     from gpudoctor.lint.program import Program
 
-TALK = frozenset({"barrier", "monitored_barrier", "all_gather_object", "gather_object", "broadcast_object_list"})
-"""Collectives that carry no tensors."""
-
 
 def averaged_by_hand(program: Program) -> bool:
     """The program sends gradients, parameters or something unknown between ranks by itself."""
     return any(
         # A collective whose tensor is not known may be the averaging: then the program has the benefit of the doubt.
-        each.call not in TALK and (each.subject is None or each.subject.any(_may_train))
+        not each.waits and not each.objects and (each.subject is None or each.subject.any(_may_train))
         for each in program.events(Collective)
     )
 

@@ -1,0 +1,125 @@
+"""What the words of a stub mean: models for all functions and names of which a stub says enough.
+
+A library function that all ranks must call, or that returns a rank, needs nothing but its stub.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.abstract_state import TensorState
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.files import ReadFile
+from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.manifest.effects import KINDS, CollectiveEffect, LoggerEffect
+from gpudoctor.manifest.knowledge import functions, values
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+_RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL}
+_SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD}
+# Whose launcher says so. All others ask their framework, which has its processes from anywhere.
+_SOURCES = {"mpi4py": RankSource.SLURM}
+OWN_MODEL = "torch.distributed."
+"""What begins so works in place and in the background, and has models that say more."""
+
+
+def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value:
+    """The value that a stub declares by one of its words."""
+    if kind in _RANKS:
+        return Rank(_RANKS[kind], _SOURCES.get(library, RankSource.FRAMEWORK), place=place)
+    if kind in _SIZES:
+        return Size(_SIZES[kind], place=place)
+    # The same atom as `rank == 0`, so guards of both kinds are recognised alike.
+    atom = Atom(("rank", RankKind.GLOBAL, "==", 0), Divergence.RANK, label, place, "rank 0")
+    return Truth(Literal(atom, True))
+
+
+def alone(kind: str) -> Value:
+    """What is declared by this word where there is one process."""
+    return Const(True) if kind == "FirstRank" else Const(1 if kind in _SIZES else 0)
+
+
+@MODELS.callable(*(name for kind in KINDS for name in functions(kind)))
+def _returns_kind(call: Call) -> Values:
+    kind = call.declared.returns if call.declared is not None else ""
+    if kind == "None":
+        return singleton(NONE)
+    return singleton(value_of_kind(kind, call.name.partition(".")[0], call.place, call.label))
+
+
+def _declared_value(name: str, kind: str) -> None:
+    @MODELS.name(name)
+    def _value(do: LibraryContext, place: Location) -> Values:
+        return singleton(value_of_kind(kind, name.partition(".")[0], place, name.rpartition(".")[2]))
+
+
+for _name, _kind in values().items():
+    _declared_value(_name, _kind)
+
+
+@MODELS.callable(*(name for name in functions("collective") if not name.startswith(OWN_MODEL)))
+def _collective(call: Call) -> Values:
+    effect = call.effect(CollectiveEffect) or CollectiveEffect()
+    return run_collective(call, effect, call.name.partition(".")[0])
+
+
+def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
+    """Log a collective of a library, and return what it returns."""
+    name, function = call.name.rpartition(".")[2], call.declared
+    why = "what a collective returns" if effect.waits else "values from all ranks"
+    made = Unknown(CallResult(call.name, call.allocation_site()), why, call.label, escaped_from="torch.gather")
+    subject = call.given(effect.writes or effect.sends or (function.first if function is not None else ""))
+    call.emit(
+        Collective, call=name, by=by, subject=subject, effect=effect, in_place=bool(effect.writes),
+        returned=None if effect.waits else made, group=call.given("group"),
+    )  # fmt: skip
+    for value in flatten(call.do, list(subject or ())) if effect.writes else ():
+        if isinstance(value, Tensor):
+            call.do.set_flag(value, TensorState.reduced)
+    # `gather_for_metrics((preds, labels))` gives back as many as it got.
+    given = subject.single if subject is not None else None
+    items = call.do.known_items(given) if isinstance(given, TupleOf) else None
+    return singleton(TupleOf(tuple(singleton(made) for _ in items))) if items else singleton(made)
+
+
+@MODELS.callable(*functions("reads_file"))
+def _reads_file(call: Call) -> Values:
+    call.emit(ReadFile, call=call.name)
+    return _what_returns(call)
+
+
+@MODELS.callable(*functions("starts_logger"))
+def _starts_logger(call: Call) -> Values:
+    effect = call.effect(LoggerEffect) or LoggerEffect()
+    call.emit(StartLogger, call=call.name, path=call.given(effect.path), shared=_is_meant_for_all(call, effect))
+    return singleton(
+        Unknown(Anonymous("logger", call.allocation_site()), "an experiment logger", call.label, escaped_from=call.name)
+    )
+
+
+def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:
+    """A run group, a mode that depends on the rank, or a shared run: each rank is meant to open one."""
+    mode = call.given(effect.mode)
+    muted = mode is not None and (mode.single == Const("disabled") or any(each.condition for each in mode.bindings))
+    named = any(call.given(name) is not None for name in effect.shared_by.split(" | ") if name)
+    return muted or named or any(value.divergence & Divergence.RANK for value in call.all_values())
+
+
+def _what_returns(call: Call) -> Values:
+    return singleton(
+        Unknown(
+            CallResult(call.name, call.allocation_site()),
+            f"what {call.name} returns",
+            call.label,
+            escaped_from=call.name,
+        )
+    )

@@ -1,0 +1,139 @@
+"""The vocabulary of the stubs: what a function does that its signature cannot say, and what values are.
+
+A stub imports these words. A decorator declares what a call does; an annotation what a returned value or an attribute
+is. Each word is here because something uses it: the models of `lint/library`, rules, or what watches a run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+    from typing import TypeAlias
+else:
+
+    def dataclass(cls: type) -> type:
+        """Nothing but a class: to make more of these few would take longer than to read what all stubs say."""
+        return cls
+
+
+T = TypeVar("T")
+
+
+class Effect:
+    """What a call does. As a decorator in a stub it leaves the function as it is."""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **said: object) -> None:
+            self.__dict__.update(said)
+
+        def __eq__(self, other: object) -> bool:
+            return type(other) is type(self) and vars(other) == vars(self)
+
+        __hash__ = None
+
+    def __call__(self, declared: T) -> T:
+        """The function itself."""
+        return declared
+
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that it speaks of."""
+        return ()
+
+
+@dataclass
+class CollectiveEffect(Effect):
+    """All ranks of the group must call it."""
+
+    writes: str = ""
+    """The parameter in which the result stands; without one it is returned."""
+    sends: str = ""
+    """The parameter that is read, where it is not the one that is written."""
+    adds_up: bool = False
+    """Values of all ranks become one, a sum unless `op` says otherwise."""
+    gathers: bool = False
+    """Values of all ranks come together, each for itself."""
+    hands_on: bool = False
+    """Values of other ranks come here in place of the own ones."""
+    objects: bool = False
+    """Takes whatever can be pickled."""
+    waits: bool = False
+    """Exchanges nothing: it is called to wait for each other."""
+    uneven: bool = False
+    """It may be called by some ranks: it tells who is missing, or exchanges something for sharded models only."""
+    result_on: str = ""
+    """The parameter that names the one rank that has the result."""
+    only_on: str = ""
+    """The parameter that names the one rank that must give `given_there`, which no other may."""
+    given_there: str = ""
+    needs: str = ""
+    """Parameters of which one must be given, as `src | group_src`, though each may be left out."""
+
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that it speaks of."""
+        named = (self.writes, self.sends, self.result_on, self.only_on, self.given_there, *self.needs.split(" | "))
+        return tuple(filter(None, named))
+
+
+@dataclass
+class BetweenTwoEffect(Effect):
+    """Two ranks are enough: that others do not call it is no mistake."""
+
+    in_background: bool = False
+    """It returns a handle before it is done."""
+
+
+@dataclass
+class LoggerEffect(Effect):
+    """It opens a log, a run or a dashboard that is meant for one process."""
+
+    path: str = ""
+    """The parameter that says where."""
+    mode: str = ""
+    """The parameter that may switch it off."""
+    shared_by: str = ""
+    """Parameters for runs of several processes, as `group | settings`."""
+
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that it speaks of."""
+        return tuple(filter(None, (self.path, self.mode, *self.shared_by.split(" | "))))
+
+
+@dataclass
+class ReadFileEffect(Effect):
+    """It reads a picture, a sound or an array from a file."""
+
+
+@dataclass
+class GroupEffect(Effect):
+    """It makes a process group, for which all ranks must call it, also those outside."""
+
+    returns_all: bool = False
+    """It returns the group of this rank, and with it those of the others."""
+
+
+collective = CollectiveEffect
+between_two = BetweenTwoEffect
+makes_group = GroupEffect
+reads_file = ReadFileEffect
+starts_logger = LoggerEffect
+
+WORDS: dict[str, type[Effect]] = {
+    "collective": CollectiveEffect,
+    "between_two": BetweenTwoEffect,
+    "makes_group": GroupEffect,
+    "reads_file": ReadFileEffect,
+    "starts_logger": LoggerEffect,
+}
+"""The decorators."""
+
+GlobalRank: TypeAlias = int
+LocalRank: TypeAlias = int
+WorldSize: TypeAlias = int
+LocalWorldSize: TypeAlias = int
+FirstRank: TypeAlias = bool
+"""Whether this process is the first one."""
+KINDS = ("GlobalRank", "LocalRank", "WorldSize", "LocalWorldSize", "FirstRank", "None")
+"""The annotations that say more than a type."""

@@ -1,0 +1,215 @@
+"""What is known of libraries, compiled: what the stubs say of functions, and the lists that `libraries.py` makes.
+
+A wheel has the table from its build (`hatch_build.py`). In a checkout it is kept beside the bytecode, and like it:
+where a stub was changed, added or removed since, all of it is read anew.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from functools import cache, lru_cache
+from typing import Any, TypeVar
+
+from gpudoctor.manifest.effects import WORDS, Effect
+
+E = TypeVar("E", bound=Effect)
+
+HERE = os.path.dirname(__file__)
+STUBS = os.path.join(HERE, "stubs")
+SHIPPED = "knowledge.table"
+"""The file of a wheel that was built with it."""
+_KEPT = os.path.join(HERE, "__pycache__", SHIPPED)
+# Not the newest: a wheel is for all versions of Python. Names that occur twice are written once.
+_MARSHAL_VERSION = 4
+_MADE_OF = ("effects.py", "knowledge.py", "libraries.py", "stub_files.py")
+"""Files that the table hangs on besides the stubs."""
+
+
+class Declared:
+    """A function as its stub declares it."""
+
+    __slots__ = ("_effects", "kinds", "name", "names", "required", "returns")
+
+    def __init__(self, name: str, entry: tuple[Any, ...]) -> None:
+        self.name = name
+        self.names, self.kinds, self.required, self.returns, self._effects = entry
+
+    def position(self, parameter: str) -> int:
+        """Where a parameter stands; -1 where there is none of this name, or it can only be named."""
+        # What follows on an empty name can only be named.
+        names = self.names
+        at = names.index(parameter) if parameter in names else -1
+        return at if at < names.index("") else -1
+
+    @property
+    def positional(self) -> tuple[str, ...]:
+        """The parameters that have a position."""
+        found: tuple[str, ...] = self.names[: self.names.index("")]
+        return found
+
+    @property
+    def first(self) -> str:
+        """Its first parameter."""
+        return str(self.names[0])
+
+    def kind(self, parameter: str) -> str:
+        """The annotation of a parameter."""
+        return str(self.kinds[self.names.index(parameter)])
+
+    def effect(self, kind: type[E]) -> E | None:
+        """What it does of this kind."""
+        said = next((said for word, said in self._effects.items() if WORDS[word] is kind), None)
+        return kind(**said) if said is not None else None
+
+
+@lru_cache(maxsize=512)
+def declared(name: str) -> Declared | None:
+    """The function or method of this dotted name."""
+    found = table()["signatures"].get(name)
+    return Declared(name, marshal.loads(found)) if found is not None else None
+
+
+def kind_of_attribute(cls: str, name: str) -> str:
+    """What an attribute of the objects of a class is; empty where no stub says so."""
+    return str(table()["attributes"].get(f"{cls}.{name}", ""))
+
+
+def values() -> dict[str, str]:
+    """What names of modules are that are no functions."""
+    found: dict[str, str] = table()["values"]
+    return found
+
+
+def functions(word: str) -> tuple[str, ...]:
+    """The functions that a word stands at, or that return a value of its kind."""
+    found: tuple[str, ...] = table()["functions"].get(word, ())
+    return found
+
+
+def aliases() -> dict[str, str]:
+    """Other dotted names, and the one that is known; both end in a dot where that goes for all below."""
+    found: dict[str, str] = table()["aliases"]
+    return found
+
+
+def roots(field: str) -> frozenset[str]:
+    """The libraries that a field of `LibraryEntry` says something about as a whole."""
+    found: frozenset[str] = table()["roots"][field]
+    return found
+
+
+def parts(field: str) -> tuple[str, ...]:
+    """What the dotted names begin with that a field is about beside whole libraries."""
+    found: tuple[str, ...] = table()["parts"][field]
+    return found
+
+
+def prefixes(field: str) -> tuple[str, ...]:
+    """What the dotted names begin with that a field is about, of libraries and of parts of them."""
+    found: tuple[str, ...] = table()["prefixes"][field]
+    return found
+
+
+def mentions(*, relevant: bool = False) -> tuple[str, ...]:
+    """Words of texts that may train; with `relevant` only those that concern each function they stand in."""
+    found: tuple[str, ...] = table()["relevant mentions" if relevant else "mentions"]
+    return found
+
+
+def taking_charge() -> dict[str, str]:
+    """Dotted names that take charge of a training when they are called, and the framework that does so then."""
+    found: dict[str, str] = table()["taking charge"]
+    return found
+
+
+def belonging() -> dict[str, str]:
+    """What dotted names begin with of which all belongs to a framework, and its name."""
+    found: dict[str, str] = table()["belonging"]
+    return found
+
+
+def known_better() -> dict[str, tuple[str, ...]]:
+    """Libraries whose models say more than their source, and what they are told by."""
+    found: dict[str, tuple[str, ...]] = table()["known better"]
+    return found
+
+
+@cache
+def table() -> dict[str, Any]:
+    """All that is known."""
+    try:
+        # Of an archive no file can be opened.
+        data = __loader__.get_data(os.path.join(HERE, SHIPPED))  # type: ignore[name-defined]
+    except OSError:
+        return _of_checkout()
+    read: dict[str, Any] = marshal.loads(data)
+    return read
+
+
+def _of_checkout() -> dict[str, Any]:
+    """The kept table where it is fresh, else what the stubs say now."""
+    try:
+        with open(_KEPT, "rb") as file:
+            names, stamps, read = marshal.loads(file.read())
+        if stamps == _stamps(names):
+            found: dict[str, Any] = read
+            return found
+    # None yet, a file that is gone, cut short, or of another version.
+    except (OSError, ValueError, TypeError, EOFError, AttributeError):
+        pass
+    return _read_anew()
+
+
+def _read_anew() -> dict[str, Any]:
+    # Imported late: mostly all of it is known.
+    from gpudoctor.drafts import replace_file
+    from gpudoctor.manifest.stub_files import stub_files
+
+    files = [os.path.relpath(path, HERE) for path, _ in stub_files(STUBS)]
+    # A folder is another one when a file was added to it.
+    folders = {os.path.dirname(name) for name in files}
+    names = (*files, *folders, *_MADE_OF)
+    stamps = _stamps(names)
+    found = _compiled()
+    try:
+        os.makedirs(os.path.dirname(_KEPT), exist_ok=True)
+        replace_file(_KEPT, marshal.dumps((names, stamps, found), _MARSHAL_VERSION))
+    except OSError:
+        pass
+    return found
+
+
+def _stamps(names: tuple[str, ...]) -> list[tuple[int, int]]:
+    """What tells that a file has changed, without reading it."""
+    # For each start: `os.path.join` takes as long as to ask.
+    found = [os.stat(f"{HERE}/{name}") for name in names]
+    return [(each.st_mtime_ns, each.st_size) for each in found]
+
+
+def _compiled() -> dict[str, Any]:
+    from gpudoctor.manifest.libraries import derived
+    from gpudoctor.manifest.stub_files import read_stubs
+
+    said, listed = read_stubs(STUBS), derived()
+    by_word: dict[str, list[str]] = {}
+    for name, (*_, returns, effects) in said["functions"].items():
+        for word in (*effects, *filter(None, [returns])):
+            by_word.setdefault(word, []).append(name)
+    return {
+        **listed,
+        "aliases": {**listed["aliases"], **said["aliases"]},
+        "functions": {word: tuple(names) for word, names in by_word.items()},
+        "values": said["values"],
+        "attributes": said["attributes"],
+        # Each for itself: a program calls few of them.
+        "signatures": {
+            name: marshal.dumps(entry, _MARSHAL_VERSION)
+            for name, entry in {**said["functions"], **said["methods"]}.items()
+        },
+    }
+
+
+def built() -> bytes:
+    """What a wheel is built with."""
+    return marshal.dumps(_compiled(), _MARSHAL_VERSION)

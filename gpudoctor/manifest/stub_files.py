@@ -1,0 +1,169 @@
+"""Reads the stubs: what each function takes, what it does, and under which other names it is known.
+
+A stub says with Python's own syntax what there is to know of a library, and nothing is executed of it:
+
+* `def` and `class`, with the words of `effects.py` as decorators and annotations;
+* `from accelerate.accelerator import Accelerator as Accelerator` and `from torch.utils.data import *`: what this module
+  offers is what that one has, which is the name that everybody here knows it by;
+* `gather_for_metrics = gather`: another name of the same thing;
+* `**more`: there are other parameters, which nobody asks about.
+
+What comes of it is plain data, which `knowledge.py` keeps, so that no start reads a stub.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from gpudoctor.manifest.effects import KINDS, WORDS
+
+VOCABULARY = "gpudoctor.manifest.effects"
+OF_CLASS = ("classmethod", "staticmethod")
+
+
+class StubError(ValueError):
+    """A stub that says something that nobody understands."""
+
+
+class _Reader:
+    """Reads one stub after the other into the same table."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Any] = {}
+        """What is in modules and classes: of a function all that is known, of a value its kind."""
+        self.of_class: dict[str, tuple[Any, ...]] = {}
+        """What is called without an object: constructors, and methods of classes."""
+        self.bases: dict[str, list[str]] = {}
+        """The classes, with those that they derive from."""
+        self.objects: dict[str, str] = {}
+        """Objects that a module offers, and their classes."""
+        self.aliases: dict[str, str] = {}
+
+    def read(self, text: str, module: str, path: str) -> None:
+        """Take in the stub of a module."""
+        self._path = path
+        self._body(ast.parse(text, path).body, module)
+
+    def _body(self, statements: list[ast.stmt], owner: str) -> None:
+        for node in statements:
+            if isinstance(node, ast.FunctionDef):
+                self._function(node, owner)
+            elif isinstance(node, ast.ClassDef):
+                self.bases[f"{owner}.{node.name}"] = [f"{owner}.{ast.unparse(each)}" for each in node.bases]
+                self._body(node.body, f"{owner}.{node.name}")
+            elif isinstance(node, ast.ImportFrom):
+                self._import(node, owner)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                self.aliases[f"{owner}.{node.targets[0].id}"] = f"{owner}.{ast.unparse(node.value)}"
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                self._value(f"{owner}.{node.target.id}", ast.unparse(node.annotation), owner, node)
+            elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+                raise self._error(node, "a stub declares functions, classes, attributes and other names of them")
+
+    def _value(self, name: str, kind: str, owner: str, node: ast.AST) -> None:
+        if f"{owner}.{kind}" in self.bases:
+            self.objects[name] = f"{owner}.{kind}"
+        elif kind in KINDS:
+            self.members[name] = kind
+        else:
+            raise self._error(node, f"`{kind}` is neither a word of effects.py nor a class above")
+
+    def _import(self, node: ast.ImportFrom, owner: str) -> None:
+        for each in node.names:
+            if node.module in (VOCABULARY, "typing") or node.level:
+                continue
+            if each.name == "*":
+                self.aliases[f"{owner}."] = f"{node.module}."
+            elif each.asname == each.name:
+                self.aliases[f"{owner}.{each.name}"] = f"{node.module}.{each.name}"
+
+    def _function(self, node: ast.FunctionDef, owner: str) -> None:
+        words = [each for each in node.decorator_list if ast.unparse(each) not in OF_CLASS]
+        of_class = len(words) < len(node.decorator_list)
+        # A method is known by what it is given, without the object.
+        first = 1 if owner in self.bases and "staticmethod" not in map(ast.unparse, node.decorator_list) else 0
+        parameters = [*node.args.posonlyargs, *node.args.args][first:]
+        required = len(parameters) - len(node.args.defaults)
+        named = [("", None), *((each.arg, each.annotation) for each in node.args.kwonlyargs)]
+        named += [("**", None)] if node.args.kwarg is not None else []
+        everything = [*((each.arg, each.annotation) for each in parameters), *named]
+        names = tuple([name for name, _ in everything])
+        kinds = tuple([ast.unparse(each) if each is not None else "" for _, each in everything])
+        returns = ast.unparse(node.returns) if node.returns is not None else ""
+        effects = dict(self._effect(each, node) for each in words)
+        # What returns None and has no word to it does nothing.
+        returns = returns if returns in KINDS and not (returns == "None" and effects) else ""
+        entry = (names, kinds, required, returns, effects)
+        self.members[f"{owner}.{node.name}"] = entry
+        # Who calls a class calls its constructor.
+        called = owner if node.name == "__init__" else f"{owner}.{node.name}" if of_class else ""
+        if called:
+            self.of_class[called] = entry
+
+    def _effect(self, node: ast.expr, function: ast.FunctionDef) -> tuple[str, dict[str, Any]]:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDS):
+            raise self._error(node, f"`{ast.unparse(node)}` is no word of effects.py that is called")
+        kind = WORDS[node.func.id]
+        said = {each.arg or "": ast.literal_eval(each.value) for each in node.keywords}
+        unknown = [*map(ast.unparse, node.args), *(name for name in said if name not in kind.__annotations__)]
+        if unknown:
+            raise self._error(node, f"`{node.func.id}` says nothing about `{unknown[0]}`")
+        given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        for name in kind(**said).parameters():
+            if name not in [each.arg for each in given]:
+                raise self._error(node, f"`{function.name}` has no parameter `{name}`")
+        return node.func.id, said
+
+    def _error(self, node: ast.AST, problem: str) -> StubError:
+        return StubError(f"{self._path}:{getattr(node, 'lineno', 1)}: {problem}")
+
+    def table(self) -> dict[str, Any]:
+        """What was read: `functions` and `values` of modules, `methods` and `attributes` of classes, and `aliases`."""
+        # `gather_for_metrics = gather` in a class is a member of its own: objects are asked by their class.
+        for name, known in [*self.aliases.items()]:
+            if name.rpartition(".")[0] in self.bases and known in self.members:
+                self.members[name] = self.members[self.aliases.pop(name)]
+        for owner in self.bases:
+            self._inherit(owner)
+        for name, cls in self.objects.items():
+            self._copy(cls, name)
+        found: dict[str, dict[str, Any]] = {"functions": {}, "values": {}, "methods": {}, "attributes": {}}
+        for name, known in self.members.items():
+            in_class = name.rpartition(".")[0] in self.bases
+            kinds = ("attributes", "methods") if in_class else ("values", "functions")
+            found[kinds[isinstance(known, tuple)]][name] = known
+        found["functions"].update(self.of_class)
+        return {**found, "aliases": self.aliases}
+
+    def _inherit(self, owner: str) -> None:
+        for base in self.bases[owner]:
+            if base in self.bases:
+                self._inherit(base)
+                self._copy(base, owner)
+
+    def _copy(self, owner: str, into: str) -> None:
+        for name in [each for each in self.members if each.rpartition(".")[0] == owner]:
+            self.members.setdefault(f"{into}{name[len(owner) :]}", self.members[name])
+
+
+def stub_files(folder: str) -> Iterator[tuple[str, str]]:
+    """The stubs below a folder, each with the name of its module."""
+    for where, folders, files in os.walk(folder):
+        folders.sort()
+        for file in sorted(files):
+            if file.endswith(".pyi"):
+                path = os.path.join(where, file)
+                module = os.path.relpath(path, folder)[: -len(".pyi")].replace(os.sep, ".")
+                yield path, module.removesuffix(".__init__")
+
+
+def read_stubs(folder: str) -> dict[str, Any]:
+    """What the stubs below a folder say."""
+    reader = _Reader()
+    for path, module in stub_files(folder):
+        with open(path, encoding="utf-8") as file:
+            reader.read(file.read(), module, path)
+    return reader.table()

@@ -1,0 +1,3 @@
+"""Where accelerate defines it."""
+
+from accelerate import Accelerator as Accelerator

@@ -1,0 +1,3 @@
+"""Where accelerate defines them."""
+
+from accelerate.utils import *

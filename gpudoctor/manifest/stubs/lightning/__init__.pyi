@@ -1,0 +1,4 @@
+"""Offers what its parts define."""
+
+from lightning.fabric import Fabric as Fabric
+from lightning.pytorch import Trainer as Trainer

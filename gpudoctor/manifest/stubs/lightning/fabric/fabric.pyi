@@ -1,0 +1,3 @@
+"""Where Lightning defines it."""
+
+from lightning.fabric import Fabric as Fabric

@@ -1,0 +1,3 @@
+"""The same as a library of its own."""
+
+from lightning.fabric import *

@@ -1,0 +1,8 @@
+"""A tracker of experiments."""
+
+from gpudoctor.manifest.effects import starts_logger
+
+@starts_logger()
+def init(**more): ...
+@starts_logger()
+def init_run(**more): ...

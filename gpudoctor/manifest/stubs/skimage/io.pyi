@@ -1,0 +1,6 @@
+"""Files that are read."""
+
+from gpudoctor.manifest.effects import reads_file
+
+@reads_file()
+def imread(fname, **more): ...

@@ -1,0 +1,7 @@
+"""The log of TensorBoard, without it."""
+
+from gpudoctor.manifest.effects import starts_logger
+
+class SummaryWriter:
+    @starts_logger(path="logdir")
+    def __init__(self, logdir=None, **more): ...

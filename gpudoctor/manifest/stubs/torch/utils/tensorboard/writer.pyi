@@ -1,0 +1,3 @@
+"""Where torch defines it."""
+
+from torch.utils.tensorboard import *

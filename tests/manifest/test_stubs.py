@@ -1,0 +1,220 @@
+"""The stubs: what they may say, that their table is never stale, and that they are true of what is installed here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import marshal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpudoctor.lint.library.library_names import canonical
+from gpudoctor.lint.library.register import MODELS
+from gpudoctor.manifest import effects, knowledge
+from gpudoctor.manifest.effects import KINDS, WORDS, CollectiveEffect, Effect
+from gpudoctor.manifest.knowledge import Declared, declared
+from gpudoctor.manifest.stub_files import StubError, read_stubs, stub_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TABLE = read_stubs(knowledge.STUBS)
+EVERYTHING = {**TABLE["functions"], **TABLE["methods"]}
+
+
+def table_of(folder: Path, **stubs: str) -> dict[str, dict[str, Any]]:
+    for name, text in stubs.items():
+        folder.joinpath(f"{name}.pyi").write_text(text)
+    return read_stubs(str(folder))
+
+
+# --- what a stub may say ---------------------------------------------------------------------------------------------
+
+
+def test_a_function_has_positions_and_effects(tmp_path: Path):
+    text = "@collective(writes='b', adds_up=True)\ndef f(a: Tensor, b=None, *, c=1) -> WorldSize: ...\n"
+    function = Declared("lib.f", table_of(tmp_path, lib=text)["functions"]["lib.f"])
+    assert [function.position(name) for name in ("a", "b", "c", "d")] == [0, 1, -1, -1]
+    assert (function.positional, function.required, function.kind("a")) == (("a", "b"), 1, "Tensor")
+    assert function.effect(CollectiveEffect) == CollectiveEffect(writes="b", adds_up=True)
+    assert function.returns == "WorldSize"
+
+
+def test_methods_take_no_self_and_are_inherited(tmp_path: Path):
+    text = "class A:\n    n: GlobalRank\n    @collective()\n    def f(self, x): ...\n    g = f\nclass B(A): ...\n"
+    found = table_of(tmp_path, lib=text)
+    assert set(found["methods"]) == {"lib.A.f", "lib.A.g", "lib.B.f", "lib.B.g"}
+    assert found["methods"]["lib.B.f"][0] == ("x", "")
+    assert found["attributes"] == {"lib.A.n": "GlobalRank", "lib.B.n": "GlobalRank"}
+
+
+def test_what_an_object_of_a_module_can_do(tmp_path: Path):
+    text = "class C:\n    size: WorldSize\n    @collective()\n    def f(self): ...\nWORLD: C\n"
+    found = table_of(tmp_path, lib=text)
+    assert set(found["functions"]) == {"lib.WORLD.f"}
+    assert found["values"] == {"lib.WORLD.size": "WorldSize"}
+
+
+def test_other_names(tmp_path: Path):
+    found = table_of(tmp_path, a="from b import f as f\n", c="from b import *\n", d="def f(): ...\ng = f\n")
+    assert found["aliases"] == {"a.f": "b.f", "c.": "b.", "d.g": "d.f"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("@sends_mail()\ndef f(): ...\n", "lib.pyi:1: `sends_mail()` is no word of effects.py"),
+        ("@collective\ndef f(): ...\n", "is no word of effects.py that is called"),
+        ("@collective(loud=True)\ndef f(): ...\n", "`collective` says nothing about `loud`"),
+        ("@collective(writes='b')\ndef f(a): ...\n", "`f` has no parameter `b`"),
+        ("n: Rank\n", "`Rank` is neither a word of effects.py nor a class above"),
+        ("if True:\n    n = 1\n", "a stub declares"),
+    ],
+)
+def test_what_nobody_understands_is_refused(text: str, problem: str, tmp_path: Path):
+    with pytest.raises(StubError) as refused:
+        table_of(tmp_path, lib=text)
+    assert problem in str(refused.value)
+
+
+def test_each_word_is_said_somewhere():
+    said = {(word, each) for *_, kinds in EVERYTHING.values() for word, told in kinds.items() for each in ("", *told)}
+    known = {(word, name) for word, kind in WORDS.items() for name in ("", *_names_of(kind))}
+    assert known == said
+    assert {getattr(effects, word) for word in WORDS} == set(WORDS.values())
+    values = {*TABLE["values"].values(), *TABLE["attributes"].values(), *(entry[3] for entry in EVERYTHING.values())}
+    assert values - {""} == set(KINDS)
+
+
+def _names_of(kind: type[Effect]) -> Iterator[str]:
+    return iter(inspect.get_annotations(kind))
+
+
+def test_each_function_has_a_model():
+    """Else a stub would say what nobody hears."""
+    assert not {name for name in TABLE["functions"] if name not in MODELS.callables}
+    assert set(TABLE["values"]) <= set(MODELS.names)
+
+
+def test_one_name_is_known():
+    for name in (*TABLE["functions"], *TABLE["methods"]):
+        assert canonical(name) == name
+    assert canonical("lightning_fabric.fabric.Fabric") == "lightning.fabric.Fabric"
+
+
+@pytest.mark.slow
+def test_type_checkers_read_them(tmp_path: Path):
+    modules = [module for _, module in stub_files(knowledge.STUBS) if module.partition(".")[0] != "mpi4py"]
+    text = "".join(f"import {module}\n" for module in modules)
+    tmp_path.joinpath("uses.py").write_text(f"{text}\n\nsize: int = horovod.torch.size()\nwrong: str = hvd.rank()\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=", f"--cache-dir={tmp_path}", "uses.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600,
+        env={"MYPYPATH": f"{knowledge.STUBS}:{Path(knowledge.HERE).parents[1]}"},
+    )  # fmt: skip
+    errors = [line for line in run.stdout.splitlines() if "error" in line]
+    assert len(errors) == 2, run.stdout
+    assert 'has type "int", variable has type "str"' in errors[0]
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A checkout of our own, with a stub."""
+    stubs = tmp_path / "stubs" / "lib"
+    stubs.mkdir(parents=True)
+    stubs.joinpath("__init__.pyi").write_text("@collective()\ndef f(): ...\n")
+    for name in knowledge._MADE_OF:
+        tmp_path.joinpath(name).touch()
+    for name, path in (("HERE", tmp_path), ("STUBS", tmp_path / "stubs")):
+        monkeypatch.setattr(knowledge, name, str(path))
+    monkeypatch.setattr(knowledge, "_KEPT", str(tmp_path / "__pycache__" / "knowledge.table"))
+    knowledge.table.cache_clear()
+    yield tmp_path
+    knowledge.table.cache_clear()
+
+
+def names() -> set[str]:
+    knowledge.table.cache_clear()
+    return set(knowledge.functions("collective"))
+
+
+def test_a_kept_table_is_read_as_long_as_it_is_fresh(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    assert names() == {"lib.f"}
+    with monkeypatch.context() as patched:
+        patched.setattr(knowledge, "_read_anew", lambda: pytest.fail("read anew"))
+        assert names() == {"lib.f"}
+    stub = checkout / "stubs" / "lib" / "__init__.pyi"
+    stub.write_text("@collective()\ndef other(): ...\n")
+    assert names() == {"lib.other"}
+    stub.with_name("part.pyi").write_text("@collective()\ndef g(): ...\n")
+    assert names() == {"lib.other", "lib.part.g"}
+    stub.unlink()
+    assert names() == {"lib.part.g"}
+
+
+@pytest.mark.parametrize("data", [b"", b"{", marshal.dumps(1), marshal.dumps((("gone",), [(1, 2)], {}))])
+def test_a_damaged_table_is_read_anew(checkout: Path, data: bytes):
+    checkout.joinpath("__pycache__").mkdir()
+    checkout.joinpath("__pycache__", "knowledge.table").write_bytes(data)
+    assert names() == {"lib.f"}
+
+
+def test_a_wheel_brings_its_table(checkout: Path):
+    checkout.joinpath(knowledge.SHIPPED).write_bytes(knowledge.built())
+    checkout.joinpath("stubs", "lib", "__init__.pyi").write_text("")
+    assert names() == {"lib.f"}
+
+
+# --- the libraries ---------------------------------------------------------------------------------------------------
+
+
+def installed(name: str) -> object | None:
+    """The function or method of this dotted name; skips where its library is missing."""
+    root = name.partition(".")[0]
+    if root == "hvd":
+        pytest.skip("a name that horovod is imported by")
+    pytest.importorskip(root, reason=f"{root} is not installed here")
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:end]))
+        except ImportError as error:
+            if not name.startswith(error.name or ""):
+                return None  # it needs another library, which is not installed here
+            continue
+        for part in parts[end:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("root", sorted({name.partition(".")[0] for name in EVERYTHING}))
+def test_signatures_are_those_of_the_library(root: str):
+    wrong = {name: _difference(name) for name in EVERYTHING if name.partition(".")[0] == root}
+    assert not {name: each for name, each in wrong.items() if each}
+
+
+def _difference(name: str) -> str:
+    """Where a stub and the library differ; what ends in `**more` names just what somebody asks for."""
+    said, found = declared(name), installed(name)
+    assert said is not None
+    if found is None:
+        return ""
+    parameters = [*inspect.signature(found).parameters.values()]  # type: ignore[arg-type]
+    parameters = parameters[1:] if name in TABLE["methods"] and not inspect.ismethod(found) else parameters
+    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    positional = [each for each in named if each.kind is not each.KEYWORD_ONLY]
+    has = [each.name for each in positional], len([each for each in positional if each.default is each.empty])
+    if "**" not in said.names:
+        return "" if (list(said.positional), said.required) == has else f"{said.positional}: {has}"
+    catches_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    missing = {*said.names} - {each.name for each in named} - {"", "**"}
+    wrong_place = list(said.positional) != has[0][: len(said.positional)]
+    return f"{has}, {missing}" if wrong_place or (missing and not catches_all) else ""
