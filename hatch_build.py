@@ -23,13 +23,13 @@ class TablesHook(BuildHookInterface):  # type: ignore[misc]
         # What is imported here is plain Python: a build has none of the dependencies.
         sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
         from gpudoctor import card_index, page_examples, registry
-        from gpudoctor.manifest import knowledge
+        from gpudoctor.manifest import compiled
 
         folder, pack = Path(tempfile.mkdtemp(prefix="gpudoctor-")), registry.BUILT_IN
         tables = {
             f"{pack}/{card_index.SHIPPED}": registry.index_of(pack),
             f"{pack}/{page_examples.SHIPPED}": registry.examples_of(pack),
-            f"gpudoctor/manifest/{knowledge.SHIPPED}": knowledge.built(),
+            f"gpudoctor/manifest/{compiled.SHIPPED}": compiled.built(),
         }
         for target, data in tables.items():
             written = folder / Path(target).name

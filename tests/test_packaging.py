@@ -104,7 +104,7 @@ def test_wheel_holds_the_two_packages_alone(built: Built) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     # Who cannot write there would import all rules at each start.
     assert "gpudoctor_rules/examples.json" in names
-    assert {"gpudoctor_rules/cards.index", "gpudoctor/manifest/knowledge.table"} <= set(names)
+    assert {"gpudoctor_rules/cards.index", "gpudoctor/manifest/compiled.table"} <= set(names)
     assert "gpudoctor/probe/page/templates/probe.html.j2" in names
     assert {"gpudoctor/html/templates/frame.html.j2", "gpudoctor/html/templates/style.css"} <= set(names)
 

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.manifest.knowledge import declared
+from gpudoctor.manifest.compiled import declared
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, EventContext
     from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.manifest.compiled import Declared
     from gpudoctor.manifest.effects import Effect
-    from gpudoctor.manifest.knowledge import Declared
 
     E = TypeVar("E", bound=Effect)
 

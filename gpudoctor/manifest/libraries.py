@@ -1,6 +1,6 @@
 """The libraries that are known, and what of it matters to whom.
 
-All lists of library names are derived from this table; `knowledge.py` keeps them, so that no start reads it.
+All lists of library names are derived from this table; `compiled.py` keeps them, so that no start reads it.
 """
 
 from __future__ import annotations
@@ -379,7 +379,7 @@ BY_PREFIX = (
 
 
 def derived() -> dict[str, Any]:
-    """The lists that are made of the table: what `knowledge.py` keeps."""
+    """The lists that are made of the table: what `compiled.py` keeps."""
     told: dict[str, list[tuple[str, Any]]] = {name: [] for name in LibraryEntry.__annotations__}
     for each in LIBRARIES:
         for field, known in vars(each).items():

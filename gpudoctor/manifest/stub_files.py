@@ -8,7 +8,7 @@ A stub says with Python's own syntax what there is to know of a library, and not
 * `gather_for_metrics = gather`: another name of the same thing;
 * `**more`: there are other parameters, which nobody asks about.
 
-What comes of it is plain data, which `knowledge.py` keeps, so that no start reads a stub.
+What comes of it is plain data, which `compiled.py` keeps, so that no start reads a stub.
 """
 
 from __future__ import annotations

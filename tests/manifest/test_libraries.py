@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpudoctor.lint.library.library_names import canonical, computes, gives_settings, is_harmless, shows
-from gpudoctor.manifest import framework_roles, knowledge
+from gpudoctor.manifest import compiled, framework_roles
 from gpudoctor.manifest.libraries import LIBRARIES, LibraryEntry
 from tests.support.sources import Source, sources
 
@@ -34,7 +34,7 @@ def test_a_name_is_the_installed_library_or_perhaps_the_project_s():
 def test_what_takes_charge_lies_in_its_library():
     for each in LIBRARIES:
         assert not [name for name in each.frameworks if not name.startswith(f"{each.roots}.")]
-    named = {*knowledge.taking_charge().values(), *knowledge.belonging().values()}
+    named = {*compiled.taking_charge().values(), *compiled.belonging().values()}
     assert named == {each.name for each in framework_roles._frameworks()}
 
 

@@ -15,15 +15,15 @@ import pytest
 
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.register import MODELS
-from gpudoctor.manifest import effects, knowledge
+from gpudoctor.manifest import compiled, effects
+from gpudoctor.manifest.compiled import Declared, declared
 from gpudoctor.manifest.effects import KINDS, WORDS, CollectiveEffect, Effect
-from gpudoctor.manifest.knowledge import Declared, declared
 from gpudoctor.manifest.stub_files import StubError, read_stubs, stub_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TABLE = read_stubs(knowledge.STUBS)
+TABLE = read_stubs(compiled.STUBS)
 EVERYTHING = {**TABLE["functions"], **TABLE["methods"]}
 
 
@@ -109,16 +109,16 @@ def test_one_name_is_known():
 
 @pytest.mark.slow
 def test_type_checkers_read_them(tmp_path: Path):
-    modules = [module for _, module in stub_files(knowledge.STUBS)]
+    modules = [module for _, module in stub_files(compiled.STUBS)]
     # Without these a type checker takes the installed library for the rest of it.
-    folders = {os.path.dirname(path) for path, _ in stub_files(knowledge.STUBS)} - {knowledge.STUBS}
+    folders = {os.path.dirname(path) for path, _ in stub_files(compiled.STUBS)} - {compiled.STUBS}
     assert not [folder for folder in folders if not os.path.exists(f"{folder}/__init__.pyi")]
     text = "".join(f"import {module}\n" for module in modules)
     tmp_path.joinpath("uses.py").write_text(f"{text}\n\nsize: int = horovod.torch.size()\nwrong: str = hvd.rank()\n")
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file=", f"--cache-dir={tmp_path}", "uses.py"],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600,
-        env={"MYPYPATH": f"{knowledge.STUBS}:{Path(knowledge.HERE).parents[1]}"},
+        env={"MYPYPATH": f"{compiled.STUBS}:{Path(compiled.HERE).parents[1]}"},
     )  # fmt: skip
     errors = [line for line in run.stdout.splitlines() if "error" in line]
     assert len(errors) == 2, run.stdout
@@ -134,25 +134,25 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     stubs = tmp_path / "stubs" / "lib"
     stubs.mkdir(parents=True)
     stubs.joinpath("__init__.pyi").write_text("@collective()\ndef f(): ...\n")
-    for name in knowledge._MADE_OF:
+    for name in compiled._MADE_OF:
         tmp_path.joinpath(name).touch()
     for name, path in (("HERE", tmp_path), ("STUBS", tmp_path / "stubs")):
-        monkeypatch.setattr(knowledge, name, str(path))
-    monkeypatch.setattr(knowledge, "_KEPT", str(tmp_path / "__pycache__" / "knowledge.table"))
-    knowledge.table.cache_clear()
+        monkeypatch.setattr(compiled, name, str(path))
+    monkeypatch.setattr(compiled, "_KEPT", str(tmp_path / "__pycache__" / "compiled.table"))
+    compiled.table.cache_clear()
     yield tmp_path
-    knowledge.table.cache_clear()
+    compiled.table.cache_clear()
 
 
 def names() -> set[str]:
-    knowledge.table.cache_clear()
-    return set(knowledge.functions("collective"))
+    compiled.table.cache_clear()
+    return set(compiled.functions("collective"))
 
 
 def test_a_kept_table_is_read_as_long_as_it_is_fresh(checkout: Path, monkeypatch: pytest.MonkeyPatch):
     assert names() == {"lib.f"}
     with monkeypatch.context() as patched:
-        patched.setattr(knowledge, "_read_anew", lambda: pytest.fail("read anew"))
+        patched.setattr(compiled, "_read_anew", lambda: pytest.fail("read anew"))
         assert names() == {"lib.f"}
     stub = checkout / "stubs" / "lib" / "__init__.pyi"
     stub.write_text("@collective()\ndef other(): ...\n")
@@ -166,12 +166,12 @@ def test_a_kept_table_is_read_as_long_as_it_is_fresh(checkout: Path, monkeypatch
 @pytest.mark.parametrize("data", [b"", b"{", marshal.dumps(1), marshal.dumps((("gone",), [(1, 2)], {}))])
 def test_a_damaged_table_is_read_anew(checkout: Path, data: bytes):
     checkout.joinpath("__pycache__").mkdir()
-    checkout.joinpath("__pycache__", "knowledge.table").write_bytes(data)
+    checkout.joinpath("__pycache__", "compiled.table").write_bytes(data)
     assert names() == {"lib.f"}
 
 
 def test_a_wheel_brings_its_table(checkout: Path):
-    checkout.joinpath(knowledge.SHIPPED).write_bytes(knowledge.built())
+    checkout.joinpath(compiled.SHIPPED).write_bytes(compiled.built())
     checkout.joinpath("stubs", "lib", "__init__.pyi").write_text("")
     assert names() == {"lib.f"}
 

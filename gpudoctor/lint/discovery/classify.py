@@ -23,7 +23,7 @@ from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.project import Project
-from gpudoctor.manifest.knowledge import prefixes
+from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:

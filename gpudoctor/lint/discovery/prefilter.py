@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
-from gpudoctor.manifest.knowledge import mentions, roots
+from gpudoctor.manifest.compiled import mentions, roots
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
-from gpudoctor.manifest.knowledge import mentions
+from gpudoctor.manifest.compiled import mentions
 
 _SUFFIXES = (".py", ".ipynb")
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})

@@ -24,7 +24,7 @@ from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NOTHING
 from gpudoctor.lint.interp.records import IterationProbe, holds_setting
 from gpudoctor.lint.library.class_kinds import seeds_by_epoch
-from gpudoctor.manifest.knowledge import prefixes
+from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:

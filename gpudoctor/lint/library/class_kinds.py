@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.manifest.knowledge import prefixes
+from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

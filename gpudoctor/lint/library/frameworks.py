@@ -24,8 +24,8 @@ from gpudoctor.lint.library.stub_models import alone, run_collective, value_of_k
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import belonging, kind_of_attribute, taking_charge
 from gpudoctor.manifest.effects import CollectiveEffect
-from gpudoctor.manifest.knowledge import belonging, kind_of_attribute, taking_charge
 
 TAKE_CHARGE = taking_charge()
 _BELONGING = belonging()

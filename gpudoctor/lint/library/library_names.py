@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
-from gpudoctor.manifest.knowledge import aliases, parts, prefixes, roots
+from gpudoctor.manifest.compiled import aliases, parts, prefixes, roots
 
 _ALIASES = aliases()
 

@@ -18,8 +18,8 @@ from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.manifest.compiled import functions, values
 from gpudoctor.manifest.effects import KINDS, CollectiveEffect, LoggerEffect
-from gpudoctor.manifest.knowledge import functions, values
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

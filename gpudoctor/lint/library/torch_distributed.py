@@ -32,8 +32,8 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, GroupEffect
-from gpudoctor.manifest.knowledge import functions
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
 """Collectives below return a new tensor."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import FALSE, TRUE, Value
-from gpudoctor.manifest.knowledge import prefixes
+from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_call import LibraryContext

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from gpudoctor.manifest.knowledge import known_better, roots
+from gpudoctor.manifest.compiled import known_better, roots
 
 LIBRARIES = roots("wins")
 """Their meaning is modelled, or they have no part in how a program trains."""

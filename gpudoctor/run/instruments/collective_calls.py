@@ -14,11 +14,11 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import CollectiveEffect
-from gpudoctor.manifest.knowledge import declared, functions
 
 if TYPE_CHECKING:
-    from gpudoctor.manifest.knowledge import Declared
+    from gpudoctor.manifest.compiled import Declared
     from gpudoctor.run.instruments.state import State
 
 

@@ -17,12 +17,12 @@ E = TypeVar("E", bound=Effect)
 
 HERE = os.path.dirname(__file__)
 STUBS = os.path.join(HERE, "stubs")
-SHIPPED = "knowledge.table"
+SHIPPED = "compiled.table"
 """The file of a wheel that was built with it."""
 _KEPT = os.path.join(HERE, "__pycache__", SHIPPED)
 # Not the newest: a wheel is for all versions of Python. Names that occur twice are written once.
 _MARSHAL_VERSION = 4
-_MADE_OF = ("effects.py", "knowledge.py", "libraries.py", "stub_files.py")
+_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "stub_files.py")
 """Files that the table hangs on besides the stubs."""
 
 
