@@ -39,15 +39,6 @@ class PlainError(ValueError):
 
 def plain(value: Any) -> Any:
     """Records, enums, mappings and sequences as what JSON knows; numbers that it does not know become null."""
-    return _plain(value, lambda each: {name: plain(getattr(each, name)) for name in _names(each)})
-
-
-def rows(value: Any) -> Any:
-    """The same in less space: of a record the values alone, in the order of its fields. For this version alone."""
-    return _plain(value, lambda each: [rows(getattr(each, name)) for name in _names(each)], rows)
-
-
-def _plain(value: Any, of_record: Form, again: Form = plain) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, float):
@@ -55,12 +46,12 @@ def _plain(value: Any, of_record: Form, again: Form = plain) -> Any:
     if isinstance(value, (str, int, bool)) or value is None:
         return value
     if isinstance(value, Mapping):
-        return {str(key): again(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [again(each) for each in value]
+        return [plain(each) for each in value]
     if hasattr(value, "as_plain"):
-        return again(value.as_plain())
-    return of_record(value)
+        return plain(value.as_plain())
+    return {name: plain(getattr(value, name)) for name in _names(value)}
 
 
 def _names(kind: Any) -> list[str]:
@@ -68,7 +59,7 @@ def _names(kind: Any) -> list[str]:
 
 
 class Reader:
-    """Makes records of what `plain` or `rows` made of them; `forms` says which types stand there in another form."""
+    """Makes records of what `plain` made of them; `forms` says which types stand there in another form."""
 
     def __init__(self, forms: Mapping[Any, Form] | None = None) -> None:
         self._forms: dict[Any, Form] = {**_BASIC, **(forms or {})}
@@ -117,7 +108,7 @@ class Reader:
 
 
 def from_plain(kind: type[T], data: object) -> T:
-    """The record of this class of which `plain` or `rows` made the data. Raises PlainError where it is not one."""
+    """The record of this class of which `plain` made the data. Raises PlainError where it is not one."""
     return _READER.read(kind, data)
 
 
@@ -128,8 +119,6 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _record(kind: type, forms: Mapping[str, Form]) -> Form:
     def read(found: Any) -> Any:
-        if type(found) is list:
-            found = dict(zip(forms, found, strict=False))
         values = {}
         name = ""
         try:

@@ -257,6 +257,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.rule",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
+        "gpudoctor.plain",
         "gpudoctor.visible",
         "gpudoctor.manifest",
     },
@@ -446,6 +447,7 @@ def test_lint_loads_nothing_that_only_runs_and_pages_need() -> None:
     assert not {name for name in loaded if name.startswith(("gpudoctor.run", "gpudoctor.probe"))} | loaded & {
         "statistics",
         "gpudoctor.page_examples",
+        "gpudoctor.plain",
     }
 
 

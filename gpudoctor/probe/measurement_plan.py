@@ -7,10 +7,9 @@ eight GPUs with the normal pace take about 12 stages of 2 s, 12 s of checks and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
-from gpudoctor.record import dataclass, fields
+from gpudoctor.plain import from_plain, plain
+from gpudoctor.record import dataclass
 
 WORKLOADS = ("linear", "cifar10", "transformer")
 STRATEGIES = ("single", "data_parallel", "ddp", "fsdp2")
@@ -95,20 +94,12 @@ class Plan:
 
 def written(plan: Plan) -> str:
     """The plan as text for the ranks."""
-    entries = {each.name: getattr(plan, each.name) for each in fields(plan) if each.name != "world"}
-    world = {each.name: getattr(plan.world, each.name) for each in fields(plan.world)}
-    return json.dumps({**entries, "world": world})
+    return json.dumps(plain(plan))
 
 
 def read(text: str) -> Plan:
     """The plan that `written` made into text."""
-    entries = json.loads(text)
-    world = World(**_tuples(entries.pop("world")))
-    return Plan(world=world, **_tuples(entries))
-
-
-def _tuples(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()}
+    return from_plain(Plan, json.loads(text))
 
 
 def world_sizes(largest: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpudoctor.plain import PlainError, from_plain, plain
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Known:
     fingerprint: str
     code: str
     path: str
-    message: str
+    message: str = ""
 
 
 def known_by(findings: Iterable[Finding], prints: Iterable[str]) -> list[Known]:
@@ -36,13 +37,9 @@ def render(known: Iterable[Known]) -> str:
     """The text of a baseline: one line for each finding, so that two branches can be merged."""
     rows = {each.fingerprint: each for each in known}.values()
     rows_in_order = sorted(rows, key=lambda each: (each.path, each.code, each.fingerprint))
-    lines = ",".join(f"\n    {json.dumps(_row(each), ensure_ascii=False)}" for each in rows_in_order)
+    lines = ",".join(f"\n    {json.dumps(plain(each), ensure_ascii=False)}" for each in rows_in_order)
     findings = f"[{lines}\n  ]" if lines else "[]"
     return f'{{\n  "gpudoctor-baseline": {VERSION},\n  "findings": {findings}\n}}\n'
-
-
-def _row(known: Known) -> dict[str, str]:
-    return {"fingerprint": known.fingerprint, "code": known.code, "path": known.path, "message": known.message}
 
 
 def read(text: str) -> list[Known]:
@@ -56,11 +53,7 @@ def read(text: str) -> list[Known]:
         raise ValueError("this is no baseline of gpudoctor; name a file of its own")
     if version != VERSION:
         raise ValueError("it is of another version; `--update-baseline` writes it anew")
-    rows = document.get("findings")
-    if not isinstance(rows, list) or not all(map(_is_row, rows)):
-        raise ValueError("its list of findings is damaged; `--update-baseline` writes it anew")
-    return [Known(row["fingerprint"], row["code"], row["path"], row.get("message", "")) for row in rows]
-
-
-def _is_row(row: object) -> bool:
-    return isinstance(row, dict) and all(isinstance(row.get(key), str) for key in ("fingerprint", "code", "path"))
+    try:
+        return list(from_plain(tuple[Known, ...], document.get("findings")))
+    except PlainError as error:
+        raise ValueError("its list of findings is damaged; `--update-baseline` writes it anew") from error

@@ -7,11 +7,13 @@ import json
 import os
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.plain import PlainError, Reader
+from gpudoctor.record import replace
 from gpudoctor.run.recording import (
     Calls,
     Check,
@@ -35,10 +37,38 @@ from gpudoctor.run.recording import (
     Wrap,
     Written,
 )
-from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read, Result, Subgroup, Sum
+from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read, Subgroup, Sum
 from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
+T = TypeVar("T")
 Line = dict[str, Any]
+
+_FACTS: dict[str, tuple[str, type[Any]]] = {
+    "groups": ("init_process_group", Group),
+    "subgroups": ("new_group", Subgroup),
+    "wraps": ("wrap", Wrap),
+    "optimizers": ("optimizer", Optimizer),
+    "samplers": ("sampler", Shared),
+    "steps": ("step", Step),
+    "checks": ("check", Check),
+    "exposed": ("communication", Exposed),
+    "clips": ("clip", Clip),
+    "averaged_again": ("averaged again", Again),
+    "loggers": ("logger", Logger),
+    "sums": ("sum", Sum),
+    "saves": ("save", Written),
+    "opens": ("open", Written),
+    "hidden": ("hidden", Hidden),
+    "norms": ("norms", Norms),
+    "searches": ("search", Search),
+    "calls": ("calls", Calls),
+    "seeds": ("seed", Seed),
+    "splits": ("split", Split),
+    "failures": ("failed", Failure),
+    "fetches": ("fetch", Fetch),
+    "refused": ("refused", Refused),
+}
+"""What a process has of each kind of line, each by itself: the names in the line are those of the record."""
 
 
 def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
@@ -77,22 +107,38 @@ def shown(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def place_of(given: Any) -> Location | None:
-    """A place as instruments write it, `[file, line]`."""
-    return Location(shown(given[0]), int(given[1])) if given else None
-
-
 def frames_of(given: Iterable[Any]) -> tuple[Frame, ...]:
     """Frames as instruments write them, `[file, line, function, own]`."""
-    return tuple(Frame(Location(shown(file), int(line or 1)), name, own) for file, line, name, own in given)
+    return _READER.read(tuple[Frame, ...], given)
 
 
 def collective_of(given: Line) -> Collective:
     """One entry of the flight recorder."""
-    began = (given.get("began") or 0) / 1e9
-    place = place_of(given.get("place"))
-    number, group = given.get("number") or 0, given.get("group") or ""
-    return Collective(given["name"], number, group, given["done"], began, given["elements"], given["wrapper"], place)
+    return _READER.read(Collective, given)
+
+
+def _place(given: Any) -> Location:
+    """A place as instruments write it, `[file, line]`."""
+    try:
+        file, line = given
+        return Location(shown(file), int(line))
+    except (TypeError, ValueError):
+        raise PlainError("is no place") from None
+
+
+def _frame(given: Any) -> Frame:
+    file, line, name, own = given
+    return Frame(_place((file, line or 1)), name, own)
+
+
+def _samples(given: str) -> tuple[int, ...] | None:
+    """Places in a data set, as `Pass` has them; where none is known, the text says nothing."""
+    places = array("q")
+    places.frombytes(zlib.decompress(base64.b64decode(given)))
+    return tuple(places) or None
+
+
+_READER = Reader({Location: _place, Frame: _frame, tuple[int, ...] | None: _samples})
 
 
 def _began(path: Path) -> int:
@@ -115,15 +161,13 @@ def _process(lines: list[Line]) -> Process | None:
     if not lines or lines[0].get("kind") != "process":
         return None
     first = lines[0]
-    by_kind: dict[str, list[Line]] = {}
-    for line in lines:
-        by_kind.setdefault(line["kind"], []).append(line)
+    told = _Lines(lines)
     # A program may leave its group and make another one.
-    group = (by_kind.get("group") or [{}])[-1]
+    group = (told.of("group") or [{}])[-1]
     launch = first.get("launch", {})
-    over = by_kind["over"][-1] if "over" in by_kind else None
-    crash = next((_crash(line) for line in by_kind.get("crash", ())), None)
-    return Process(
+    over = told.of("over")[-1] if told.of("over") else None
+    faults = [f"{each['instrument']}: {each['error']} ({each['where']})" for each in told.of("fault")]
+    process = Process(
         pid=first["pid"],
         parent=first["parent"],
         rank=group.get("rank", _number(launch.get("RANK"))),
@@ -134,78 +178,70 @@ def _process(lines: list[Line]) -> Process | None:
         main=first.get("main") or "",
         torch=first["torch"],
         backend=group.get("backend", ""),
-        groups=_each(by_kind, "init_process_group", _group),
-        subgroups=_each(by_kind, "new_group", lambda line: Subgroup(line["step"], place_of(line["place"]))),
-        wraps=_each(by_kind, "wrap", _wrap),
-        optimizers=_each(by_kind, "optimizer", _optimizer),
-        samplers=_each(by_kind, "sampler", lambda line: Shared(line["dataset"], place_of(line["place"]))),
-        passes=tuple(_passes(by_kind.get("pass", ()))),
-        steps=_each(by_kind, "step", _step),
-        checks=_each(by_kind, "check", _check),
-        exposed=_each(by_kind, "communication", lambda line: Exposed(**_without(line))),
-        losses=tuple(_losses(by_kind.get("loss", ()))),
-        clips=_each(by_kind, "clip", lambda line: Clip(line["call"], place_of(line["place"]))),
-        inputs=_each(by_kind, "input", lambda line: line["print"]),
-        loggers=_each(by_kind, "logger", _logger),
-        averaged_again=_each(by_kind, "averaged again", lambda line: Again(line["step"], place_of(line["place"]))),
-        sums=_each(by_kind, "sum", lambda line: Sum(place=place_of(line["place"]), **_without(line, "place"))),
-        reads=tuple(_reads(by_kind.get("read", ()))),
-        kept_gradients={line["step"]: line["kept"] for line in by_kind.get("first backward", ())},
-        saves=_each(by_kind, "save", _written),
-        opens=_each(by_kind, "open", _written),
-        collectives=tuple(collective_of(entry) for line in by_kind.get("collectives", ()) for entry in line["entries"]),
-        crash=crash,
-        hidden=_each(by_kind, "hidden", lambda line: _plain(Hidden, line)),
-        norms=_each(by_kind, "norms", lambda line: _plain(Norms, line)),
-        searches=_each(by_kind, "search", lambda line: _plain(Search, line)),
-        calls=_each(by_kind, "calls", _calls),
-        seeds=_each(by_kind, "seed", lambda line: _plain(Seed, line)),
-        splits=_each(by_kind, "split", _split),
-        failures=_each(by_kind, "failed", lambda line: _plain(Failure, line, at=line["at"])),
-        fetches=_each(by_kind, "fetch", lambda line: _plain(Fetch, line, at=line["at"])),
-        option=next(iter(_each(by_kind, "local rank", lambda line: _plain(Option, line))), None),
-        refused=_each(by_kind, "refused", lambda line: _plain(Refused, line)),
+        **{name: told.each(kind, made) for name, (kind, made) in _FACTS.items()},
+        passes=tuple(told.read(Pass, _passes(told.of("pass")))),
+        losses=told.last("loss", Loss, "place", "made_by"),
+        reads=told.last("read", Read, "place"),
+        inputs=tuple(line["print"] for line in told.of("input")),
+        kept_gradients={line["step"]: line["kept"] for line in told.of("first backward")},
+        collectives=tuple(collective_of(entry) for line in told.of("collectives") for entry in line["entries"]),
+        crash=next(map(_crash, told.of("crash")), None),
+        option=next(iter(told.each("local rank", Option)), None),
         backwards=over["backwards"] if over else 0,
-        backward=place_of(over["backward"]) if over else None,
-        counted=max((line.get("steps" if line["kind"] == "over" else "step", 0) for line in lines), default=0),
+        backward=_place(over["backward"]) if over and over["backward"] else None,
+        counted=max((line.get(_COUNTED.get(line["kind"], "step"), 0) for line in lines), default=0),
         over=over is not None,
-        cost=over["cost"] if over else max((line["cost"] for line in by_kind.get("step", ())), default=0.0),
-        faults=tuple(f"{line['instrument']}: {line['error']} ({line['where']})" for line in by_kind.get("fault", ())),
+        cost=over["cost"] if over else max((line["cost"] for line in told.of("step")), default=0.0),
     )
+    return replace(process, faults=(*faults, *told.wrong))
 
 
-def _each(by_kind: Mapping[str, list[Line]], kind: str, make: Callable[[Line], Any]) -> tuple[Any, ...]:
-    return tuple(make(line) for line in by_kind.get(kind, ()))
+_COUNTED = {"over": "steps", "step": "number"}
+"""How the steps that were made are called in a line."""
+
+
+class _Lines:
+    """The lines of one process, by kind."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines: dict[str, list[Line]] = {}
+        self.wrong: list[str] = []
+        """What was the matter with lines that were left out."""
+        for line in lines:
+            self._lines.setdefault(line["kind"], []).append(line)
+
+    def of(self, kind: str) -> list[Line]:
+        return self._lines.get(kind, [])
+
+    def each(self, kind: str, made: type[T]) -> tuple[T, ...]:
+        """A record of each line."""
+        return tuple(self.read(made, self.of(kind)))
+
+    def last(self, kind: str, made: type[T], *key: str) -> tuple[T, ...]:
+        """A record of the last line of each, which holds what the others do."""
+        lines = {repr([line[name] for name in key]): line for line in self.of(kind)}
+        return tuple(self.read(made, lines.values()))
+
+    def read(self, made: type[T], lines: Iterable[Line]) -> Iterator[T]:
+        """Records of these lines, without those that are none."""
+        return (each for line in lines if (each := self._one(made, line)) is not None)
+
+    def _one(self, made: type[T], line: Line) -> T | None:
+        try:
+            return _READER.read(made, line)
+        except PlainError as error:
+            self.wrong.append(f"the line `{line['kind']}`: {error}")
+            return None
 
 
 def _number(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
-def _without(line: Line, *names: str) -> Line:
-    return {name: value for name, value in line.items() if name not in ("kind", "at", *names)}
-
-
-def _plain(kind: Callable[..., Any], line: Line, **more: Any) -> Any:
-    """A fact whose fields are those of the line; of a place, a location is made."""
-    facts = _without(line)
-    if "place" in facts:
-        facts["place"] = place_of(facts["place"])
-    return kind(**facts, **more)
-
-
-def _calls(line: Line) -> Calls:
-    return Calls(line["wrapper"], line["step"], place_of(line["first"]), place_of(line["second"]))
-
-
-def _split(line: Line) -> Split:
-    return Split(tuple(line["parts"]), place_of(line["place"]))
-
-
 def _crash(line: Line) -> Crash:
     own = {file for file, _, _, own in line["frames"] if own}
     near = any("init_process_group(" in _text(file) for file in own)
-    return Crash(line["type"], line["text"], line["step"], frames_of(line["frames"]), near_group=near, at=line["at"])
+    return replace(_READER.read(Crash, line), near_group=near)
 
 
 def _text(path: str) -> str:
@@ -215,83 +251,8 @@ def _text(path: str) -> str:
         return ""
 
 
-def _group(line: Line) -> Group:
-    rest = _without(line, "place", "initialised")
-    return Group(place_of(line["place"]), again=line["initialised"], **rest)
-
-
-def _wrap(line: Line) -> Wrap:
-    rest = _without(line, "place", "devices", "device_ids")
-    return Wrap(place=place_of(line["place"]), devices=tuple(line["devices"]), **rest)
-
-
-def _optimizer(line: Line) -> Optimizer:
-    return Optimizer(
-        number=line["optimizer"],
-        held={each["wrapper"]: (each["trainable"], each["held"]) for each in line["wrapped"]},
-        debug=tuple(line["debug"]),
-        place=place_of(line["place"]),
-        backward=place_of(line["backward"]),
-        **_without(line, "optimizer", "wrapped", "debug", "place", "backward"),
-    )
-
-
-def _step(line: Line) -> Step:
-    starts = tuple((name, began, seconds) for name, began, seconds in line.get("starts", ()))
-    return Step(number=line["step"], at=line["at"], starts=starts, **_without(line, "step", "starts"))
-
-
-def _check(line: Line) -> Check:
-    names = line["names"]
-    rest = _without(line, "names", "sums", "idle")
-    return Check(sums=tuple(line["sums"]), idle=tuple(line["idle"]), names=tuple(names) if names else None, **rest)
-
-
-def _logger(line: Line) -> Logger:
-    return Logger(given=tuple(line["given"]), place=place_of(line["place"]), **_without(line, "given", "place"))
-
-
-def _losses(lines: Iterable[Line]) -> Iterator[Loss]:
-    """The last line of each, which holds what the others do."""
-    for line in {(tuple(line["place"]), line["made_by"]): line for line in lines}.values():
-        yield Loss(line["made_by"], line["count"], tuple(line["scales"]), place_of(line["place"]))
-
-
-def _reads(lines: Iterable[Line]) -> Iterator[Read]:
-    """The last line of each, which holds what the others do."""
-    for line in {tuple(line["place"]): line for line in lines}.values():
-        early, started = line["early"] or ("", None)
-        yield Read(
-            numbers=tuple((step, value) for step, value in line["numbers"]),
-            results=tuple(Result(*each) for each in line["results"]),
-            early=early,
-            started=place_of(started),
-            place=place_of(line["place"]),
-            **_without(line, "numbers", "results", "early", "place"),
-        )
-
-
-def _written(line: Line) -> Written:
-    return Written(place=place_of(line["place"]), at=line["at"], **_without(line, "place"))
-
-
-def _passes(lines: Iterable[Line]) -> Iterator[Pass]:
-    """The last line of each pass: they repeat each other as the pass goes on."""
-    lines = list(lines)
+def _passes(lines: list[Line]) -> Iterator[Line]:
+    """The last line of each pass, with when it began: they repeat each other as the pass goes on."""
     began = {line["number"]: line["at"] for line in reversed(lines)}
     for line in {line["number"]: line for line in lines}.values():
-        places = array("q")
-        places.frombytes(zlib.decompress(base64.b64decode(line["places"])))
-        rest = _without(line, "places", "prints", "noise", "place", "made", "told_at")
-        known = bool(places) and not line["iterable"]
-        yield Pass(
-            places=tuple(places) if known else None,
-            prints=tuple(line["prints"]),
-            noise=tuple(line["noise"]),
-            began=began[line["number"]],
-            until=line["at"],
-            made=place_of(line["made"]),
-            told_at=place_of(line["told_at"]),
-            place=place_of(line["place"]),
-            **rest,
-        )
+        yield {**line, "began": began[line["number"]], "until": line["at"]}

@@ -188,6 +188,8 @@ def _stamps(folder: str) -> Iterator[tuple[str, int, int]]:
 
 
 # --- as text ---------------------------------------------------------------------------------------------------------
+# By hand: `gpudoctor.plain` would take 1.6 ms more to begin with, where a known script takes 50, and 0.13 ms
+# in place of 0.09 for each entry.
 
 
 def _packed(examined: EntryResult) -> str:

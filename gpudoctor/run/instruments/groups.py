@@ -73,7 +73,7 @@ def _tell(state: State, make: Callable[..., Any], args: Any, keywords: Any) -> N
     state.write(
         "init_process_group",
         place=state.recorder.place(),
-        initialised=dist.is_initialized(),
+        again=dist.is_initialized(),
         rank=_number(given.get("rank")),
         size=_number(given.get("world_size")),
         timeout=given.get("timeout") is not None,

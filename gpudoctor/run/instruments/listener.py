@@ -123,12 +123,11 @@ def _collective(entry: dict[str, Any]) -> dict[str, Any]:
     inner = files[: files.index(own)] if own else files
     return {
         "name": str(entry.get("profiling_name", "")).rpartition(":")[2],
-        "number": entry.get("collective_seq_id"),
+        "number": entry.get("collective_seq_id") or 0,
         "group": (entry.get("process_group") or [""])[0],
         "elements": sum(math.prod(sizes) for sizes in entry.get("input_sizes") or ()),
-        "wrapper": any(name.endswith(_OF_WRAPPERS) for name, _ in inner),
-        "state": entry.get("state"),
+        "of_wrapper": any(name.endswith(_OF_WRAPPERS) for name, _ in inner),
         "done": bool(entry.get("retired")) or entry.get("state") == "completed",
-        "began": entry.get("time_created_ns"),
+        "began": (entry.get("time_created_ns") or 0) / 1e9,
         "place": own,
     }

@@ -318,18 +318,24 @@ def _about(loader: Any) -> dict[str, Any]:
         "root": id(_root(loader.dataset)),
         "iterable": not _by_place(loader),
         "size": size,
-        "batch_size": loader.batch_size,
-        "drop_last": loader.drop_last,
+        "batch_size": _given(loader, "batch_size", int),
+        "drop_last": bool(loader.drop_last),
         "workers": loader.num_workers,
-        "pinned": loader.pin_memory,
+        "pinned": bool(loader.pin_memory),
         "sampler": type(sampler).__name__,
-        "replicas": getattr(sampler, "num_replicas", None),
-        "sampler_rank": getattr(sampler, "rank", None),
-        "seed": getattr(sampler, "seed", None),
+        "replicas": _given(sampler, "num_replicas", int),
+        "sampler_rank": _given(sampler, "rank", int),
+        "seed": _given(sampler, "seed", int),
         "in_memory": _in_memory(loader.dataset),
-        "epoch": getattr(sampler, "epoch", None),
-        "shuffle": getattr(sampler, "shuffle", None),
+        "epoch": _given(sampler, "epoch", int),
+        "shuffle": _given(sampler, "shuffle", bool),
     }
+
+
+def _given(owner: Any, name: str, kind: type) -> Any:
+    """What a loader or a sampler has under this name, where that means the same as with those of torch."""
+    value = getattr(owner, name, None)
+    return value if type(value) is kind else None
 
 
 def _root(dataset: Any) -> Any:

@@ -31,7 +31,7 @@ class Stepped(NamedTuple):
         memory, peak = ("null" if held is None else held for held in (self.memory, self.peak))
         starts = f',"starts":{json.dumps(self.starts)}' if self.starts else ""
         return (
-            f'{{"kind":"step","at":{self.at!r},"step":{self.step},"of":{self.of},"optimizer":{self.optimizer},'
+            f'{{"kind":"step","at":{self.at!r},"number":{self.step},"of":{self.of},"optimizer":{self.optimizer},'
             f'"took":{self.took / self.of:.6f},"memory":{memory},"peak":{peak},"cost":{self.cost:.6f},'
             f'"spans":{{{spans}}},"counts":{{{counts}}}{starts}}}'
         )

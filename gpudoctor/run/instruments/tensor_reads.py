@@ -190,6 +190,7 @@ class _Reads:
 
     def _write(self, line: _Line) -> None:
         line.told = line.count
+        early, started = line.early or ("", None)
         self.state.write(
             "read",
             place=line.place,
@@ -198,7 +199,8 @@ class _Reads:
             steps=line.steps,
             numbers=line.numbers,
             results=line.results,
-            early=line.early,
+            early=early,
+            started=started,
         )
 
 

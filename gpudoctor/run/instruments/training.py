@@ -225,18 +225,18 @@ class _Steps:
             # A wrapper that nobody holds is still there, because its parts refer to each other.
             gc.collect()
         held = {id(each) for each in _parameters(optimizer)}
-        wrapped = []
+        trained = {}
         for wrapper in self._state.wrappers:
             own = {id(each) for each in wrapper.parameters() if each.requires_grad}
-            wrapped.append({"wrapper": id(wrapper), "trainable": len(own), "held": len(own & held)})
+            trained[id(wrapper)] = len(own), len(own & held)
         # Ranks are told apart by where their parameters are.
         first = next(iter(_parameters(optimizer)), None)
         self._state.write(
             "optimizer",
-            optimizer=number,
+            number=number,
             type=type(optimizer).__name__,
             parameters=len(held),
-            wrapped=wrapped,
+            held=trained,
             sharded=hasattr(first, "to_local"),
             device=str(first.device) if first is not None else "",
             gpu=_gpu(first.device) if first is not None else "",

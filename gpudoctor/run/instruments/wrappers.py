@@ -59,7 +59,6 @@ def _tell(state: State, kind: str, wrapper: nn.Module, module: nn.Module, args: 
         buffers=sum(1 for _ in module.buffers()),
         norms=len(norms),
         synced_norms=sum(isinstance(each, nn.SyncBatchNorm) for each in norms),
-        device_ids=str(keywords.get("device_ids", args[0] if args else None)),
         find_unused=bool(keywords.get("find_unused_parameters", False)),
         place=state.recorder.place(),
     )

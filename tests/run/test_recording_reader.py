@@ -1,0 +1,65 @@
+"""What the processes of a run have left, read back: whole lines as records, and what is no record told as a fault."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.run.recording import Process, Split
+from gpudoctor.run.recording.call_counts import Loss
+from gpudoctor.run.recording_reader import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = {"kind": "process", "at": 1.0, "pid": 7, "parent": 1, "host": "node1", "torch": "2.11", "launch": {"RANK": "0"}}
+STEP = {"kind": "step", "at": 3.0, "optimizer": 0, "of": 1, "took": 0.5, "memory": None, "peak": None, "cost": 0.1}
+STEP |= {"spans": {"wait": 0.25}, "counts": {"reads": 2}}
+
+
+def process_of(folder: Path, *lines: dict[str, Any]) -> Process:
+    text = "".join(f"{json.dumps(line)}\n" for line in (FIRST, *lines))
+    (folder / "process-7-1.jsonl").write_text(text, encoding="utf-8")
+    (process,) = read(folder, status=0, seconds=1.0).ranks
+    return process
+
+
+def test_a_line_that_is_no_record_costs_itself_alone(tmp_path: Path) -> None:
+    wrong = {**STEP, "number": 2, "took": "long"}
+    process = process_of(tmp_path, {**STEP, "number": 1}, wrong, {**STEP, "number": 3, "from a later version": 1})
+    assert [(step.number, step.spans["wait"], step.counts["reads"]) for step in process.steps] == [
+        (1, 0.25, 2),
+        (3, 0.25, 2),
+    ]
+    assert process.faults == ("the line `step`: took is 'long' and not a number",)
+
+
+def test_a_place_may_be_missing_and_must_be_one(tmp_path: Path) -> None:
+    split = {"kind": "split", "at": 1.0, "parts": [1, 2]}
+    here = str(tmp_path / "train.py")
+    process = process_of(
+        tmp_path, {**split, "place": None}, {**split, "place": [here, 3]}, {**split, "place": [here, "x"]}
+    )
+    assert process.splits == (Split((1, 2), None), Split((1, 2), Location(here, 3)))
+    assert process.faults == ("the line `split`: place is no place",)
+
+
+def test_of_lines_that_repeat_each_other_the_last_one_counts(tmp_path: Path) -> None:
+    loss = {"kind": "loss", "made_by": "MulBackward0", "place": [str(tmp_path / "train.py"), 3]}
+    process = process_of(tmp_path, {**loss, "count": 1, "scales": [2]}, {**loss, "count": 5, "scales": [2, 0.5]})
+    assert process.losses == (Loss("MulBackward0", 5, (2.0, 0.5), Location(str(tmp_path / "train.py"), 3)),)
+
+
+def test_a_pass_begins_with_its_first_line(tmp_path: Path) -> None:
+    packed = base64.b64encode(zlib.compress(array("q", [4, 2]).tobytes())).decode()
+    numbers = "loader waited steps first_step backwards samples dataset workers told number".split()
+    known = {**dict.fromkeys(numbers, 1), "digest": "d", "sampler": "RandomSampler", "prints": [], "places": packed}
+    known |= dict.fromkeys(("ended", "gradient", "iterable", "drop_last", "pinned", "in_memory"), False)
+    unknown = "training size batch_size replicas sampler_rank seed epoch shuffle told_at made place".split()
+    line = {"kind": "pass", **known, **dict.fromkeys(unknown)}
+    (found,) = process_of(tmp_path, {**line, "at": 2.0, "batches": 1}, {**line, "at": 9.0, "batches": 8}).passes
+    assert (found.batches, found.began, found.until, found.places) == (8, 2.0, 9.0, (4, 2))
