@@ -10,7 +10,7 @@ from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from gpudoctor.lint.source.project import ModuleFile
     from gpudoctor.rule import Rule, RuleCard
 
-_QUICK_SECONDS = 2.0
-"""Of an execution that is repeated for the marks alone. Counted events decide; this ends what no count foresees."""
 _QUICKLY_DONE_AGAIN = 150
-"""Events of programs that are executed once more only to say what could be fixed: it takes milliseconds."""
+"""Events of programs that are executed once more only to say what could be fixed: it takes milliseconds. Not the time
+decides, or a busy machine would say something else."""
+_FEW_EVALUATIONS = 20_000
+"""The same for what is evaluated between its events."""
 _LIMITS = (OutOfBudget, RecursionError, MemoryError)
 
 
@@ -65,10 +66,11 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         project.followed = relevant_definitions
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []
-    quickly, left = Budget(_QUICK_SECONDS), Budget(MAX_ALL_SECONDS)
+    left = Budget(MAX_ALL_SECONDS)
     with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
         programs = programs_of(entry, project, request.launch)
-    quick = quickly.left > 0 and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
+    few = sum(program.evaluations for program in programs) <= _FEW_EVALUATIONS
+    quick = few and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
     judged = [_judged(program, request.rules, failures, left) for program in programs]
     found = [findings for findings, _ in judged]
     with failures.of(f"the words of what is found in {shown}"), left.part(MIN_PART_SECONDS):
@@ -126,7 +128,7 @@ def _fixed(
     from gpudoctor.lint.fix.findings import with_fixes
 
     def execute(places: frozenset[Location]) -> list[Program]:
-        return programs_of(entry, project, request.launch, places, left.part(MIN_PART_SECONDS).left)
+        return with_names(programs, entry, project, places, left.part(MIN_PART_SECONDS).left)
 
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]

@@ -59,6 +59,15 @@ class LaunchWorld(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Assumptions:
+    """What an execution took for granted in the end: with the same, another one need not begin again to find it out."""
+
+    switches: Mapping[Hashable, bool] = field(default_factory=dict)
+    """Tests of settings by their keys, and how they came out."""
+    without_group: bool = False
+
+
+@dataclass(frozen=True)
 class Program:
     """What one entry file does in one launch world. Read only.
 
@@ -90,6 +99,9 @@ class Program:
     """A call that may lead there, and was not followed because a setting chooses what it calls."""
     idle: tuple[Stop, ...] = ()
     """Where its other files train, as they are written, that have no backward pass that was seen."""
+    assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
+    evaluations: int = 0
+    """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
     """What a rule was told that makes it silent."""
 

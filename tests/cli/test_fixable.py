@@ -72,13 +72,16 @@ def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.Monk
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What was executed on paper."""
     seen: list[object] = []
-    execute = analyze.programs_of
 
-    def counted(*arguments: object) -> object:
-        seen.append(arguments)
-        return execute(*arguments)  # type: ignore[arg-type]
+    def count(execute: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object) -> object:
+            seen.append(arguments)
+            return execute(*arguments)
 
-    monkeypatch.setattr(analyze, "programs_of", counted)
+        return counted
+
+    for name in ("programs_of", "with_names"):
+        monkeypatch.setattr(analyze, name, count(getattr(analyze, name)))
     return seen
 
 

@@ -39,10 +39,14 @@ class Const(Value):
     value: bool | int | float | complex | str | bytes | type(Ellipsis) | None  # type: ignore[valid-type]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Const) and type(self.value) is type(other.value) and self.value == other.value
+        if not isinstance(other, Const) or type(self.value) is not type(other.value):
+            return False
+        # NaN is no number equal to itself, and the same constant all the same: what is made of it must be found again.
+        return self.value == other.value or (self.value != self.value and other.value != other.value)
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        value = self.value
+        return hash((type(value), value if value == value else None))
 
     def __repr__(self) -> str:
         return repr(self.value)

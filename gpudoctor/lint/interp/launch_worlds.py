@@ -25,7 +25,7 @@ from gpudoctor.lint.interp.entry import run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import NeedsWorld, RefineAndRestart
-from gpudoctor.lint.program import Chosen, LaunchWorld, Program, Stop
+from gpudoctor.lint.program import Assumptions, Chosen, LaunchWorld, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
 
 NOWHERE: frozenset[Location] = frozenset()
+NOTHING_ASSUMED = Assumptions()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _DATA_PARALLEL = "DataParallel"
 
@@ -42,17 +43,25 @@ def programs_of(
     entry: ModuleFile,
     project: Project,
     launch: str = "auto",
-    places: frozenset[Location] = NOWHERE,
-    seconds: float = MAX_ENTRY_SECONDS,
 ) -> list[Program]:
-    """The entry executed in each world that it is written for, noting what names hold at some places."""
-    # What an execution before this one has named is asked for at these places.
-    if not places:
-        forget_keys()
+    """The entry executed in each world that it is written for."""
+    forget_keys()
     start = _Start(entry, classify(entry, project))
-    programs = _in_each_world(start, project, launch, places, Budget(seconds))
+    programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
+
+
+def with_names(
+    programs: Sequence[Program], entry: ModuleFile, project: Project, places: frozenset[Location], seconds: float
+) -> list[Program]:
+    """The programs of an entry executed once more, noting what names hold at these places.
+
+    The keys of values stay, so that what a finding speaks of is known again.
+    """
+    start, left = _Start(entry, classify(entry, project)), Budget(min(seconds, MAX_ENTRY_SECONDS))
+    again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
+    return [program for program in again if program is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +72,15 @@ class _Start:
     what: Classified
 
 
-def _in_each_world(
-    start: _Start, project: Project, launch: str, places: frozenset[Location], left: Budget
-) -> list[Program]:
+def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -> list[Program]:
     if launch != "auto":
-        program, _, _ = _execute(start, project, left, LaunchWorld(launch), {}, places)
+        program, _, _ = _execute(start, project, left, LaunchWorld(launch))
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, m = _execute(start, project, left, LaunchWorld.TORCHRUN, {}, places)
+    program, switches, m = _execute(start, project, left, LaunchWorld.TORCHRUN)
     # It called `mp.spawn`: under torchrun that would start processes of processes.
     if program is None:
-        program, switches, m = _execute(start, project, left, LaunchWorld.SPAWN, {}, places)
+        program, switches, m = _execute(start, project, left, LaunchWorld.SPAWN)
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
@@ -83,14 +90,14 @@ def _in_each_world(
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=LaunchWorld.SINGLE)]
-        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE, {}, places)
+        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE)
         return [alone] if alone is not None else []
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
         off = {key: value if key in kept else not value for key, value in switches.items()}
-        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE, off, places, without_group=True)
+        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE, Assumptions(off, without_group=True))
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
@@ -153,17 +160,17 @@ def _execute(
     project: Project,
     left: Budget,
     world: LaunchWorld,
-    assumed: dict[Hashable, bool],
-    places: frozenset[Location],
-    without_group: bool = False,
+    assumed: Assumptions = NOTHING_ASSUMED,
+    places: frozenset[Location] = NOWHERE,
+    attempts: int = MAX_RESTARTS,
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world, begun again whenever a switch was learnt."""
-    known, granted = dict(assumed), set[Hashable]()
+    known, granted = dict(assumed.switches), set[Hashable]()
     # One for all attempts: whoever waits does not care how often it was begun.
     budget = Budget(min(MAX_SECONDS, left.left))
-    for _ in range(MAX_RESTARTS):
+    for _ in range(attempts):
         m = Interpreter(project, world, known)
-        m.budget, m.without_group = budget, without_group
+        m.budget, m.without_group = budget, assumed.without_group
         seen = _watch(m, places) if places else None
         m.granted = granted
         try:
@@ -273,4 +280,6 @@ def _program(
         idle=others,
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},
+        assumptions=Assumptions(m.assumptions, m.without_group),
+        evaluations=m.evaluations,
     )

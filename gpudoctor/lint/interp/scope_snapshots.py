@@ -20,6 +20,9 @@ Names = dict[str, Values]
 """What each name holds: `rank`, `self.device`, `args.local_rank`."""
 _MOST_VISITS = 8
 """Of one place; a loop in a loop comes by more often, and tells nothing new."""
+_MOST_EVALUATIONS = 40_000
+"""Of all places together, to look up what is written around them. Real programs take a tenth of it; then names alone
+are noted. Counted, so that a busy machine offers the same fixes."""
 
 
 class ScopeSnapshots:
@@ -30,13 +33,16 @@ class ScopeSnapshots:
         self.before: dict[Location, list[Names]] = {}
         self.after: dict[Location, list[Names]] = {}
         self.chains: dict[ast.AST, dict[str, ast.expr]] = {}
+        self._evaluations = 0
 
     def note(self, m: Evaluator, statement: ast.stmt, done: bool) -> None:
         """Write down what is in sight of the statement now, where it is one of those that were asked for."""
         place = m.place(statement)
         book = self.after if done else self.before
         if place in self._places and len(book.setdefault(place, [])) < _MOST_VISITS:
-            book[place].append(_in_sight(m, _written_around(self, m)))
+            begun, few = m.evaluations, self._evaluations < _MOST_EVALUATIONS
+            book[place].append(_in_sight(m, _written_around(self, m) if few else {}))
+            self._evaluations += m.evaluations - begun
 
 
 def _written_around(snapshots: ScopeSnapshots, m: Evaluator) -> dict[str, ast.expr]:

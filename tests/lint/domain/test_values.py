@@ -32,6 +32,15 @@ def test_constants_of_different_types_differ(one: Const, other: Const):
     assert len({one, other}) == 2
 
 
+@pytest.mark.parametrize("value", ["nan", complex(0, float("nan"))])
+def test_what_is_no_number_is_the_same_constant_each_time(value: object):
+    number = complex if isinstance(value, complex) else float
+    one, other = Const(number(value)), Const(number(str(value)))  # type: ignore[call-overload]
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Const(0.0)
+
+
 def test_constants_are_known_by_type_and_value():
     assert Const(3) == Const(3)
     assert hash(Const("a")) == hash(Const("a"))

@@ -1,0 +1,103 @@
+"""Executing a program once more for the names at some places: from what is known, and in few evaluations."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.interp import launch_worlds, scope_snapshots
+from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
+from gpudoctor.lint.source.project import ModuleFile, Project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudoctor.lint.program import Program
+
+SWITCHES = """
+    import argparse, torch.distributed as dist
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--distributed", action="store_true")
+    parser.add_argument("--slurm", action="store_true")
+    args = parser.parse_args()
+    if args.distributed:
+        dist.init_process_group("nccl")
+    if args.slurm:
+        dist.init_process_group("gloo")
+    print(args.slurm)
+    """
+NO_NUMBER = """
+    import argparse, torch.distributed as dist
+    args = argparse.ArgumentParser().parse_known_args()[0]
+    scale = args.scale * float("nan")
+    if scale > 1:
+        dist.init_process_group("nccl")
+    print(scale)
+    """
+
+
+class Executions:
+    """The entry of a folder, executed as lint does, and how often that was begun."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.project, self.begun = Project(str(folder / "train.py")), 0
+        self._file = folder / "train.py"
+        run = launch_worlds._run
+
+        def counted(*arguments: object) -> bool:
+            self.begun += 1
+            return run(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(launch_worlds, "_run", counted)
+
+    def of(self, text: str) -> list[Program]:
+        self._file.write_text(dedent(text))
+        return programs_of(self.entry, self.project)
+
+    def again(self, programs: list[Program]) -> list[Program]:
+        """Once more, for the names at the last statement."""
+        self.begun = 0
+        place = self.entry.source.location(self.entry.source.tree.body[-1])
+        return with_names(programs, self.entry, self.project, frozenset({place}), 10.0)
+
+    @property
+    def entry(self) -> ModuleFile:
+        found = self.project.module_of(str(self._file))
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def executions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Executions:
+    return Executions(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("text", [SWITCHES, NO_NUMBER])
+def test_it_begins_once_with_what_is_known(executions: Executions, text: str) -> None:
+    programs = executions.of(text)
+    assert executions.begun > len(programs)
+    again = executions.again(programs)
+    assert executions.begun == len(programs) == len(again)
+    for first, second in zip(programs, again, strict=True):
+        assert first.log == second.log
+        assert (first.world, first.assumptions) == (second.world, second.assumptions)
+        assert next(iter(second.names_before.values()))[0].keys() >= {"args", "dist"}
+
+
+def test_what_is_no_number_switches_once(executions: Executions) -> None:
+    (program,) = executions.of(NO_NUMBER)
+    assert executions.begun == 2
+    (group,) = program.events(InitGroup)
+    assert not group.context.condition.literals
+
+
+def test_looking_up_names_ends_by_count(executions: Executions, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = executions.of(SWITCHES)
+    (whole,) = executions.again(programs)[0].names_before.values()
+    assert "args.slurm" in whole[0]
+    monkeypatch.setattr(scope_snapshots, "_MOST_EVALUATIONS", 0)
+    (names,) = executions.again(programs)[0].names_before.values()
+    assert names[0].keys() == {name for name in whole[0] if name.isidentifier()}
