@@ -16,6 +16,8 @@ from gpudoctor.record import replace
 
 MAX_REWRITTEN = 1_000_000
 """Characters of statements that are written anew for the fixes of one entry: about a second."""
+MAX_CHARACTERS = 300_000
+"""Of a file in which anything is written: the tree that libcst makes of it takes up to a kilobyte for each of them."""
 
 FileOf = Callable[[str], SourceFile | None]
 
@@ -81,6 +83,8 @@ class Fixes:
             source = self._file_of(path)
             if source is None:
                 raise NoFix(f"{path} was not read")
+            if len(source.text) > MAX_CHARACTERS:
+                raise NoFix(f"{path} is too large")
             self._nodes[path] = FileNodes(source)
         return self._nodes[path]
 

@@ -39,7 +39,7 @@ def rewrite_of(text: str) -> FileRewrite | None:
     return _rewrite_in_thread(text, get_ident())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _rewrite_in_thread(text: str, _: int) -> FileRewrite | None:
     try:
         rewrite = FileRewrite(text)

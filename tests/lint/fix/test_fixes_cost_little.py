@@ -45,10 +45,18 @@ def test_fixes_in_one_long_function_end_somewhere(tmp_path: Path, monkeypatch: p
     assert all(each.unwritten for each in found if not each.fix)
 
 
-def linted(folder: Path, text: str) -> list[Finding]:
+def test_a_file_that_is_too_large_for_its_tree_has_no_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fixes, "MAX_CHARACTERS", len(fixable(2)))
+    for fix in (True, False):
+        assert [bool(each.fix) for each in linted(tmp_path, fixable(2), fix)] == [True, True]
+        found = linted(tmp_path, fixable(3), fix)
+        assert [(each.fix, each.unwritten) for each in found] == [(None, None)] * 3
+
+
+def linted(folder: Path, text: str, fix: bool = True) -> list[Finding]:
     path = folder / "train.py"
     path.write_text(text)
     rules = find_rules().cards
-    outcome = pipeline.lint(Request((str(path),), rules=rules, known=rules, fixes=True))
+    outcome = pipeline.lint(Request((str(path),), rules=rules, known=rules, fixes=fix))
     assert not outcome.failures
     return [each for each in outcome.findings if each.code == "GPU405"]
