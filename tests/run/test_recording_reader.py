@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.run.recording import Process, Split
-from gpudoctor.run.recording.call_counts import Loss
+from gpudoctor.run.recording.call_counts import Loss, Result
 from gpudoctor.run.recording_reader import read
 
 if TYPE_CHECKING:
@@ -63,3 +63,19 @@ def test_a_pass_begins_with_its_first_line(tmp_path: Path) -> None:
     line = {"kind": "pass", **known, **dict.fromkeys(unknown)}
     (found,) = process_of(tmp_path, {**line, "at": 2.0, "batches": 1}, {**line, "at": 9.0, "batches": 8}).passes
     assert (found.batches, found.began, found.until, found.places) == (8, 2.0, 9.0, (4, 2))
+
+
+def test_a_read_holds_where_its_numbers_come_from(tmp_path: Path) -> None:
+    line = {
+        "kind": "read",
+        "device": "cpu",
+        "count": 2,
+        "steps": 2,
+        "numbers": [[1, 0.5]],
+        "early": "",
+        "started": None,
+    }
+    result = {"step": 1, "value": 0.5, "sum": 1, "relation": "mean"}
+    process = process_of(tmp_path, {**line, "results": [result], "place": [str(tmp_path / "train.py"), 3]})
+    assert not process.faults
+    assert [(each.numbers, each.results) for each in process.reads] == [(((1, 0.5),), (Result(1, 0.5, 1, "mean"),))]

@@ -108,7 +108,7 @@ class _Line:
         self.steps = 0
         self.step = -1
         self.numbers: list[tuple[int, float]] = []
-        self.results: list[tuple[int, float, int, str]] = []
+        self.results: list[dict[str, Any]] = []
         self.compared = 0
         self.early: tuple[Any, ...] | None = None
         self.told = 0
@@ -178,7 +178,8 @@ class _Reads:
             relation = _relation(each, answer, self.exchanges.ranks)
             if relation:
                 self._tell(each)
-                line.results.append((self.state.steps, answer, each.number, relation))
+                found = {"step": self.state.steps, "value": answer, "sum": each.number, "relation": relation}
+                line.results.append(found)
                 return True
         return False
 
