@@ -15,6 +15,7 @@ from gpudoctor import __version__, cli
 from gpudoctor.cli.command import COMMANDS, Parser, command_named
 from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.errors import ConfigError, InternalError, UsageError
+from gpudoctor.report.formats import FORMATS
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -119,7 +120,7 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
         (["lint", "--sel", "GPU3"], "unknown option `--sel`; did you mean `--select`?"),
         (
             ["lint", "--output-format", "sarf"],
-            "json, sarif, github, gitlab; did you mean `sarif`?",
+            f"{', '.join(FORMATS)}; did you mean `sarif`?",
         ),
         (["lint", "--fail-on", "errors"], "did you mean `error`?"),
         (["lint", "--launch", "torchrnu"], "did you mean `torchrun`?"),

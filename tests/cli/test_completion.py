@@ -19,6 +19,7 @@ from gpudoctor.cli.command import COMMANDS, command_named
 from gpudoctor.cli.completion import SCRIPTS
 from gpudoctor.cli.suggestions import suggestions
 from gpudoctor.registry import find_rules
+from gpudoctor.report.formats import FORMATS
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 _TIME_LIMIT = 60
@@ -74,7 +75,7 @@ class TestSuggestions:
             ("lint --output-format s", ["sarif"]),
             ("lint --output-format=s", ["--output-format=sarif"]),
             ("lint --output-format = s", ["sarif"]),
-            ("lint --output-format =", ["full", "concise", "json", "sarif", "github", "gitlab"]),
+            ("lint --output-format =", [*FORMATS]),
             ("lint train.py --fail-on ", ["error", "warning", "perf", "info", "not-followed", "never"]),
             ("lint --select GPU30", [card.code for card in find_rules().cards if card.code.startswith("GPU30")]),
             ("lint --select missing-set", ["missing-set-epoch"]),
