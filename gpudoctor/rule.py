@@ -57,6 +57,9 @@ class Rule:
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     since_torch: ClassVar[str] = ""
     """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
+    of_ranks: ClassVar[bool] = False
+    """It is about what several processes do together: of the process that starts them by `mp.spawn` it is shown what
+    that makes for them, and not what it does itself, alone, before or after."""
     needs: ClassVar[tuple[type[Event], ...]] = ()
     """The rule has nothing to say of a program in which no event of these classes happens, so that neither is it asked
     nor its file loaded. Empty: it is always asked."""

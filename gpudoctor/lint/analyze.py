@@ -204,7 +204,7 @@ def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:
     if not budget.look():
         budget.check()
     # A list, so that a bug in a rule shows inside the guard above.
-    return list(rule.in_code(program))
+    return list(rule.in_code(program.of_ranks if rule.of_ranks else program))
 
 
 @dataclass

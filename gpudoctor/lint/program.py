@@ -18,18 +18,20 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, WrapperKind, core_of
 from gpudoctor.lint.domain.symbols import OneOfMany
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
-from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Imprecision, UseManaged
-from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
 from gpudoctor.lint.events.option_defaults import Option, comes_to, only_with, options_of
 from gpudoctor.lint.events.process import ArgumentDeclared, DestroyGroup, InitGroup, Spawn
-from gpudoctor.lint.events.training_step import Backward, OptimizerStep, TakeGradient
+from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
-from gpudoctor.record import dataclass, field, fields
+from gpudoctor.record import dataclass, field, fields, replace
 
 E = TypeVar("E", bound=Event)
 
@@ -353,6 +355,14 @@ class Program:
             return self.world is LaunchWorld.SINGLE
         return not any(spawn.location in event.context.calls for spawn in self.events(Spawn))
 
+    @cached_property
+    def of_ranks(self) -> Program:
+        """The program without what the process that starts the ranks does alone, be it a training of its own."""
+        if self.world is not LaunchWorld.SPAWN:
+            return self
+        log = tuple(each for each in self.log if not (isinstance(each, _DEEDS) and self.by_one_process(each)))
+        return self if len(log) == len(self.log) else replace(self, log=log)
+
     def by_every_rank(self, event: Event) -> bool:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
@@ -449,6 +459,22 @@ class Chosen(Stop):
     """A call of what a setting has chosen, and the library callable that makes it, empty where that is not known."""
 
     by: str
+
+
+_DEEDS = (
+    Backward,
+    ClearGradients,
+    Collective,
+    Forward,
+    Iterate,
+    LeaveLoop,
+    MetricShown,
+    ModeChange,
+    OptimizerStep,
+    Save,
+    TakeGradient,
+)
+"""What is over when it is done. What is made, moved or loaded may be handed to the ranks."""
 
 
 def _may_begin_group(escape: Escape) -> bool:

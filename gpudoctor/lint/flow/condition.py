@@ -62,14 +62,29 @@ class Inequality(NamedTuple):
             return ((-_FAR, 0), (self.number, -1)) if holds else ((self.number, 0), (_FAR, 0))
         return ((self.number, 0), (self.number, 0)) if holds else None
 
-    def settles(self, holds: bool, other: Inequality) -> bool | None:
+    def settles(self, holds: bool, other: Inequality | Equality) -> bool | None:
         """What the other test says where this one has this answer: behind `n > 1`, `n == 1` fails."""
+        if not isinstance(other, Inequality):
+            return None
         here, there = self.span(holds), other.span(True)
         if here is None or there is None or self.subject != other.subject:
             return None
         if here[1] < there[0] or there[1] < here[0]:
             return False
         return True if there[0] <= here[0] and here[1] <= there[1] else None
+
+
+class Equality(NamedTuple):
+    """That something is a certain text: then it is no other."""
+
+    subject: Hashable
+    text: str
+
+    def settles(self, holds: bool, other: Inequality | Equality) -> bool | None:
+        """What the other test says where this one has this answer: behind `mode == "fit"`, `mode == "test"` fails."""
+        if not holds or not isinstance(other, Equality) or self.subject != other.subject:
+            return None
+        return self.text == other.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +105,7 @@ class Atom:
     switch: bool = False
     every: tuple[Literal, ...] = ()
     none: tuple[Literal, ...] = ()
-    bound: Inequality | None = None
+    bound: Inequality | Equality | None = None
 
     def __post_init__(self) -> None:
         # Keys hold whole values; compared by identity, asking the same test again costs nothing.
@@ -123,7 +138,7 @@ class Literal(NamedTuple):
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
-    __slots__ = ("_bounded", "_depends", "_hash", "_opposite", "literals")
+    __slots__ = ("_bounded", "_composed", "_depends", "_hash", "_opposite", "literals")
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
         self.literals = literals
@@ -131,6 +146,7 @@ class Condition:
         self._opposite: frozenset[Literal] | None = None
         self._depends: Divergence | None = None
         self._bounded: tuple[Literal, ...] | None = None
+        self._composed: tuple[Literal, ...] | None = None
 
     def __iter__(self) -> Iterator[Literal]:
         # The set has another order in each run, since atoms are hashed by their place in memory.
@@ -165,7 +181,7 @@ class Condition:
         return self._compared(literal) if literal.atom.bound is not None else None
 
     def _compared(self, literal: Literal) -> bool | None:
-        """What comparisons of the same thing with other numbers say."""
+        """What comparisons of the same thing with other numbers or texts say."""
         bound = literal.atom.bound
         assert bound is not None
         for atom, holds in self.bounded:
@@ -176,7 +192,7 @@ class Condition:
 
     @property
     def bounded(self) -> tuple[Literal, ...]:
-        """The comparisons with a number."""
+        """The comparisons with a number or a text."""
         if self._bounded is None:
             self._bounded = tuple(each for each in self.literals if each.atom.bound is not None)
         return self._bounded
@@ -195,7 +211,27 @@ class Condition:
             self._opposite = frozenset(literal.negated() for literal in self.literals)
         if not self._opposite.isdisjoint(other.literals):
             return True
-        return bool(self.bounded and other.bounded) and any(self._compared(each) is False for each in other.bounded)
+        if self.bounded and other.bounded and any(self._compared(each) is False for each in other.bounded):
+            return True
+        open_ones = (*self.composed, *other.composed)
+        return bool(open_ones) and any(self._settles_all(each, other) for each in open_ones)
+
+    def _settles_all(self, literal: Literal, other: Condition) -> bool:
+        """The parts of a test all came out so, here or in the other, that it could not come out as it did."""
+        for part in literal.atom.none or literal.atom.every:
+            answer = self.answer(part)
+            if (other.answer(part) if answer is None else answer) is not (not literal.holds):
+                return False
+        return True
+
+    @property
+    def composed(self) -> tuple[Literal, ...]:
+        """What says of several tests that one of them holds, or that one fails, and not which."""
+        if self._composed is None:
+            self._composed = tuple(
+                each for each in self.literals if (each.atom.none if each.holds else each.atom.every)
+            )
+        return self._composed
 
     def implies(self, other: Condition) -> bool:
         """Wherever this holds, the other does."""

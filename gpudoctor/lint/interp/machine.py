@@ -457,6 +457,11 @@ class Machine(Position):
         for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
             if _rank_of(value.term, kind) in self.assumptions:
                 return Rank(kind, RankSource.ARGUMENT, place=place)
+        for key, holds in self.assumptions.items() if value.config else ():
+            match key:
+                # Where `backend == "ddp"` has turned it on, the backend is that in all other questions, too.
+                case ("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
+                    return only
         return value
 
     def add_search_path(self, folder: str) -> None:

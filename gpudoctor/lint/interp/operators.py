@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.domain.symbols import CallResult, Length, NodeProduct, Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
-from gpudoctor.lint.flow.condition import Atom, Divergence, Inequality, Literal
+from gpudoctor.lint.flow.condition import Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
 
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -174,14 +174,16 @@ def open_test(
     )
 
 
-def bound_in(key: Hashable) -> Inequality | None:
-    """The comparison with a number that a test of this key is."""
+def bound_in(key: Hashable) -> Inequality | Equality | None:
+    """The comparison with a number or a text that a test of this key is."""
     if not isinstance(key, tuple) or len(key) != 3 or key[0] not in TURNED:
         return None
     kind, left, right = key
     if isinstance(left, Const):
         kind, left, right = TURNED[kind], right, left
     number = right.value if isinstance(right, Const) else None
+    if isinstance(number, str) and kind == "==":
+        return Equality(left, number)
     # A flag is no number, although Python counts with it.
     if not isinstance(number, (int, float)) or isinstance(number, bool) or isinstance(left, Const):
         return None

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Inequality, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import containers, library
 from gpudoctor.lint.interp.machine import singleton
@@ -164,6 +164,9 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     assumed = m.assumptions.get(answer.atom.key)
     if assumed is not None:
         return assumed is answer.holds
+    for literal in (answer, answer.negated()):
+        if _is_ruled_out(m, literal):
+            return literal is not answer
     if answer.atom.bound is not None:
         return _compared(m, answer, answer.atom.bound)
     if answer.atom.every or answer.atom.none:
@@ -171,8 +174,30 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     return answer
 
 
-def _compared(m: Evaluator, answer: Literal, bound: Inequality) -> bool | Literal:
-    """A comparison with a number, of which a switch that was learnt may know: where `gpus > 1`, `gpus == 1` fails."""
+def _is_ruled_out(m: Evaluator, literal: Literal) -> bool:
+    """With it, a switch made of several tests could not be what was learnt: where one of `ddp` and `fsdp` is on."""
+    for key, holds in m.assumptions.items():
+        match key:
+            case ("or" | "and" as kind, frozenset() as parts) if (kind == "or") is holds:
+                wanted = not holds
+                if all(_given(m, literal, part) is wanted for part in parts):
+                    return True
+    return False
+
+
+def _given(m: Evaluator, literal: Literal, part: Literal) -> bool | None:
+    """What a test comes to where the literal holds, as far as is known."""
+    if part.atom == literal.atom:
+        return part.holds is literal.holds
+    bound, other = literal.atom.bound, part.atom.bound
+    told = bound.settles(literal.holds, other) if bound is not None and other is not None else None
+    told = m.assumptions.get(part.atom.key) if told is None else told
+    return None if told is None else told is part.holds
+
+
+def _compared(m: Evaluator, answer: Literal, bound: Inequality | Equality) -> bool | Literal:
+    """A comparison with a number or a text, of which a switch that was learnt may know: behind `gpus > 1`, `gpus == 1`
+    fails."""
     for key, holds in m.assumptions.items():
         known = bound_in(key)
         told = known.settles(holds, bound) if known is not None else None

@@ -51,6 +51,7 @@ class BestChosenFromLocalMetric(Rule):
     name = "best-chosen-from-local-metric"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ class ShardedStateOnSomeRanks(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    of_ranks = True
     needs = (Save, ShardedState)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

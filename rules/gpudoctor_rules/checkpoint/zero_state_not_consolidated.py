@@ -50,6 +50,7 @@ class ZeroStateNotConsolidated(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    of_ranks = True
     needs = (ShardedState,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -53,6 +53,7 @@ class BarrierEveryStep(Rule):
     code = "GPU511"
     name = "barrier-every-step"
     severity = Severity.PERF
+    of_ranks = True
     shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:

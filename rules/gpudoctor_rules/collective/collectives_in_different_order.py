@@ -52,6 +52,7 @@ class CollectivesInDifferentOrder(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    of_ranks = True
     needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -44,6 +44,7 @@ class CpuTensorWithNccl(Rule):
     name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR
     stops = True
+    of_ranks = True
     needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -49,6 +49,7 @@ class GatherCutsGradient(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    of_ranks = True
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -46,6 +46,7 @@ class GroupMadeInLoop(Rule):
     name = "group-made-in-loop"
     severity = Severity.PERF
     shows_in_run = True
+    of_ranks = True
     needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

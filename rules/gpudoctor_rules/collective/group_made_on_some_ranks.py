@@ -51,6 +51,7 @@ class GroupMadeOnSomeRanks(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    of_ranks = True
     needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -62,6 +62,7 @@ class LocalDecisionEndsLoop(Rule):
     severity = Severity.WARNING
     stops = True
     shows_in_run = True
+    of_ranks = True
     needs = (Backward, Collective)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

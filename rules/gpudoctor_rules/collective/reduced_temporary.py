@@ -56,6 +56,7 @@ class ReducedTemporary(Rule):
     name = "reduced-temporary"
     severity = Severity.ERROR
     shows_in_run = True
+    of_ranks = True
     needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -48,6 +48,7 @@ class ReducedValueOffDestination(Rule):
     name = "reduced-value-off-destination"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

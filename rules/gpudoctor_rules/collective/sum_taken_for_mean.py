@@ -46,6 +46,7 @@ class SumTakenForMean(Rule):
     name = "sum-taken-for-mean"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

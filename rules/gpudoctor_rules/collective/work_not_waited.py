@@ -51,6 +51,7 @@ class WorkNotWaited(Rule):
     name = "work-not-waited"
     severity = Severity.ERROR
     shows_in_run = True
+    of_ranks = True
     needs = (Discard, HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

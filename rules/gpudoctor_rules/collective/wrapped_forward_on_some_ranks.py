@@ -61,6 +61,7 @@ class WrappedForwardOnSomeRanks(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    of_ranks = True
     needs = (Forward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

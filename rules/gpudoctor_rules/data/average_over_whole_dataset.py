@@ -48,6 +48,7 @@ class AverageOverWholeDataset(Rule):
     name = "average-over-whole-dataset"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (Averaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

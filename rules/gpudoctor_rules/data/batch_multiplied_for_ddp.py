@@ -55,6 +55,7 @@ class BatchMultipliedForDdp(Rule):
     name = "batch-multiplied-for-ddp"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -60,6 +60,7 @@ class CustomSamplerNotSharded(Rule):
     name = "custom-sampler-not-sharded"
     severity = Severity.ERROR
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

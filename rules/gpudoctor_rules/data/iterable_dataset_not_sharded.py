@@ -49,6 +49,7 @@ class IterableDatasetNotSharded(Rule):
     name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

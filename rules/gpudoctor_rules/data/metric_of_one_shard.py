@@ -57,6 +57,7 @@ class MetricOfOneShard(Rule):
     name = "metric-of-one-shard"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -79,6 +79,7 @@ class MissingDistributedSampler(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

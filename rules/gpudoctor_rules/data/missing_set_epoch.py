@@ -51,6 +51,7 @@ class MissingSetEpoch(Rule):
     # The call only changes a seed that all ranks share.
     fix_safety = Safety.SAFE
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -56,6 +56,7 @@ class SameAugmentationOnAllRanks(Rule):
     name = "same-augmentation-on-all-ranks"
     severity = Severity.INFO
     shows_in_run = True
+    of_ranks = True
     needs = (Augments,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

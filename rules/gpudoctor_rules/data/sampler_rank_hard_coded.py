@@ -61,6 +61,7 @@ class SamplerRankHardCoded(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    of_ranks = True
     needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

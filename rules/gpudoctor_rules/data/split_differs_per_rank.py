@@ -60,6 +60,7 @@ class SplitDiffersPerRank(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    of_ranks = True
     needs = (Split,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

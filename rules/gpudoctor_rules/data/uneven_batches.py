@@ -53,6 +53,7 @@ class UnevenBatches(Rule):
     severity = Severity.ERROR
     stops = True
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

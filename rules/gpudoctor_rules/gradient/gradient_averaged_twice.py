@@ -56,6 +56,7 @@ class GradientAveragedTwice(Rule):
     name = "gradient-averaged-twice"
     severity = Severity.WARNING
     shows_in_run = True
+    of_ranks = True
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

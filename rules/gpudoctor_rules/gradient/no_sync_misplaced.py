@@ -59,6 +59,7 @@ class NoSyncMisplaced(Rule):
     name = "no-sync-misplaced"
     severity = Severity.ERROR
     shows_in_run = True
+    of_ranks = True
     needs = (GradientSync,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -53,6 +53,7 @@ class ParametersUsedOutsideForward(Rule):
     name = "parameters-used-outside-forward"
     severity = Severity.ERROR
     shows_in_run = True
+    of_ranks = True
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

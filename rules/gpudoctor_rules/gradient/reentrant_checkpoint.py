@@ -51,6 +51,7 @@ class ReentrantCheckpoint(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
+    of_ranks = True
     needs = (Recompute,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

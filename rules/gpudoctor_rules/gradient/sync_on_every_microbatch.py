@@ -52,6 +52,7 @@ class SyncOnEveryMicrobatch(Rule):
     name = "sync-on-every-microbatch"
     severity = Severity.PERF
     shows_in_run = True
+    of_ranks = True
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ class EvaluationOnEveryRank(Rule):
     name = "evaluation-on-every-rank"
     severity = Severity.PERF
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

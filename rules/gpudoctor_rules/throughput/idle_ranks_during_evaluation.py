@@ -55,6 +55,7 @@ class IdleRanksDuringEvaluation(Rule):
     name = "idle-ranks-during-evaluation"
     severity = Severity.PERF
     shows_in_run = True
+    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -62,6 +62,7 @@ class ModelNotWrapped(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
+    of_ranks = True
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

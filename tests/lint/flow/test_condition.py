@@ -11,6 +11,7 @@ from gpudoctor.lint.flow.condition import (
     Atom,
     Condition,
     Divergence,
+    Equality,
     Inequality,
     Literal,
     complement,
@@ -228,3 +229,28 @@ def test_conditions_know_what_comparisons_say_of_one_another():
     assert where.answer(Literal(single, False)) is True
     assert where.excludes(Condition().conjoined_with(Literal(single, True)))
     assert not where.excludes(Condition().conjoined_with(Literal(single, False)))
+
+
+def test_what_is_one_text_is_no_other():
+    fit, test = Equality("mode", "fit"), Equality("mode", "test")
+    assert fit.settles(True, test) is False
+    assert fit.settles(True, fit) is True
+    # What is not this one may be any other.
+    assert fit.settles(False, test) is None
+    assert fit.settles(True, Equality("stage", "test")) is None
+    assert fit.settles(True, Inequality("mode", "==", 1)) is None
+    assert Inequality("mode", "==", 1).settles(True, fit) is None
+    fits, tests = (Atom(("mode", each.text), bound=each) for each in (fit, test))
+    assert Condition().conjoined_with(Literal(fits, True)).excludes(Condition().conjoined_with(Literal(tests, True)))
+
+
+def test_a_composed_test_is_excluded_by_what_its_parts_came_out_as():
+    either = Atom("a or b", none=(A, B))
+    both = Atom("a and b", every=(A, B))
+    one_of_them = Condition().conjoined_with(Literal(either, True))
+    assert one_of_them.and_(all_of(A.negated())).excludes(all_of(B.negated()))
+    assert all_of(B.negated()).excludes(one_of_them.and_(all_of(A.negated())))
+    assert not one_of_them.and_(all_of(A.negated())).excludes(all_of(B))
+    not_both = Condition().conjoined_with(Literal(both, False))
+    assert not_both.and_(all_of(A)).excludes(all_of(B))
+    assert not not_both.excludes(all_of(B))
