@@ -90,6 +90,8 @@ class Forward(Event):
     output: Value | None = None
     buffers: bool | None = None
     """The model has buffers; None where that is not known."""
+    unseen: bool = False
+    """It is a container, or of a class of the project, of whose parts none is known to have parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

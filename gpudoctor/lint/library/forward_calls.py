@@ -101,6 +101,9 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
+        unseen=isinstance(core, Module)
+        and (core.cls is not None or core.made_by == "torch.nn.Sequential")
+        and has_parameters(call.do, core) is None,
     )  # fmt: skip
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.

@@ -102,6 +102,9 @@ def _move(program: Program, event: Forward, core: Value, where: Value | None) ->
 def _at_odds(event: Forward) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
     tensors = [each for each in event.inputs if isinstance(each, Tensor)]
+    # `nn.Sequential(RandomCrop(32), Normalize(mean, std))` has no weights, and takes what it gets.
+    if event.unseen:
+        return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
     return on_cpu(event.device) and bool(tensors) and all(map(_on_gpu, tensors))
 

@@ -70,6 +70,9 @@ class RendezvousMissing(Rule):
             # A group that the parent makes for itself is another story.
             if spawn is None or event.order < spawn.order or not _from_environment(event.init_method):
                 continue
+            # MPI tells its processes where they meet, and as whom.
+            if event.backend is not None and event.backend.any(lambda backend: backend == Const("mpi")):
+                continue
             # On several nodes only the user knows the address, and exports it on each of them.
             if _counts_nodes(event):
                 continue
