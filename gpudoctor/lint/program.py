@@ -656,8 +656,8 @@ def needed(program: Program, finding: Finding) -> list[str]:
         return []
     led = program.unusual(finding.location, [related.location for related in finding.related])
     asked = [each for each in finding.needs if isinstance(each, (Literal, Value))]
-    unusual = [*led, *(each for each in asked if comes_to(each, program.options) is False)]
-    return only_with(unusual, program.options, MOST_OPTIONS)
+    unusual = [each for each in asked if comes_to(each, program.options) is False and each not in program.taken_on]
+    return only_with([*led, *unusual], program.options, MOST_OPTIONS)
 
 
 MOST_OPTIONS = 2

@@ -93,6 +93,7 @@ class BatchOffDevice(Rule):
                 ],
                 repair=_move(program, event, left, other),
                 cause=first.setdefault(mended, event.location),
+                needs=event.condition,
             )
 
 

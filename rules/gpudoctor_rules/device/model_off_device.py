@@ -82,6 +82,7 @@ class ModelOffDevice(Rule):
                     ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
                 ],
                 repair=_move(program, event, core, where),
+                needs=event.condition,
             )
 
 
