@@ -115,7 +115,14 @@ def _clock(call: Call) -> Values:
 
 
 @MODELS.callable(
-    "time.process_time", "time.strftime", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow"
+    "time.process_time",
+    "time.strftime",
+    "time.ctime",
+    "time.asctime",
+    "time.localtime",
+    "datetime.datetime.now",
+    "datetime.datetime.today",
+    "datetime.datetime.utcnow",
 )
 def _now(call: Call) -> Values:
     # Run names made from the time differ between ranks at the turn of a second.

@@ -16,6 +16,8 @@ MODULE_API = frozenset(
     """.split()
 )
 """What every module has, and a wrapper with it."""
+GIVE_THEMSELVES = frozenset("to cuda cpu to_empty half float double bfloat16 type apply eval train".split())
+"""Methods of modules that return the module they are called on."""
 _PRIVATE = frozenset(
     """
     _apply _backward_hooks _backward_pre_hooks _buffers _call_impl _forward_hooks _forward_pre_hooks _get_name

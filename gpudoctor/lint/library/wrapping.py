@@ -22,7 +22,7 @@ from gpudoctor.lint.library.forward_calls import forward
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.torch_distributed import CPU_MESH, begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
-from gpudoctor.lint.library.wrapper_names import CALLABLES, MODULE_API, OWN, wrapper_has
+from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
 
 if TYPE_CHECKING:
@@ -273,6 +273,9 @@ def _attribute(call: Call) -> Values:
         return call.do.attribute(core_of(wrapper), name, call.node)
     # FSDP has one of its own, for which all ranks send their parts.
     if name == "state_dict" and wrapper.kind is WrapperKind.FSDP:
+        return singleton(Method(wrapper, name))
+    # These give back the object that they are called on.
+    if own is None and name in GIVE_THEMSELVES:
         return singleton(Method(wrapper, name))
     # A compiled module passes unknown attributes through to the model.
     if own is None:
