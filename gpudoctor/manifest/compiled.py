@@ -22,7 +22,7 @@ SHIPPED = "compiled.table"
 _KEPT = os.path.join(HERE, "__pycache__", SHIPPED)
 # Not the newest: a wheel is for all versions of Python. Names that occur twice are written once.
 _MARSHAL_VERSION = 4
-_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "stub_files.py")
+_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "stub_files.py", "words.py")
 """Files that the table hangs on besides the stubs."""
 
 
@@ -129,6 +129,18 @@ def belonging() -> dict[str, str]:
     return found
 
 
+def words() -> tuple[str, ...]:
+    """What names are made of that may be `telling`, to look for in a text."""
+    found: tuple[str, ...] = table()["words"]
+    return found
+
+
+def pattern(kind: str) -> str:
+    """The pattern of names that are `telling`, of those whose call `trains`, of those that have `other meanings`, or of
+    `texts` that are telling."""
+    return str(table()[kind])
+
+
 def known_better() -> dict[str, tuple[str, ...]]:
     """Libraries whose models say more than their source, and what they are told by."""
     found: dict[str, tuple[str, ...]] = table()["known better"]
@@ -190,6 +202,7 @@ def _stamps(names: tuple[str, ...]) -> list[tuple[int, int]]:
 def _compiled() -> dict[str, Any]:
     from gpudoctor.manifest.libraries import derived
     from gpudoctor.manifest.stub_files import read_stubs
+    from gpudoctor.manifest.words import patterns
 
     said, listed = read_stubs(STUBS), derived()
     by_word: dict[str, list[str]] = {}
@@ -198,6 +211,7 @@ def _compiled() -> dict[str, Any]:
             by_word.setdefault(word, []).append(name)
     return {
         **listed,
+        **patterns(said, listed),
         "aliases": {**listed["aliases"], **said["aliases"]},
         "functions": {word: tuple(names) for word, names in by_word.items()},
         "values": said["values"],

@@ -86,6 +86,24 @@ class BetweenTwoEffect(Effect):
 
 
 @dataclass
+class TrainEffect(Effect):
+    """Whoever calls it trains, makes what trains, or starts the ranks that do. How, a model in Python says."""
+
+
+@dataclass
+class LaunchEffect(Effect):
+    """It starts ranks, and calls a function of the program in each."""
+
+    function: str = ""
+    args: str = ""
+    """The parameters with the function and its arguments."""
+
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that it speaks of."""
+        return self.function, self.args
+
+
+@dataclass
 class LoggerEffect(Effect):
     """It opens a log, a run or a dashboard that is meant for one process."""
 
@@ -99,6 +117,11 @@ class LoggerEffect(Effect):
     def parameters(self) -> tuple[str, ...]:
         """The parameters that it speaks of."""
         return tuple(filter(None, (self.path, self.mode, *self.shared_by.split(" | "))))
+
+
+@dataclass
+class MatterEffect(Effect):
+    """Some rule is about it: a function that calls it is executed, whatever file it stands in."""
 
 
 @dataclass
@@ -117,15 +140,21 @@ class GroupEffect(Effect):
 collective = CollectiveEffect
 between_two = BetweenTwoEffect
 makes_group = GroupEffect
+matters = MatterEffect
 reads_file = ReadFileEffect
 starts_logger = LoggerEffect
+starts_ranks = LaunchEffect
+trains = TrainEffect
 
 WORDS: dict[str, type[Effect]] = {
     "collective": CollectiveEffect,
     "between_two": BetweenTwoEffect,
     "makes_group": GroupEffect,
+    "matters": MatterEffect,
     "reads_file": ReadFileEffect,
     "starts_logger": LoggerEffect,
+    "starts_ranks": LaunchEffect,
+    "trains": TrainEffect,
 }
 """The decorators."""
 

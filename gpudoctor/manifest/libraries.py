@@ -60,6 +60,8 @@ class LibraryEntry:
     """The name under which the whole library is known."""
     frameworks: Mapping[str, str] = {}
     """Dotted names that take charge of a training when they are called, and the framework that does so then."""
+    prepares: Parts = ()
+    """Those of them that do not train: ranks are told of each other, or options are declared."""
     belongs: tuple[Parts, str] = ((), "")
     """Parts of which all belongs to a framework, and its name."""
     mentions: Parts = ()
@@ -96,6 +98,7 @@ def _pytorch() -> Iterator[LibraryEntry]:
             "torch.distributed.pipelining.PipelineStage": "pipeline",
             "torch.distributed.rpc.init_rpc": "rpc",
         },
+        prepares=("distributed.rpc.init_rpc",),
         aliases={
             "torch.utils.data.dataset.": "torch.utils.data.",
             "torch.utils.data.sampler.": "torch.utils.data.",
@@ -134,6 +137,7 @@ def _training() -> Iterator[LibraryEntry]:
         frameworks=_all(
             "accelerate", "accelerate", "Accelerator accelerator.Accelerator PartialState state.PartialState"
         ),
+        prepares=("PartialState", "state.PartialState"),
         mentions=("accelerate",),
         relevant=True,
         distribution="accelerate",
@@ -199,6 +203,7 @@ def _beside_others() -> Iterator[LibraryEntry]:
         frameworks=_all(
             "deepspeed", "deepspeed", "initialize init_distributed init_inference add_config_arguments"
         ),
+        prepares=("init_distributed", "init_inference", "add_config_arguments"),
         mentions=("deepspeed",),
         relevant=True,
         distribution="deepspeed",
@@ -221,6 +226,7 @@ def _beside_others() -> Iterator[LibraryEntry]:
         shares=ALL,
         belongs=(ALL, "horovod"),
         frameworks=_all("horovod", "horovod", "torch.init torch.DistributedOptimizer"),
+        prepares=("torch.init",),
         mentions=("horovod",),
         relevant=True,
     )
@@ -238,7 +244,13 @@ def _beside_others() -> Iterator[LibraryEntry]:
 
 def _other_frameworks() -> Iterator[LibraryEntry]:
     def taking_part(
-        root: str, names: str = "", name: str = "", parts: Parts = (), wins: bool = False, shadowed: bool = False
+        root: str,
+        names: str = "",
+        name: str = "",
+        parts: Parts = (),
+        wins: bool = False,
+        shadowed: bool = False,
+        prepares: Parts = (),
     ) -> LibraryEntry:
         name = name or root
         charge = _all(name, root, names)
@@ -247,13 +259,14 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
             wins=wins,
             shadowed=shadowed,
             frameworks=charge,
+            prepares=prepares,
             belongs=(parts, name),
             mentions=(root,),
             relevant=True,
         )
 
-    yield taking_part("bagua", "torch_api.init_process_group")
-    yield taking_part("byteps", "torch.init")
+    yield taking_part("bagua", "torch_api.init_process_group", prepares=("torch_api.init_process_group",))
+    yield taking_part("byteps", "torch.init", prepares=("torch.init",))
     yield taking_part("catalyst", "dl.SupervisedRunner", shadowed=True)
     yield taking_part(
         "colossalai", "launch launch_from_torch booster.Booster initialize", parts=ALL, wins=True
@@ -391,6 +404,7 @@ def derived() -> dict[str, Any]:
         "mentions": _joined(each.mentions for each in LIBRARIES),
         "relevant mentions": _joined(each.mentions for each in LIBRARIES if each.relevant),
         "taking charge": {name: framework for _, names in told["frameworks"] for name, framework in names.items()},
+        "prepares": tuple([f"{root}.{name}" for root, names in told["prepares"] for name in names]),
         "belonging": {f"{root}.{part}": name for root, (parts, name) in told["belongs"] for part in parts},
         "known better": dict(told["known_better"]),
         "aliases": {

@@ -52,8 +52,7 @@ class _Reader:
             if isinstance(node, ast.FunctionDef):
                 self._function(node, owner)
             elif isinstance(node, ast.ClassDef):
-                self.bases[f"{owner}.{node.name}"] = [f"{owner}.{ast.unparse(each)}" for each in node.bases]
-                self._body(node.body, f"{owner}.{node.name}")
+                self._class(node, f"{owner}.{node.name}")
             elif isinstance(node, ast.ImportFrom):
                 self._import(node, owner)
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -62,6 +61,15 @@ class _Reader:
                 self._value(f"{owner}.{node.target.id}", ast.unparse(node.annotation), owner, node)
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
                 raise self._error(node, "a stub declares functions, classes, attributes and other names of them")
+
+    def _class(self, node: ast.ClassDef, name: str) -> None:
+        self.bases[name] = [f"{name.rpartition('.')[0]}.{ast.unparse(each)}" for each in node.bases]
+        self._body(node.body, name)
+        # What is said of a class goes for those who make an object of it.
+        said = dict(self._effect(each, node) for each in node.decorator_list)
+        if said:
+            names, kinds, required, returns, effects = self.of_class.get(name, (("", "**"), ("", ""), 0, "", {}))
+            self.of_class[name] = (names, kinds, required, returns, {**effects, **said})
 
     def _value(self, name: str, kind: str, owner: str, node: ast.AST) -> None:
         if f"{owner}.{kind}" in self.bases:
@@ -103,7 +111,7 @@ class _Reader:
         if called:
             self.of_class[called] = entry
 
-    def _effect(self, node: ast.expr, function: ast.FunctionDef) -> tuple[str, dict[str, Any]]:
+    def _effect(self, node: ast.expr, of: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDS):
             raise self._error(node, f"`{ast.unparse(node)}` is no word of effects.py that is called")
         kind = WORDS[node.func.id]
@@ -111,10 +119,11 @@ class _Reader:
         unknown = [*map(ast.unparse, node.args), *(name for name in said if name not in kind.__annotations__)]
         if unknown:
             raise self._error(node, f"`{node.func.id}` says nothing about `{unknown[0]}`")
-        given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        takes = [of.args.posonlyargs, of.args.args, of.args.kwonlyargs] if isinstance(of, ast.FunctionDef) else []
+        given = [each for kind_of in takes for each in kind_of]
         for name in kind(**said).parameters():
             if name not in [each.arg for each in given]:
-                raise self._error(node, f"`{function.name}` has no parameter `{name}`")
+                raise self._error(node, f"`{of.name}` has no parameter `{name}`")
         return node.func.id, said
 
     def _error(self, node: ast.AST, problem: str) -> StubError:

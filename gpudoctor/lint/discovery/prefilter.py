@@ -19,26 +19,16 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
-from gpudoctor.manifest.compiled import mentions, roots
+from gpudoctor.manifest.compiled import mentions, pattern, words
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
 
-_FRAMEWORKS = sorted(roots("relevant"))
-
 # A search for these in the text saves most files the look at their names. Documentation holds them, too.
 _WORDS = (
-    *"""
-    DataParallel DDP FSDP ddp fsdp fully_shard SyncBatchNorm
-    .distributed distributed. distributed_ _distributed Distributed dist. all_reduce llreduce llReduce reduce_
-    all_gather llgather gather_ barrier broadcast sync rank RANK orld_size WORLD_SIZE PROCID LOCALID gloo nccl
-    is_main is_master is_primary is_chief on_main main_p main_only master_
-    spawn start_processes Process( orovod hvd mpi4py launcher
-    DataLoader Sampler set_epoch backward autograd torch.load
-    time.time perf_counter monotonic default_timer Event(
-    DeepSpeed ccelerator PartialState ightning Fabric Trainer
-    """.split(),
+    *words(),
     *mentions(relevant=True),
+    *"time.time perf_counter monotonic default_timer Event(".split(),
     # Licences hold the bare word.
     "import distributed",
     "from distributed",
@@ -47,40 +37,6 @@ _MOVE = r"\.(?:to|cuda|cpu|xpu|type|half|float|double|bfloat16|int|long|bool)\("
 _LAYERS = r"\bnn\b|Module"
 _MOVES = frozenset("to cuda cpu xpu type half float double bfloat16 int long bool".split())
 
-# Names as they are used, through whichever import: `torch.distributed.barrier(` for a call, `.backward(` for a method.
-_TELLING = rf"""(?x)
-    DataParallel | (?:DDP|FSDP|ddp|fsdp)(?![a-z]) | fully_shard | SyncBatchNorm
-    | [Dd]istributed | (?:^|\.)dist\. | [Aa]ll_?[Rr]educe | [Aa]ll_?gather | gather_(?:object|tensor|all|from|list)
-    | reduce_(?:dict|tensor|mean|value|loss|scatter) | barrier | broadcast | (?<![a-z])sync(?:hronize)?(?:$|[_.(])
-    | (?<![a-z])ranks?(?![a-z]) | RANK | [Ww]orld_?[Ss]ize | WORLD_SIZE | PROCID | LOCALID | gloo | nccl
-    | (?:is|on)_(?:main|master|primary|chief) | (?:main|master)_(?:process|proc|only)
-    | spawn | start_processes | \bProcess\( | [Hh]orovod | ^hvd\b | mpi4py | launcher
-    | DataLoader | Sampler | set_epoch | (?:\.|_|^)backward\( | autograd\.grad\( | \btorch\.load\(
-    | deepspeed | DeepSpeed | [Aa]ccelerator | PartialState | [Ll]ightning | Fabric | Trainer
-    | ^(?:{"|".join(_FRAMEWORKS)})\.
-"""
-# What only looks so: shapes, matrices, images, tokenizers, questions that are answered without a process group.
-_INNOCENT = r"""(?x)
-    broadcast_?(?:to|tensors?|shapes?|arrays|all|in_dim|batch_dims)\b | (?:reshape|_)_(?:for|maybe)_broadcast\b
-    | (?:lora|low|step|dt|modifier|matrix|tensor|full)_ranks? | bpe_ranks | save_for_backward\(
-    | (?:[Dd]own|[Uu]p|[Rr]e|[Gg]rid|[Ii]mage|[Tt]oken)_?[Ss]ampler | (?:Unigram|WordPiece|Bpe|WordLevel)Trainer
-    | is_\w+_(?:available|enabled|module|initialized)\b | distributed\.is_(?:available|initialized)\b
-    | \bdeepspeed\.is_\w+ | \bis_fsdp_\w+ | _fsdp_plan | \bdist\.(?:max|min|arg|permute|sample|log_prob)
-    | \btorch\.accelerator\. | (?:current|get)_accelerator | _accelerator_graph
-    | Trainer(?:Callback|State|Control)\b | LightningAttention
-"""
-# What trains or starts ranks, of all that is relevant: who only asks for the rank, or for a barrier, need not. Of
-# library functions by their dotted names, as their models know them (a test compares), and of methods.
-_TRAINS = r"""(?x)
-    DataParallel$ | (?:DDP|FSDP)$ | fully_shard$ | DataLoader$ | (?:\.|^)backward$ | autograd\.grad$
-    | multiprocessing\.(?:\w+\.)*(?:spawn|start_processes|Process)$ | elastic_launch$ | ^submitit\.
-    | ^(?:accelerate|detectron2|horovod|colossalai)\.(?:\w+\.)*(?:\w*launch\w*|run)$ | launch_agent$
-    | ^(?:deepspeed|colossalai)\.(?:\w+\.)*initialize$ | DistributedOptimizer$ | tensor_parallel\.\w+$
-    | (?:Trainer|Accelerator|Fabric|LightningCLI|Runner|build_runner|Booster|PipelineStage|parallelize_module)$
-    | ^ray\.train\.(?:\w+\.)*prepare_\w+$
-"""
-# Of texts only names of variables, backends and modules count.
-_TELLING_TEXT = r"RANK|WORLD_SIZE|PROCID|LOCALID|nccl|gloo|torch\.distributed|horovod|deepspeed"
 _LONGEST_TEXT = 60
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _CLOCK = r"\btime\.(?:time|time_ns|perf_counter|perf_counter_ns|monotonic|monotonic_ns)\b|default_timer|\bEvent\("
@@ -95,7 +51,7 @@ def is_irrelevant(file: SourceFile) -> bool:
 @lru_cache(maxsize=4096)
 def is_training_call(name: str) -> bool:
     """Who calls the library function of this name trains, makes what trains, or starts ranks."""
-    return bool(re.search(_TRAINS, re.sub(_INNOCENT, " ", name)))
+    return bool(re.search(pattern("trains"), re.sub(pattern("other meanings"), " ", name)))
 
 
 _told: dict[tuple[str, int], frozenset[str] | None] = {}
@@ -209,8 +165,8 @@ def _is_telling(name: str) -> bool:
     if name.startswith(_DROPPED):
         return True
     if name.startswith(_TEXT):
-        return bool(re.search(_TELLING_TEXT, name))
-    return bool(re.search(_TELLING, re.sub(_INNOCENT, " ", name)))
+        return bool(re.search(pattern("texts"), name))
+    return bool(re.search(pattern("telling"), re.sub(pattern("other meanings"), " ", name)))
 
 
 # --- text ------------------------------------------------------------------------------------------------------------

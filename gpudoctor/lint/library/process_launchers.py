@@ -17,6 +17,8 @@ from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import LaunchEffect
 from gpudoctor.record import dataclass
 
 
@@ -187,7 +189,7 @@ def _job_attribute(call: Call) -> Values:
     return NOT_ANSWERED
 
 
-@MODELS.callable("accelerate.notebook_launcher", "accelerate.launchers.notebook_launcher")
+@MODELS.callable("accelerate.launchers.notebook_launcher")
 def _notebook_launcher(call: Call) -> Values:
     """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
     function, given, count = call.arg(0, "function"), call.arg(1, "args"), call.arg(2, "num_processes")
@@ -223,22 +225,10 @@ def _set_by_launcher(place: Location) -> dict[str, Value]:
     }
 
 
-FUNCTION_AND_ARGS = {
-    "accelerate.debug_launcher": ("function", 1, "args"),
-    "accelerate.launchers.debug_launcher": ("function", 1, "args"),
-    "detectron2.engine.launch": ("main_func", 5, "args"),
-    "detectron2.engine.launch.launch": ("main_func", 5, "args"),
-    "horovod.run": ("func", 1, "args"),
-    "torch.distributed.launcher.api.launch_agent": ("entrypoint", 2, "args"),
-}
-"""What they call the function, and where its arguments stand."""
-
-
-@MODELS.callable(*FUNCTION_AND_ARGS)
+@MODELS.callable(*functions("starts_ranks"))
 def _launch_function(call: Call) -> Values:
-    name, position, args = FUNCTION_AND_ARGS[call.name]
-    function = call.arg(1 if name == "entrypoint" else 0, name)
-    given = call.arg(position, args)
+    effect = call.effect(LaunchEffect) or LaunchEffect()
+    function, given = call.given(effect.function), call.given(effect.args)
     items = call.do.known_items(given.single) if given is not None and given.single is not None else ()
     if function is not None:
         call.do.run_spawned(function, Arguments(tuple(items or ())), call.node)
@@ -252,7 +242,7 @@ def _launch_function(call: Call) -> Values:
     )
 
 
-@MODELS.callable("torch.distributed.launcher.api.elastic_launch", "torch.distributed.launcher.elastic_launch")
+@MODELS.callable("torch.distributed.launcher.api.elastic_launch")
 def _elastic(call: Call) -> Values:
     """`elastic_launch(config, main)(args)`."""
     return call.arg(1, "entrypoint") or singleton(NONE)

@@ -10,11 +10,11 @@ from gpudoctor.lint.discovery.classify import classify, is_test
 from gpudoctor.lint.discovery.prefilter import is_training_call
 from gpudoctor.lint.discovery.reach import STARTERS
 from gpudoctor.lint.library.frameworks import TAKE_CHARGE
-from gpudoctor.lint.library.process_launchers import FUNCTION_AND_ARGS
 from gpudoctor.lint.library_call import MODELS
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.manifest.compiled import functions
 from tests.support.linting import lint
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ ONLY_PREPARE = {
 
 def test_what_takes_charge_of_a_training_is_known_to_train() -> None:
     assert {name for name in TAKE_CHARGE if not is_training_call(name)} == ONLY_PREPARE
-    assert all(map(is_training_call, FUNCTION_AND_ARGS))
+    assert all(map(is_training_call, (*functions("starts_ranks"), *functions("trains"))))
 
 
 def test_what_calls_what_it_is_given_is_known_to_the_models() -> None:

@@ -7,13 +7,18 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
+from torch import nn
 
 from gpudoctor.lint import analyze
 from gpudoctor.lint.discovery import classify
 from gpudoctor.lint.discovery.classify import classify_alone
-from gpudoctor.lint.discovery.prefilter import is_irrelevant, relevant_definitions
+from gpudoctor.lint.discovery.prefilter import _is_telling, is_irrelevant, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
+from gpudoctor.manifest import words
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import KINDS
 from tests.support.fixture_marks import cases
 from tests.support.linting import Seen, lint
 
@@ -114,6 +119,32 @@ def mean(x):
     return x.mean()
 """
     assert relevant_definitions(parsed(text)) == {"collect"}
+
+
+TOLD = [name for word in (*words._RELEVANT, *KINDS) if word != "None" for name in functions(word)]
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_who_calls_what_a_stub_tells_of_is_executed(name: str):
+    module, _, last = name.rpartition(".")
+    text = f"""
+import math
+from {module} import {last}
+
+def one(x):
+    return {last}(x)
+
+def other(x):
+    return math.floor(x)
+"""
+    assert relevant_definitions(parsed(text)) == {"one"}
+
+
+def test_words_are_no_names_of_everything():
+    """A function that sums or joins is no reason to execute it: such names of stubs count with their library alone."""
+    kinds = (str, list, dict, set, torch.Tensor, nn.Module, nn.functional)
+    everywhere = {name for kind in kinds for name in dir(kind) if name[0].islower()}
+    assert {name for name in everywhere if _is_telling(name)} <= {"is_distributed"}
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The objects that prepare a training, and what they know of the ranks."""
 
+from accelerate.launchers import debug_launcher as debug_launcher
+from accelerate.launchers import notebook_launcher as notebook_launcher
 from accelerate.state import PartialState as PartialState
 
 from gpudoctor.manifest.effects import FirstRank, GlobalRank, LocalRank, WorldSize, collective

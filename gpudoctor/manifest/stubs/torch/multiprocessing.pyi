@@ -1,0 +1,11 @@
+"""Ranks that the program starts itself."""
+
+from gpudoctor.manifest.effects import trains
+
+@trains()
+def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"): ...
+@trains()
+def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"): ...
+
+@trains()
+class Process: ...

@@ -1,0 +1,6 @@
+"""Loaders, and which samples they take."""
+
+from gpudoctor.manifest.effects import trains
+
+@trains()
+class DataLoader: ...
