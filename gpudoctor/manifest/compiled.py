@@ -131,14 +131,21 @@ def belonging() -> dict[str, str]:
 
 def words() -> tuple[str, ...]:
     """What names are made of that may be `telling`, to look for in a text."""
-    found: tuple[str, ...] = table()["words"]
+    found: tuple[str, ...] = _words()["searched"]
     return found
 
 
+def trains(name: str) -> bool:
+    """Whoever calls this, or what is called so, seems to train, to make what trains, or to start ranks."""
+    names: frozenset[str]
+    endings: tuple[str, ...]
+    last, (names, endings) = name.rpartition(".")[2], table()["training"]
+    return name in names or last in names or last.endswith(endings)
+
+
 def pattern(kind: str) -> str:
-    """The pattern of names that are `telling`, of those whose call `trains`, of those that have `other meanings`, or of
-    `texts` that are telling."""
-    return str(table()[kind])
+    """The pattern of names that are `telling`, of those that have `other meanings`, or of `texts` that are telling."""
+    return str(_words()[kind])
 
 
 def known_better() -> dict[str, tuple[str, ...]]:
@@ -163,8 +170,8 @@ def _of_checkout() -> dict[str, Any]:
     """The kept table where it is fresh, else what the stubs say now."""
     try:
         with open(_KEPT, "rb") as file:
-            names, stamps, read = marshal.loads(file.read())
-        if stamps == _stamps(names):
+            names, stamp, read = marshal.loads(file.read())
+        if stamp == _stamp(names):
             found: dict[str, Any] = read
             return found
     # None yet, a file that is gone, cut short, or of another version.
@@ -181,22 +188,22 @@ def _read_anew() -> dict[str, Any]:
     files = [os.path.relpath(path, HERE) for path, _ in stub_files(STUBS)]
     # A folder is another one when a file was added to it.
     folders = {os.path.dirname(name) for name in files}
-    names = (*files, *folders, *_MADE_OF)
-    stamps = _stamps(names)
+    names = " ".join([*files, *folders, *_MADE_OF])
+    stamp = _stamp(names)
     found = _compiled()
     try:
         os.makedirs(os.path.dirname(_KEPT), exist_ok=True)
-        replace_file(_KEPT, marshal.dumps((names, stamps, found), _MARSHAL_VERSION))
+        replace_file(_KEPT, marshal.dumps((names, stamp, found), _MARSHAL_VERSION))
     except OSError:
         pass
     return found
 
 
-def _stamps(names: tuple[str, ...]) -> list[tuple[int, int]]:
-    """What tells that a file has changed, without reading it."""
-    # For each start: `os.path.join` takes as long as to ask.
-    found = [os.stat(f"{HERE}/{name}") for name in names]
-    return [(each.st_mtime_ns, each.st_size) for each in found]
+def _stamp(names: str) -> int:
+    """What tells that one of these files has changed, without reading it."""
+    # At each start: `os.path.join` takes as long as to ask.
+    found = [os.stat(f"{HERE}/{name}") for name in names.split()]
+    return hash(tuple([part for each in found for part in (each.st_mtime_ns, each.st_size)]))
 
 
 def _compiled() -> dict[str, Any]:
@@ -205,23 +212,32 @@ def _compiled() -> dict[str, Any]:
     from gpudoctor.manifest.words import patterns
 
     said, listed = read_stubs(STUBS), derived()
+    found = patterns(said, listed)
     by_word: dict[str, list[str]] = {}
     for name, (*_, returns, effects) in said["functions"].items():
         for word in (*effects, *filter(None, [returns])):
             by_word.setdefault(word, []).append(name)
     return {
         **listed,
-        **patterns(said, listed),
         "aliases": {**listed["aliases"], **said["aliases"]},
         "functions": {word: tuple(names) for word, names in by_word.items()},
         "values": said["values"],
         "attributes": said["attributes"],
+        "training": found.pop("training"),
         # Each for itself: a program calls few of them.
         "signatures": {
             name: marshal.dumps(entry, _MARSHAL_VERSION)
             for name, entry in {**said["functions"], **said["methods"]}.items()
         },
+        # A script has no functions that could be left out.
+        "words": marshal.dumps(found, _MARSHAL_VERSION),
     }
+
+
+@cache
+def _words() -> dict[str, Any]:
+    found: dict[str, Any] = marshal.loads(table()["words"])
+    return found
 
 
 def built() -> bytes:

@@ -36,6 +36,8 @@ OWN_PARTS = """
 """The same anywhere in a name."""
 TEXTS = "RANK|WORLD_SIZE|PROCID|LOCALID|nccl|gloo|torch\\.distributed|horovod|deepspeed"
 """Of texts only names of variables, backends and modules count."""
+OWN_ENDINGS = "DDP FSDP DataParallel Trainer Runner".split()
+"""How projects call what wraps and what trains."""
 OTHER_MEANINGS = r"""(?x)
     broadcast_?(?:to|tensors?|shapes?|arrays|all|in_dim|batch_dims)\b | (?:reshape|_)_(?:for|maybe)_broadcast\b
     | (?:lora|low|step|dt|modifier|matrix|tensor|full)_ranks? | bpe_ranks | save_for_backward\(
@@ -49,7 +51,8 @@ OTHER_MEANINGS = r"""(?x)
 
 
 def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, Any]:
-    """`words` to look for in a text, and patterns of names that are `telling`, and of those whose call `trains`."""
+    """`words` to look for in a text, a pattern of names that are `telling`, and the names of what trains when it is
+    called."""
     aliases = {**listed["aliases"], **said["aliases"]}
     relevant = [*_names(said, _RELEVANT), *listed["taking charge"]]
     training = _names(said, _TRAINING)
@@ -69,16 +72,14 @@ def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, An
     searched = [each for word in words for each in _searched(word)]
     searched += [each for name in dotted for each in (_import(name), ".".join(name.split(".")[-2:]) + "(")]
     called = {_last(name) for name in training if not _is_common(name)}
-    trains = [
-        # `MMDistributedDataParallel` is one as well, and `backward` is a method of anything.
-        rf"(?:{_any({*(name for name in called if name[:1].isupper()), 'DDP', 'FSDP', 'DataParallel'})})$",
-        rf"(?:^|\.)(?:{_any({*(name for name in called if not name[:1].isupper()), 'backward'})})$",
-        rf"^(?:{_any(name for name in dotted if aliases.get(name, name) in training)})$",
-    ]
+    # `MMDistributedDataParallel` is one as well, and `backward` is a method of anything.
+    endings = {*OWN_ENDINGS, *(each for each in called if not each.islower())}
+    names = {"backward", *(each for each in called if each.islower())}
+    names.update(name for name in dotted if aliases.get(name, name) in training)
     return {
-        "words": tuple(_shortest([*searched, *OWN_WORDS, *OWN_PARTS])),
+        "searched": tuple(_shortest([*searched, *OWN_WORDS, *OWN_PARTS])),
         "telling": "|".join(telling),
-        "trains": "|".join(trains),
+        "training": (frozenset(names), tuple(sorted(endings))),
         "texts": TEXTS,
         "other meanings": OTHER_MEANINGS,
     }

@@ -163,7 +163,7 @@ def test_a_kept_table_is_read_as_long_as_it_is_fresh(checkout: Path, monkeypatch
     assert names() == {"lib.part.g"}
 
 
-@pytest.mark.parametrize("data", [b"", b"{", marshal.dumps(1), marshal.dumps((("gone",), [(1, 2)], {}))])
+@pytest.mark.parametrize("data", [b"", b"{", marshal.dumps(1), marshal.dumps(("gone", 1, {}))])
 def test_a_damaged_table_is_read_anew(checkout: Path, data: bytes):
     checkout.joinpath("__pycache__").mkdir()
     checkout.joinpath("__pycache__", "compiled.table").write_bytes(data)

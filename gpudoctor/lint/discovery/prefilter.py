@@ -19,20 +19,20 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
-from gpudoctor.manifest.compiled import mentions, pattern, words
+from gpudoctor.manifest.compiled import mentions, pattern, trains, words
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
 
-# A search for these in the text saves most files the look at their names. Documentation holds them, too.
-_WORDS = (
-    *words(),
-    *mentions(relevant=True),
-    *"time.time perf_counter monotonic default_timer Event(".split(),
+
+@cache
+def _searched() -> tuple[str, ...]:
+    """A search for these in the text saves most files the look at their names. Documentation holds them, too."""
+    clocks = "time.time perf_counter monotonic default_timer Event(".split()
     # Licences hold the bare word.
-    "import distributed",
-    "from distributed",
-)
+    return (*words(), *mentions(relevant=True), *clocks, "import distributed", "from distributed")
+
+
 _MOVE = r"\.(?:to|cuda|cpu|xpu|type|half|float|double|bfloat16|int|long|bool)\("
 _LAYERS = r"\bnn\b|Module"
 _MOVES = frozenset("to cuda cpu xpu type half float double bfloat16 int long bool".split())
@@ -51,7 +51,7 @@ def is_irrelevant(file: SourceFile) -> bool:
 @lru_cache(maxsize=4096)
 def is_training_call(name: str) -> bool:
     """Who calls the library function of this name trains, makes what trains, or starts ranks."""
-    return bool(re.search(pattern("trains"), re.sub(pattern("other meanings"), " ", name)))
+    return trains(name) and not re.search(pattern("other meanings"), name)
 
 
 _told: dict[tuple[str, int], frozenset[str] | None] = {}
@@ -174,7 +174,7 @@ def _is_telling(name: str) -> bool:
 
 def _words_in(text: str) -> Iterator[int]:
     """Where one of the words stands, as a part of a name that may tell something."""
-    for word in _WORDS:
+    for word in _searched():
         for at in _positions(word, text):
             # `torch.broadcast_to` and `lora_rank` are in every other file.
             if " " in word or _is_telling(_name_at(text, at)) or re.search(_CLOCK, _name_at(text, at)):
