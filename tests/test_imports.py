@@ -316,7 +316,7 @@ LATE = {
     # Mostly what the stubs say is known from before.
     "gpudoctor.manifest.libraries",
     "gpudoctor.manifest.stub_files",
-    "gpudoctor.manifest.words",
+    "gpudoctor.manifest.telling_names",
     # Most programs train without one.
     "gpudoctor.manifest.framework_roles",
     # Most programs make no mistake.

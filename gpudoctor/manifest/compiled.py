@@ -22,7 +22,7 @@ SHIPPED = "compiled.table"
 _KEPT = os.path.join(HERE, "__pycache__", SHIPPED)
 # Not the newest: a wheel is for all versions of Python. Names that occur twice are written once.
 _MARSHAL_VERSION = 4
-_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "stub_files.py", "words.py")
+_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "stub_files.py", "telling_names.py")
 """Files that the table hangs on besides the stubs."""
 
 
@@ -209,7 +209,7 @@ def _stamp(names: str) -> int:
 def _compiled() -> dict[str, Any]:
     from gpudoctor.manifest.libraries import derived
     from gpudoctor.manifest.stub_files import read_stubs
-    from gpudoctor.manifest.words import patterns
+    from gpudoctor.manifest.telling_names import patterns
 
     said, listed = read_stubs(STUBS), derived()
     found = patterns(said, listed)

@@ -16,7 +16,7 @@ from gpudoctor.lint.discovery.classify import classify_alone
 from gpudoctor.lint.discovery.prefilter import _is_telling, is_irrelevant, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
-from gpudoctor.manifest import words
+from gpudoctor.manifest import telling_names
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import KINDS
 from tests.support.fixture_marks import cases
@@ -121,7 +121,7 @@ def mean(x):
     assert relevant_definitions(parsed(text)) == {"collect"}
 
 
-TOLD = [name for word in (*words._RELEVANT, *KINDS) if word != "None" for name in functions(word)]
+TOLD = [name for word in (*telling_names._RELEVANT, *KINDS) if word != "None" for name in functions(word)]
 
 
 @pytest.mark.parametrize("name", TOLD)
