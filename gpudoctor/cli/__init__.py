@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from gpudoctor.cli.command import COMMANDS, Parser, command_named
+from gpudoctor.cli.command import COMMANDS, CommandParser, command_named
 from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 
@@ -47,10 +47,10 @@ def _in_words_of_ours(arguments: Sequence[str]) -> Sequence[str]:
     return arguments
 
 
-def _parser(arguments: Sequence[str]) -> tuple[Parser, str | None]:
+def _parser(arguments: Sequence[str]) -> tuple[CommandParser, str | None]:
     """The parser, with the options of the one command that is asked for, and that command's name."""
     # No abbreviations: a script that relies on one breaks when an option is added that begins like it.
-    parser = Parser(
+    parser = CommandParser(
         prog="gpudoctor", description="Finds the mistakes that keep PyTorch from using all GPUs.", allow_abbrev=False
     )
     parser.add_argument("-V", "--version", action="version", version=_version())

@@ -42,7 +42,7 @@ def help_formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.HelpFormatter(prog, width=width_of(sys.stdout) - 2)
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors name the nearest right word."""
 
     def __init__(self, **options: Any) -> None:

@@ -14,7 +14,7 @@ from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.lint.discovery.select import STDIN
-from gpudoctor.lint.fix_loop import Change, Fixed, fix
+from gpudoctor.lint.fix_loop import FileChange, Fixed, fix
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import encoding_of
@@ -60,7 +60,7 @@ def _hand_back(fixed: Fixed, path: str, settings: Settings, arguments: Sequence[
     return report(fixed.outcome, settings, arguments, aside=True)
 
 
-def _write(change: Change) -> str:
+def _write(change: FileChange) -> str:
     """Write a changed file; why not, where it is refused."""
     try:
         write_bytes(change.path, change.after, change.digest)

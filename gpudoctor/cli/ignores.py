@@ -12,7 +12,7 @@ from gpudoctor.cli.output import say
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.errors import GpudoctorError
-from gpudoctor.lint.fix_loop import Change
+from gpudoctor.lint.fix_loop import FileChange
 from gpudoctor.lint.results.merge import UNKNOWN, UNREADABLE, UNUSED
 from gpudoctor.lint.source.atomic_write import NotWritten, edited, write_bytes
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
@@ -65,7 +65,7 @@ def _done(shown: str, findings: Sequence[Finding], only_shown: bool) -> str:
     )
 
 
-def _change(shown: str, findings: Sequence[Finding]) -> Change:
+def _change(shown: str, findings: Sequence[Finding]) -> FileChange:
     source = read_source(shown)
     if not isinstance(source, SourceFile):
         raise NotWritten(f"{shown}: it cannot be read any more")
@@ -82,7 +82,7 @@ def _change(shown: str, findings: Sequence[Finding]) -> Change:
         raise NotWritten(f"{shown}: a comment has no place there, so nothing was written")
     for (part, own), (new, _) in zip(_parts(source, findings), _parts(changed, findings), strict=True):
         _refuse_unless_silent(part, new, own)
-    return Change(source.path, shown, before, after, source.digest)
+    return FileChange(source.path, shown, before, after, source.digest)
 
 
 def _parts(source: SourceFile, findings: Sequence[Finding]) -> Iterator[tuple[SourceFile, list[Finding]]]:

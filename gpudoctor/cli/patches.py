@@ -14,13 +14,13 @@ from gpudoctor.lint.source.file import NOTEBOOK
 from gpudoctor.report.text import Style, harmless
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.fix_loop import Change
+    from gpudoctor.lint.fix_loop import FileChange
 
 _LOOKS = {"+++": "bold", "---": "bold", "@@": "hunk", "+": "added", "-": "removed"}
 """By how a line begins; the first that fits counts."""
 
 
-def write_patch(changes: Iterable[Change], colour: str) -> None:
+def write_patch(changes: Iterable[FileChange], colour: str) -> None:
     """Print changes to standard output."""
     style = style_for(sys.stdout, colour)
     lines = [line for change in changes for line in diff_of(change)]
@@ -29,7 +29,7 @@ def write_patch(changes: Iterable[Change], colour: str) -> None:
         say("gpudoctor: control characters are shown as escapes: no patch to apply; `--fix` writes the files")
 
 
-def diff_of(change: Change) -> Iterator[str]:
+def diff_of(change: FileChange) -> Iterator[str]:
     """The change as `patch` and `git apply` take it; of a notebook the sources of its cells, for people."""
     before, after = (data.decode(encoding_of(data)) for data in (change.before, change.after))
     if not change.path.endswith(NOTEBOOK):

@@ -10,7 +10,7 @@ from gpudoctor.probe.results import Verdict
 from gpudoctor.report.text import wrap
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check, Machine, ProbeReport, StepResult
+    from gpudoctor.probe.results import Check, ProbedMachine, ProbeReport, StepResult
     from gpudoctor.report.text import Style
 
 _LOOKS = {
@@ -51,7 +51,7 @@ def _machines(report: ProbeReport, style: Style) -> Iterator[str]:
         yield f"  {report.world_size} ranks on {where} over {report.backend}"
 
 
-def _gpus(machine: Machine) -> str:
+def _gpus(machine: ProbedMachine) -> str:
     names: dict[str, int] = {}
     for gpu in machine.gpus:
         name = gpu.facts.get("name")

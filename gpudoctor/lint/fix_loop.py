@@ -30,7 +30,7 @@ MAX_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A file as it was read and as it would be. `digest` stands for the bytes that were read."""
 
     path: str
@@ -46,7 +46,7 @@ class Fixed:
 
     outcome: Outcome
     done: tuple[Finding, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
 
 
 @dataclass
@@ -210,9 +210,9 @@ def _counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
     return Counter((each.code, each.location.path) for each in findings)
 
 
-def _changes(state: _State, files: _Files) -> Iterable[Change]:
+def _changes(state: _State, files: _Files) -> Iterable[FileChange]:
     for shown, source in sorted(files.read.items()):
         path = source.path if source else ""
         after = state.texts.get(path)
         if source is not None and after is not None and after != files.data[path]:
-            yield Change(path, shown, files.data[path], after, source.digest)
+            yield FileChange(path, shown, files.data[path], after, source.digest)

@@ -8,7 +8,7 @@ from gpudoctor.probe import epochs, verdict
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, bandwidth
 from gpudoctor.probe.checks.check import Examination, Seen
 from gpudoctor.probe.journal import RankState
-from gpudoctor.probe.measurement_plan import Plan, World
+from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 from gpudoctor.probe.results import Bandwidth, Check, ProbeReport, StepResult, Verdict
 from gpudoctor.probe.stages import START, stages_of, trials_by_name
 from gpudoctor.probe.step_figures import related, step_result
@@ -21,7 +21,7 @@ Samples = Mapping[str, list[tuple[float, float]]]
 class Part:
     """What the ranks of one plan found out; there are several where a GPU was left out on the way."""
 
-    plan: Plan
+    plan: MeasurementPlan
     states: Mapping[int, RankState]
 
     @property
@@ -32,7 +32,7 @@ class Part:
 
 def concluded(
     report: ProbeReport,
-    plan: Plan,
+    plan: MeasurementPlan,
     states: Mapping[int, RankState],
     broken: Mapping[str, Check],
     samples: Samples,
@@ -66,7 +66,7 @@ def concluded(
     )
 
 
-def _notes(plan: Plan) -> tuple[str, ...]:
+def _notes(plan: MeasurementPlan) -> tuple[str, ...]:
     world = plan.world
     if world.device == "cpu":
         return (
@@ -80,7 +80,7 @@ def _notes(plan: Plan) -> tuple[str, ...]:
 Facts = Mapping[int, Mapping[str, Mapping[str, object]]]
 
 
-def _start(plan: Plan, facts: Facts, broken: Mapping[str, Check]) -> tuple[Check, ...]:
+def _start(plan: MeasurementPlan, facts: Facts, broken: Mapping[str, Check]) -> tuple[Check, ...]:
     """Whether all ranks have started, each on a device of its own."""
     if START in broken:
         return (replace(broken[START], name="ranks-start"),)
@@ -141,7 +141,7 @@ def _of(each: Examination, world: World, facts: Facts, broken: Mapping[str, Chec
     return each.judge(Seen(world, ranks))  # type: ignore[arg-type]
 
 
-def _steps(plan: Plan, facts: Facts, samples: Samples) -> Iterator[StepResult]:
+def _steps(plan: MeasurementPlan, facts: Facts, samples: Samples) -> Iterator[StepResult]:
     for name, trial in trials_by_name(plan).items():
         ranks = {rank: done[name] for rank, done in facts.items() if name in done}
         measured = any(entry.get("seconds") for entry in ranks.values())
@@ -149,7 +149,7 @@ def _steps(plan: Plan, facts: Facts, samples: Samples) -> Iterator[StepResult]:
             yield step_result(trial, ranks, plan.world, samples)
 
 
-def _epochs(plan: Plan, facts: Facts) -> tuple[StepResult, ...]:
+def _epochs(plan: MeasurementPlan, facts: Facts) -> tuple[StepResult, ...]:
     found = []
     for trial in epochs.epochs_of(plan):
         ranks = {rank: done[trial.name] for rank, done in facts.items() if trial.name in done}
@@ -165,7 +165,7 @@ def _ceiling(facts: Facts) -> float | None:
     return min(known, default=None)
 
 
-def _rows(plan: Plan, facts: Facts) -> tuple[Bandwidth, ...]:
+def _rows(plan: MeasurementPlan, facts: Facts) -> tuple[Bandwidth, ...]:
     ranks = {rank: done[SWEEP.name] for rank, done in facts.items() if SWEEP.name in done}
     if len(ranks) < plan.world.size or any("not_here" in entry for entry in ranks.values()):
         return ()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gpudoctor.probe.measurement_plan import Plan
+from gpudoctor.probe.measurement_plan import MeasurementPlan
 from gpudoctor.record import dataclass
 
 Facts: TypeAlias = dict[str, Any]
@@ -27,7 +27,7 @@ class NotHereError(Exception):
 class Context:
     """One rank at work. `store` is a torch.distributed store, `device` a torch.device, `log` tells the parent."""
 
-    plan: Plan
+    plan: MeasurementPlan
     rank: int
     local_rank: int
     device: Any

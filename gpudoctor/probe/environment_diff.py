@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Fact, Machine, ProbeReport
+    from gpudoctor.probe.results import Fact, ProbedMachine, ProbeReport
 
 _SYSTEM = {
     "os": "the operating system",
@@ -56,11 +56,11 @@ def _setup(report: ProbeReport) -> str:
     return f"{report.world_size} ranks on {report.device or '?'} over {report.backend or '?'}"
 
 
-def _by_host(report: ProbeReport) -> dict[str, Machine]:
+def _by_host(report: ProbeReport) -> dict[str, ProbedMachine]:
     return {machine.host: machine for machine in report.machine}
 
 
-def _machines(old: Machine, new: Machine) -> Iterator[str]:
+def _machines(old: ProbedMachine, new: ProbedMachine) -> Iterator[str]:
     if old.host != new.host:
         yield f"another host: {old.host} then, {new.host} now"
     if _models(old) != _models(new):
@@ -72,15 +72,15 @@ def _machines(old: Machine, new: Machine) -> Iterator[str]:
     yield from _environment(old, new)
 
 
-def _models(machine: Machine) -> Counter[str]:
+def _models(machine: ProbedMachine) -> Counter[str]:
     return Counter(str(gpu.facts["name"].value) if "name" in gpu.facts else "GPU" for gpu in machine.gpus)
 
 
-def _gpus(machine: Machine) -> str:
+def _gpus(machine: ProbedMachine) -> str:
     return ", ".join(f"{count} x {name}" for name, count in sorted(_models(machine).items())) or "none"
 
 
-def _uuids(machine: Machine) -> set[str]:
+def _uuids(machine: ProbedMachine) -> set[str]:
     return {gpu.uuid for gpu in machine.gpus}
 
 
@@ -99,7 +99,7 @@ def _value(name: str, fact: Fact) -> str:
     return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)
 
 
-def _environment(old: Machine, new: Machine) -> Iterator[str]:
+def _environment(old: ProbedMachine, new: ProbedMachine) -> Iterator[str]:
     before, after = ({each.name: each.value for each in machine.environment} for machine in (old, new))
     for name in sorted(before.keys() | after.keys()):
         one, other = (f"`{each[name]}`" if name in each else "not set" for each in (before, after))

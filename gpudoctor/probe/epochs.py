@@ -17,7 +17,7 @@ from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.measurement_plan import Plan, World
+    from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 
 BATCH = 128
 NAME = "epoch-time"
@@ -63,7 +63,7 @@ class EpochTrial:
 _WORKLOAD = Workload("cifar10", BATCH, cifar10.model, lambda samples, seed: (None, None), cifar10.loss)
 
 
-def epochs_of(plan: Plan) -> Iterator[EpochTrial]:
+def epochs_of(plan: MeasurementPlan) -> Iterator[EpochTrial]:
     """The epochs of this plan: none without files."""
     if not plan.data:
         return

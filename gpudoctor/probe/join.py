@@ -33,7 +33,7 @@ from gpudoctor.probe.launch import (
 )
 from gpudoctor.probe.rank_process import PLAN, ROUND, SHARED_FOLDER
 from gpudoctor.probe.report_json import machine_from
-from gpudoctor.probe.results import Check, Fact, Machine, Verdict
+from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.shared_store import LOOK_EVERY, Board
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
 from gpudoctor.ranks.process_tree import adopting_orphans, children
@@ -60,8 +60,8 @@ class Joint:
     `load` is what was seen of the GPUs while they worked that is wrong with them; `notes` says what was not reached.
     """
 
-    plan: plans.Plan
-    machines: tuple[Machine, ...]
+    plan: plans.MeasurementPlan
+    machines: tuple[ProbedMachine, ...]
     rounds: tuple[Round, ...]
     samples: Mapping[str, list[tuple[float, float]]]
     load: tuple[Check, ...] = ()
@@ -71,7 +71,7 @@ class Joint:
 
 def take_part(
     place: Place,
-    make_plan: Callable[[plans.World], plans.Plan],
+    make_plan: Callable[[plans.World], plans.MeasurementPlan],
     *,
     timeout: float | None,
     worker: str,
@@ -94,7 +94,7 @@ def take_part(
     with scratch(FOLDER) as folder:
         if place.local_rank == 0:
             board.put(f"folder/{place.node}", str(folder))
-        with inventory.Sampler(seen.mine(plan, place.rank)) as sampler:
+        with inventory.UtilisationSampler(seen.mine(plan, place.rank)) as sampler:
             rounds = seat.all_rounds(plan, folder)
         if seen.own:
             board.put(f"samples/{place.rank}", sampler.samples)
@@ -121,10 +121,10 @@ def _part(board: Board, place: Place, rounds: tuple[Round, ...]) -> None:
 class _Seen:
     """The machine as a rank sees it; `own` says that it has looked by itself, and not heard it from its neighbour."""
 
-    machine: Machine
+    machine: ProbedMachine
     own: bool
 
-    def mine(self, plan: plans.Plan, rank: int) -> list[str]:
+    def mine(self, plan: plans.MeasurementPlan, rank: int) -> list[str]:
         """The GPUs that this process is to watch: a neighbour that sees them, too, does it for both."""
         return self.machine.used_by(plan.world.nodes.count(plan.world.nodes[rank])) if self.own else []
 
@@ -151,8 +151,8 @@ def _about(place: Place, seen: _Seen) -> dict[str, Any]:
 
 
 def _agreed(
-    board: Board, place: Place, make_plan: Callable[[plans.World], plans.Plan]
-) -> tuple[plans.Plan, tuple[int, ...]]:
+    board: Board, place: Place, make_plan: Callable[[plans.World], plans.MeasurementPlan]
+) -> tuple[plans.MeasurementPlan, tuple[int, ...]]:
     """The plan for the ranks that have come, and the ranks that have not."""
     until = time.monotonic() + START_SECONDS
     places = {rank: board.get(f"place/{rank}", max(0.0, until - time.monotonic())) for rank in range(place.size)}
@@ -181,7 +181,7 @@ def _names(places: Iterable[dict[str, Any]]) -> dict[int, str]:
     return {node: f"{host}#{node}" if several else host for node, host in hosts.items()}
 
 
-def _without(plan: plans.Plan, machine: Machine, missing: tuple[int, ...]) -> Joint:
+def _without(plan: plans.MeasurementPlan, machine: ProbedMachine, missing: tuple[int, ...]) -> Joint:
     """Some ranks never came: that is all there is to say."""
     world = plan.world
     states = {
@@ -200,7 +200,7 @@ class _Seat:
         self._worker, self._timeout, self._watcher = worker, timeout, watcher
         self.interrupted = False
 
-    def all_rounds(self, plan: plans.Plan, folder: Path) -> tuple[Round, ...]:
+    def all_rounds(self, plan: plans.MeasurementPlan, folder: Path) -> tuple[Round, ...]:
         """Do what is planned, and again what is left where a stage broke. Only the first rank learns how it went."""
         rounds: list[Round] = []
         for number in range(MOST_ROUNDS):
@@ -223,7 +223,7 @@ class _Seat:
             plan = plans.read(text)
         return tuple(rounds)
 
-    def _watched(self, number: int, plan: plans.Plan, folder: Path) -> RankState:
+    def _watched(self, number: int, plan: plans.MeasurementPlan, folder: Path) -> RankState:
         """Run the worker of this rank to its end, or until something breaks on any rank."""
         own = folder / f"round{number}"
         own.mkdir()
@@ -276,7 +276,9 @@ class _Seat:
                 start_new_session=True,
             )
 
-    def _wait(self, number: int, plan: plans.Plan, process: subprocess.Popen[bytes], journal: Journal) -> None:
+    def _wait(
+        self, number: int, plan: plans.MeasurementPlan, process: subprocess.Popen[bytes], journal: Journal
+    ) -> None:
         limits = limits_of(plan, self._timeout)
         trouble = f"trouble/{number}"
         began = time.time()
@@ -303,13 +305,13 @@ class _Seat:
                 return
             time.sleep(LOOK_EVERY)
 
-    def _asked(self, number: int, plan: plans.Plan) -> Round:
+    def _asked(self, number: int, plan: plans.MeasurementPlan) -> Round:
         """What all ranks say of this round."""
         states = self._states(number, plan, _LAST_WORD)
         broken = broken_stage(states, [START, *(stage.name for stage in stages_of(plan))])
         return Round(states, broken, limits_of(plan, self._timeout).get(broken, 0.0))
 
-    def _states(self, number: int, plan: plans.Plan, patience: float) -> dict[int, RankState]:
+    def _states(self, number: int, plan: plans.MeasurementPlan, patience: float) -> dict[int, RankState]:
         """How far each rank came by its last word; where that does not come, by what was heard of it before."""
         until = time.monotonic() + patience
         states: dict[int, RankState] = {}
@@ -323,7 +325,7 @@ class _Seat:
         return states
 
 
-def _left(plan: plans.Plan, done: Round) -> tuple[str, ...]:
+def _left(plan: plans.MeasurementPlan, done: Round) -> tuple[str, ...]:
     """The stages that new workers can do; nothing where they could not even meet, or where a node has gone."""
     if done.broken in ("", START) or any(state.process == LOST for state in done.states.values()):
         return ()
@@ -335,11 +337,13 @@ def _entries(state: RankState) -> dict[str, Any]:
     return found
 
 
-def _collected(board: Board, place: Place, plan: plans.Plan, rounds: tuple[Round, ...], interrupted: bool) -> Joint:
+def _collected(
+    board: Board, place: Place, plan: plans.MeasurementPlan, rounds: tuple[Round, ...], interrupted: bool
+) -> Joint:
     """What all ranks have left on the board besides how far they came."""
     samples: dict[str, list[tuple[float, float]]] = {}
     load: list[Check] = []
-    machines: dict[str, Machine] = {}
+    machines: dict[str, ProbedMachine] = {}
     until = time.monotonic() + (0.0 if interrupted else _LAST_WORD)
     for rank in _who_looked(board, place, rounds):
         node = plan.world.nodes[rank]
@@ -363,7 +367,7 @@ def _check(entries: Mapping[str, Any], node: str) -> Check:
     return Check(**{**entries, "verdict": Verdict(entries["verdict"]), "node": node})
 
 
-def together(one: Machine | None, other: Machine) -> Machine:
+def together(one: ProbedMachine | None, other: ProbedMachine) -> ProbedMachine:
     """A node from what two of its ranks see of it, where each sees some of its GPUs; pure."""
     if one is None:
         return other
@@ -378,7 +382,7 @@ def together(one: Machine | None, other: Machine) -> Machine:
     )
 
 
-def _notes(plan: plans.Plan, last: Round) -> tuple[str, ...]:
+def _notes(plan: plans.MeasurementPlan, last: Round) -> tuple[str, ...]:
     """What was not reached, and why no new ranks were started for it."""
     names = [stage.name for stage in stages_of(plan)]
     unreached = left_after(names, last.broken) if last.broken in names else ()

@@ -60,7 +60,7 @@ Watcher = Callable[[Mapping[int, RankState]], None]
 
 
 def run_round(
-    plan: plans.Plan,
+    plan: plans.MeasurementPlan,
     *,
     timeout: float | None = None,
     worker: str = WORKER,
@@ -127,7 +127,7 @@ class Launcher:
         size = os.fstat(self._output.fileno()).st_size
         return os.pread(self._output.fileno(), size, 0).decode(errors="replace")
 
-    def start_ranks(self, plan: plans.Plan, folder: Path, worker: str, given: Mapping[str, str]) -> None:
+    def start_ranks(self, plan: plans.MeasurementPlan, folder: Path, worker: str, given: Mapping[str, str]) -> None:
         """Let it start the ranks of the plan in this folder; where it has ended already, nothing comes of it."""
         arguments = [f"--nproc-per-node={plan.world.size}", "--nnodes=1", "--local-addr=127.0.0.1"]
         # What `--standalone` stands for.
@@ -160,7 +160,7 @@ def _environment() -> dict[str, str]:
 
 
 def _watched(
-    plan: plans.Plan,
+    plan: plans.MeasurementPlan,
     launcher: Launcher,
     journal: Journal,
     folder: Path,
@@ -195,7 +195,7 @@ def _watched(
     return Round(states, broken, limits.get(broken, 0.0))
 
 
-def limits_of(plan: plans.Plan, timeout: float | None) -> dict[str, float]:
+def limits_of(plan: plans.MeasurementPlan, timeout: float | None) -> dict[str, float]:
     """Seconds that each stage may take."""
     # Loading torch takes what the disk makes of it: who is impatient with a stage is not with that.
     return {START: START_SECONDS, **{stage.name: timeout or stage.seconds for stage in stages_of(plan)}}

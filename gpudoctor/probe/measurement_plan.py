@@ -70,7 +70,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """All that the ranks need to know; the same on each of them."""
 
     world: World
@@ -92,14 +92,14 @@ class Plan:
         return PACES[self.pace_name] if self.world.meaningful_for(strategy) else ON_CPU
 
 
-def written(plan: Plan) -> str:
+def written(plan: MeasurementPlan) -> str:
     """The plan as text for the ranks."""
     return json.dumps(plain(plan))
 
 
-def read(text: str) -> Plan:
+def read(text: str) -> MeasurementPlan:
     """The plan that `written` made into text."""
-    return from_plain(Plan, json.loads(text))
+    return from_plain(MeasurementPlan, json.loads(text))
 
 
 def world_sizes(largest: int) -> tuple[int, ...]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import WORKER
-from gpudoctor.probe.measurement_plan import DEFAULT_STRATEGIES, WORKLOADS, Plan, World
+from gpudoctor.probe.measurement_plan import DEFAULT_STRATEGIES, WORKLOADS, MeasurementPlan, World
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Machine
+    from gpudoctor.probe.results import ProbedMachine
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class News:
 Teller = Callable[[News], None]
 
 
-def plan_for(machine: Machine, wishes: Wishes) -> Plan:
+def plan_for(machine: ProbedMachine, wishes: Wishes) -> MeasurementPlan:
     """Who takes part on this machine: all GPUs with NCCL, two ranks that share one, or two on the CPU with gloo."""
     gpus = machine.visible
     if gpus == 0:
@@ -51,4 +51,4 @@ def plan_for(machine: Machine, wishes: Wishes) -> Plan:
         shared = count > gpus
         backend, device = ("gloo" if shared else "nccl"), "cuda"
     world = World((machine.host,) * count, tuple(range(count)), backend, device, shared)
-    return Plan(world, wishes.workloads, wishes.strategies, wishes.pace, wishes.data, wishes.only)
+    return MeasurementPlan(world, wishes.workloads, wishes.strategies, wishes.pace, wishes.data, wishes.only)

@@ -73,7 +73,7 @@ def _attempt(name: str, work: Callable[[], T], log: Callable[[dict[str, Any]], N
     return None
 
 
-def _meet_the_others(plan: plans.Plan, rank: int, folder: Path, log: _Log) -> Context:
+def _meet_the_others(plan: plans.MeasurementPlan, rank: int, folder: Path, log: _Log) -> Context:
     """Take a device, find the other ranks and join the process group."""
     import torch
     import torch.distributed as dist

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.probe.measurement_plan import Pace, Plan, world_sizes
+from gpudoctor.probe.measurement_plan import MeasurementPlan, Pace, world_sizes
 from gpudoctor.probe.strategies import BY_NAME, Strategy
 from gpudoctor.probe.workloads import cifar10, linear, transformer
 from gpudoctor.record import dataclass, replace
@@ -58,7 +58,7 @@ class Trial:
         return _measured(self, strategy, workload, group, ctx)
 
 
-def trials_of(plan: Plan) -> Iterator[Trial]:
+def trials_of(plan: MeasurementPlan) -> Iterator[Trial]:
     """What is trained under this plan, the single device first: it is what the others are held against."""
     found = list(_trials(plan))
     # The heaviest workload on the most devices that are not shared.
@@ -69,7 +69,7 @@ def trials_of(plan: Plan) -> Iterator[Trial]:
         yield replace(trial, shows_use=bool(heaviest) and trial == heaviest[-1])
 
 
-def _trials(plan: Plan) -> Iterator[Trial]:
+def _trials(plan: MeasurementPlan) -> Iterator[Trial]:
     world = plan.world
     for workload in plan.workloads:
         if "single" in plan.strategies:
@@ -81,7 +81,7 @@ def _trials(plan: Plan) -> Iterator[Trial]:
             yield Trial(workload, "ddp", world.size, "strong")
 
 
-def _sizes(strategy: str, workload: str, plan: Plan, largest: int) -> tuple[int, ...]:
+def _sizes(strategy: str, workload: str, plan: MeasurementPlan, largest: int) -> tuple[int, ...]:
     """On how many devices: the whole curve for the workload that is worth it, else the largest number only."""
     if strategy == "single":
         return ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import from_plain, plain
-from gpudoctor.probe.results import SCHEMA_VERSION, Machine, ProbeReport
+from gpudoctor.probe.results import SCHEMA_VERSION, ProbedMachine, ProbeReport
 from gpudoctor.record import replace
 
 
@@ -23,9 +23,9 @@ def rendered(report: ProbeReport) -> str:
     return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 
 
-def machine_from(entries: Mapping[str, Any], host: str) -> Machine:
+def machine_from(entries: Mapping[str, Any], host: str) -> ProbedMachine:
     """A node's inventory from what `plain` made of it, under the name `host`."""
-    machine = from_plain(Machine, {**entries, "host": host})
+    machine = from_plain(ProbedMachine, {**entries, "host": host})
     return replace(machine, weak=tuple(replace(each, node=host) for each in machine.weak))
 
 

@@ -54,8 +54,10 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Gpu:
+class ProbedGpu:
     """One GPU as NVML and torch see it. `uuid` is the key that both share; `index` counts in NVML's (PCI) order."""
+
+    published_as = "Gpu"
 
     index: int
     uuid: str
@@ -73,8 +75,10 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Variable:
+class ProbedVariable:
     """An environment variable that matters for training, and what it does on this machine."""
+
+    published_as = "Variable"
 
     name: str
     value: str
@@ -82,18 +86,20 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ProbedMachine:
     """The inventory of one node. `torch` and `system` hold named facts; `gpus` is empty where none is visible.
 
     `weak` is what the inventory alone says is wrong with it.
     """
 
+    published_as = "Machine"
+
     host: str
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[ProbedGpu, ...] = ()
     links: tuple[Link, ...] = ()
     system: Mapping[str, Fact] = field(default_factory=dict)
     torch: Mapping[str, Fact] = field(default_factory=dict)
-    environment: tuple[Variable, ...] = ()
+    environment: tuple[ProbedVariable, ...] = ()
     weak: tuple[Check, ...] = ()
 
     @property
@@ -190,8 +196,10 @@ class Bandwidth:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeFinding:
     """What is wrong with the machine, in the words of the other commands: one for each check that warns or fails."""
+
+    published_as = "Finding"
 
     name: str
     severity: str
@@ -255,7 +263,7 @@ class ProbeReport:
     in UTC (ISO 8601), empty in reports that were written before it was told; `seconds` is how long it took.
     """
 
-    machine: tuple[Machine, ...]
+    machine: tuple[ProbedMachine, ...]
     checks: tuple[Check, ...] = ()
     steps: tuple[StepResult, ...] = ()
     bandwidth: tuple[Bandwidth, ...] = ()
@@ -270,11 +278,11 @@ class ProbeReport:
     schema_version: int = SCHEMA_VERSION
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ProbeFinding, ...]:
         """The checks that warn or fail, as findings."""
         severities = {Verdict.FAIL: "error", Verdict.WARN: "warning"}
         return tuple(
-            Finding(check.name, severities[check.verdict], check.reason, check.remedy, check.node)
+            ProbeFinding(check.name, severities[check.verdict], check.reason, check.remedy, check.node)
             for check in self.checks
             if check.verdict in severities
         )

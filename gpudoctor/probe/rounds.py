@@ -10,13 +10,13 @@ from gpudoctor.probe.conclude import Part
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import MOST_ROUNDS, Launcher, Round, left_after, run_round
 from gpudoctor.probe.options import News, Teller, Wishes, plan_for
-from gpudoctor.probe.results import Check, Fact, Machine, Verdict
+from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.root_cause import guilty_rank, stuck, verdict_of
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.measurement_plan import Plan
+    from gpudoctor.probe.measurement_plan import MeasurementPlan
 
 EXPERIMENTS: dict[str, dict[str, str]] = {
     "nccl": {
@@ -36,7 +36,12 @@ class Rounds:
     """
 
     def __init__(
-        self, machine: Machine, plan: Plan, wishes: Wishes, tell: Teller, launcher: Launcher | None = None
+        self,
+        machine: ProbedMachine,
+        plan: MeasurementPlan,
+        wishes: Wishes,
+        tell: Teller,
+        launcher: Launcher | None = None,
     ) -> None:
         self.broken: dict[str, Check] = {}
         self.left_out: tuple[Check, ...] = ()
@@ -48,7 +53,7 @@ class Rounds:
         self._given: dict[str, str] = {}
         self._take_up(plan)
 
-    def _take_up(self, plan: Plan) -> None:
+    def _take_up(self, plan: MeasurementPlan) -> None:
         self._plan = plan
         self._states = {rank: RankState(rank) for rank in range(plan.world.size)}
         self._asks = {stage.name: stage.asks for stage in stages_of(plan)}
@@ -147,7 +152,7 @@ def _choice(uuids: Sequence[str], kept: Sequence[str], before: str) -> str:
     return ",".join(entries[uuids.index(each)] for each in kept)
 
 
-def left_out(machine: Machine, uuid: str, broke: Check, shown: str) -> Check:
+def left_out(machine: ProbedMachine, uuid: str, broke: Check, shown: str) -> Check:
     """The verdict on a GPU that broke a stage by itself; pure."""
     gpu = next((each for each in machine.gpus if each.uuid == uuid), None)
     index = "" if gpu is None else f"GPU {gpu.index}, "

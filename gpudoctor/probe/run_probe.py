@@ -15,9 +15,9 @@ from gpudoctor.probe.join import take_part
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import Launcher
 from gpudoctor.probe.launcher_env import advice
-from gpudoctor.probe.measurement_plan import Plan
+from gpudoctor.probe.measurement_plan import MeasurementPlan
 from gpudoctor.probe.options import News, Teller, Wishes, plan_for
-from gpudoctor.probe.results import Machine, ProbeReport
+from gpudoctor.probe.results import ProbedMachine, ProbeReport
 from gpudoctor.probe.root_cause import verdict_of
 from gpudoctor.probe.rounds import Rounds, take_over
 from gpudoctor.record import replace
@@ -73,7 +73,9 @@ def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> Probe
     tell(News(f"waiting for {place.size} ranks of {place.by}"))
     joint = take_part(
         place,
-        lambda world: Plan(world, wishes.workloads, wishes.strategies, wishes.pace, wishes.data, wishes.only),
+        lambda world: MeasurementPlan(
+            world, wishes.workloads, wishes.strategies, wishes.pace, wishes.data, wishes.only
+        ),
         timeout=wishes.timeout,
         worker=wishes.worker,
         watcher=lambda states: tell(News(next(iter(states.values())).stage or "starting", states=states)),
@@ -98,16 +100,16 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _torch_missing(machine: Machine) -> bool:
+def _torch_missing(machine: ProbedMachine) -> bool:
     version = machine.torch.get("version")
     return version is None or version.value is None
 
 
 def _with_ranks(
-    report: ProbeReport, plan: Plan, wishes: Wishes, tell: Teller, launcher: Launcher | None
+    report: ProbeReport, plan: MeasurementPlan, wishes: Wishes, tell: Teller, launcher: Launcher | None
 ) -> ProbeReport:
     """The report with what ranks on this machine found out."""
-    with inventory.Sampler(report.machine[0].used_by(plan.world.size)) as sampler:
+    with inventory.UtilisationSampler(report.machine[0].used_by(plan.world.size)) as sampler:
         rounds = Rounds(report.machine[0], plan, wishes, tell, launcher)
         # What is known until then is worth a report.
         with contextlib.suppress(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from gpudoctor.probe.reference_step import Trial, trials_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.measurement_plan import Plan
+    from gpudoctor.probe.measurement_plan import MeasurementPlan
 
 START = "start"
 START_SECONDS = 90.0
@@ -29,12 +29,12 @@ class Stage:
     seconds: float
 
 
-def stages_of(plan: Plan) -> tuple[Stage, ...]:
+def stages_of(plan: MeasurementPlan) -> tuple[Stage, ...]:
     """The stages that are left to do."""
     return tuple(stage for stage in _all(plan) if not plan.only or stage.name in plan.only)
 
 
-def _all(plan: Plan) -> Iterator[Stage]:
+def _all(plan: MeasurementPlan) -> Iterator[Stage]:
     for each in EXAMINATIONS:
         yield Stage(each.name, each.asks, each.work, each.seconds)
     for trial in trials_of(plan):
@@ -44,6 +44,6 @@ def _all(plan: Plan) -> Iterator[Stage]:
     yield Stage(SWEEP.name, SWEEP.asks, SWEEP.work, SWEEP.seconds)
 
 
-def trials_by_name(plan: Plan) -> dict[str, Trial]:
+def trials_by_name(plan: MeasurementPlan) -> dict[str, Trial]:
     """The trials of training, by the name of their stage."""
     return {trial.name: trial for trial in trials_of(plan)}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe.inventory.speeds import nvlink_speed
-from gpudoctor.probe.results import Bandwidth, Check, Link, Machine, StepResult, Utilisation, Verdict
+from gpudoctor.probe.results import Bandwidth, Check, Link, ProbedMachine, StepResult, Utilisation, Verdict
 from gpudoctor.probe.step_figures import efficiency_range, noisy
 from gpudoctor.record import dataclass
 
@@ -54,7 +54,7 @@ LINKS_COUNTED = "the NVLinks that NVML counts, of which collectives reach 75 to 
 LINKS = "NVLink in one direction by model, of which collectives reach 75 to 85 % (stas00/ml-engineering, network)"
 
 
-def connection(machines: Sequence[Machine]) -> Band | None:
+def connection(machines: Sequence[ProbedMachine]) -> Band | None:
     """The weakest connection between GPUs of one node; None where the inventory does not know."""
     kinds = {str(link.kind.value) for machine in machines for link in machine.links if link.kind.value is not None}
     if not kinds or len(machines) > 1:
@@ -71,14 +71,14 @@ def _direct(link: Link) -> bool:
 
 
 def judged(
-    world: World, machines: Sequence[Machine], steps: Sequence[StepResult], bandwidth: Sequence[Bandwidth]
+    world: World, machines: Sequence[ProbedMachine], steps: Sequence[StepResult], bandwidth: Sequence[Bandwidth]
 ) -> tuple[Check, ...]:
     """All verdicts that follow from figures, in the order in which they are shown."""
     return tuple(_judged(world, machines, steps, bandwidth))
 
 
 def _judged(
-    world: World, machines: Sequence[Machine], steps: Sequence[StepResult], bandwidth: Sequence[Bandwidth]
+    world: World, machines: Sequence[ProbedMachine], steps: Sequence[StepResult], bandwidth: Sequence[Bandwidth]
 ) -> Iterator[Check]:
     if steps:
         yield training_works(steps)
@@ -224,7 +224,7 @@ def _told(row: StepResult) -> list[Utilisation]:
     return [each for each in row.utilisation if each.mean is not None] if row.meaningful else []
 
 
-def bus_bandwidth(world: World, machines: Sequence[Machine], rows: Iterable[Bandwidth]) -> Check:
+def bus_bandwidth(world: World, machines: Sequence[ProbedMachine], rows: Iterable[Bandwidth]) -> Check:
     """all_reduce of large messages against what the links between these GPUs can do."""
     name = "bus-bandwidth"
     large = [row for row in rows if row.collective == "all_reduce" and row.bytes >= PLATEAU]
@@ -245,7 +245,7 @@ def bus_bandwidth(world: World, machines: Sequence[Machine], rows: Iterable[Band
     )
 
 
-def link_speed(machines: Sequence[Machine]) -> tuple[float | None, str]:
+def link_speed(machines: Sequence[ProbedMachine]) -> tuple[float | None, str]:
     """GB/s in one direction that the weakest connection of a node should carry, and where that is known from."""
     if len(machines) != 1 or connection(machines) is not NVLINK:
         return _pcie_speed(machines), "the PCIe links as NVML sees them, one direction"
@@ -259,13 +259,13 @@ def link_speed(machines: Sequence[Machine]) -> tuple[float | None, str]:
     return (min(known), LINKS) if known and len(known) == len(names) else (None, "")
 
 
-def expected_bandwidth(machines: Sequence[Machine]) -> tuple[float | None, str]:
+def expected_bandwidth(machines: Sequence[ProbedMachine]) -> tuple[float | None, str]:
     """GB/s on the bus that collectives should reach with large messages, and where that is known from."""
     speed, source = link_speed(machines)
     return (None if speed is None else _REACHED * speed), source
 
 
-def _pcie_speed(machines: Sequence[Machine]) -> float | None:
+def _pcie_speed(machines: Sequence[ProbedMachine]) -> float | None:
     """The narrowest PCIe link: 0.985 GB/s a lane for generation 3, twice as much for each one after it."""
     if len(machines) != 1:
         return None

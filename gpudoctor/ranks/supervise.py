@@ -13,7 +13,7 @@ from gpudoctor.record import dataclass
 _LOOK_EVERY = 0.05
 
 
-class Ending(enum.Enum):
+class EndOfRank(enum.Enum):
     """Why a rank is no longer running."""
 
     EXITED = "exited"
@@ -30,12 +30,12 @@ class Ending(enum.Enum):
 class Exit:
     """How one rank ended; `status` is its exit code, or minus the signal that ended it."""
 
-    ending: Ending
+    ending: EndOfRank
     status: int
 
 
 @dataclass(frozen=True)
-class Limits:
+class RankLimits:
     """Seconds that a group of ranks may take."""
 
     deadline: float
@@ -46,7 +46,7 @@ class Limits:
     """For the other ranks, once one has failed."""
 
 
-def supervise(ranks: Sequence[int], limits: Limits, before_kill: Callable[[], None] = lambda: None) -> list[Exit]:
+def supervise(ranks: Sequence[int], limits: RankLimits, before_kill: Callable[[], None] = lambda: None) -> list[Exit]:
     """Wait until all `ranks`, children that lead a process group each, have ended; kill those over the limits.
 
     `before_kill` is called while ranks that stand still are there to be asked. Call `adopt_orphans` before starting
@@ -58,28 +58,28 @@ def supervise(ranks: Sequence[int], limits: Limits, before_kill: Callable[[], No
     stillness = Stillness(ranks)
     exits: dict[int, Exit] = {}
     failed_at: float | None = None
-    why: Ending | None = None
+    why: EndOfRank | None = None
     while len(exits) < len(ranks):
         for pid, status in _ended(pid for pid in ranks if pid not in exits):
-            exits[pid] = Exit(Ending.EXITED, status)
+            exits[pid] = Exit(EndOfRank.EXITED, status)
             # The others get a moment to fail by themselves: their own error tells more than a kill.
             if status != 0 and failed_at is None:
                 failed_at = time.monotonic()
         now = time.monotonic()
         if now - started > limits.deadline:
-            why = Ending.OUT_OF_TIME
+            why = EndOfRank.OUT_OF_TIME
         elif failed_at is not None and now - failed_at > limits.after_failure:
-            why = Ending.PEER_FAILED
+            why = EndOfRank.PEER_FAILED
         # A hung collective works no more and never ends: waiting for the deadline tells nothing new.
         elif stillness.look() > limits.still:
-            why = Ending.STOOD_STILL
+            why = EndOfRank.STOOD_STILL
         if why is not None:
-            if why is Ending.STOOD_STILL:
+            if why is EndOfRank.STOOD_STILL:
                 before_kill()
             break
         time.sleep(_LOOK_EVERY)
     end_all([pid for pid in ranks if pid not in exits], strangers)
-    return [exits.get(pid) or Exit(why or Ending.EXITED, -9) for pid in ranks]
+    return [exits.get(pid) or Exit(why or EndOfRank.EXITED, -9) for pid in ranks]
 
 
 def _ended(ranks: Iterable[int]) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 from gpudoctor.ranks.process_tree import busy_seconds, state_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, QUESTION
-from gpudoctor.run.recording import Collective, Frame, Waiting
+from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
 from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
 from gpudoctor.run.unresponsive import stack_of
 
@@ -188,19 +188,24 @@ def _silent(each: _Rank, folder: Path) -> Waiting:
 
 
 def _standing(
-    rank: int, stack: tuple[Frame, ...], collective: Collective | None, *, waits: bool = False, silence: str = ""
+    rank: int,
+    stack: tuple[StackFrame, ...],
+    collective: RecordedCollective | None,
+    *,
+    waits: bool = False,
+    silence: str = "",
 ) -> Waiting:
     own = next((frame for frame in stack if frame.own), None)
     place, function = (own.location, own.function) if own else (None, "")
     return Waiting(rank, place, function, collective, stack, waits, silence)
 
 
-def _open_collective(entries: Sequence[dict[str, Any]]) -> Collective | None:
+def _open_collective(entries: Sequence[dict[str, Any]]) -> RecordedCollective | None:
     """The first that has begun and not ended: what was begun after it waits for it."""
     return next((collective_of(entry) for entry in entries if not entry["done"]), None)
 
 
-def _waits(stack: Sequence[Frame]) -> bool:
+def _waits(stack: Sequence[StackFrame]) -> bool:
     """The rank is inside of torch's code for several processes, and has called nothing from there."""
     paths = (frame.location.path.replace(os.sep, "/") for frame in stack)
     first = next((path for path in paths if not any(part in path for part in _ON_THE_WAY)), "")

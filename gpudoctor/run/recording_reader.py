@@ -16,25 +16,25 @@ from gpudoctor.plain import PlainError, Reader
 from gpudoctor.record import replace
 from gpudoctor.run.recording import (
     Calls,
-    Check,
-    Collective,
     Crash,
     Exposed,
     Failure,
     Fetch,
-    Frame,
-    Group,
-    Optimizer,
-    Option,
+    ParameterCheck,
     Pass,
     Process,
+    RecordedCollective,
+    RecordedGroup,
+    RecordedOptimizer,
+    RecordedOption,
+    RecordedSplit,
+    RecordedWrap,
     Recording,
     Refused,
     Seed,
     Shared,
-    Split,
+    StackFrame,
     Step,
-    Wrap,
     Written,
 )
 from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read, Subgroup, Sum
@@ -44,13 +44,13 @@ T = TypeVar("T")
 Line = dict[str, Any]
 
 _FACTS: dict[str, tuple[str, type[Any]]] = {
-    "groups": ("init_process_group", Group),
+    "groups": ("init_process_group", RecordedGroup),
     "subgroups": ("new_group", Subgroup),
-    "wraps": ("wrap", Wrap),
-    "optimizers": ("optimizer", Optimizer),
+    "wraps": ("wrap", RecordedWrap),
+    "optimizers": ("optimizer", RecordedOptimizer),
     "samplers": ("sampler", Shared),
     "steps": ("step", Step),
-    "checks": ("check", Check),
+    "checks": ("check", ParameterCheck),
     "exposed": ("communication", Exposed),
     "clips": ("clip", Clip),
     "averaged_again": ("averaged again", Again),
@@ -63,7 +63,7 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
     "searches": ("search", Search),
     "calls": ("calls", Calls),
     "seeds": ("seed", Seed),
-    "splits": ("split", Split),
+    "splits": ("split", RecordedSplit),
     "failures": ("failed", Failure),
     "fetches": ("fetch", Fetch),
     "refused": ("refused", Refused),
@@ -107,14 +107,14 @@ def shown(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def frames_of(given: Iterable[Any]) -> tuple[Frame, ...]:
+def frames_of(given: Iterable[Any]) -> tuple[StackFrame, ...]:
     """Frames as instruments write them, `[file, line, function, own]`."""
-    return _READER.read(tuple[Frame, ...], given)
+    return _READER.read(tuple[StackFrame, ...], given)
 
 
-def collective_of(given: Line) -> Collective:
+def collective_of(given: Line) -> RecordedCollective:
     """One entry of the flight recorder."""
-    return _READER.read(Collective, given)
+    return _READER.read(RecordedCollective, given)
 
 
 def _place(given: Any) -> Location:
@@ -126,9 +126,9 @@ def _place(given: Any) -> Location:
         raise PlainError("is no place") from None
 
 
-def _frame(given: Any) -> Frame:
+def _frame(given: Any) -> StackFrame:
     file, line, name, own = given
-    return Frame(_place((file, line or 1)), name, own)
+    return StackFrame(_place((file, line or 1)), name, own)
 
 
 def _samples(given: str) -> tuple[int, ...] | None:
@@ -138,7 +138,7 @@ def _samples(given: str) -> tuple[int, ...] | None:
     return tuple(places) or None
 
 
-_READER = Reader({Location: _place, Frame: _frame, tuple[int, ...] | None: _samples})
+_READER = Reader({Location: _place, StackFrame: _frame, tuple[int, ...] | None: _samples})
 
 
 def _began(path: Path) -> int:
@@ -186,7 +186,7 @@ def _process(lines: list[Line]) -> Process | None:
         kept_gradients={line["step"]: line["kept"] for line in told.of("first backward")},
         collectives=tuple(collective_of(entry) for line in told.of("collectives") for entry in line["entries"]),
         crash=next(map(_crash, told.of("crash")), None),
-        option=next(iter(told.each("local rank", Option)), None),
+        option=next(iter(told.each("local rank", RecordedOption)), None),
         backwards=over["backwards"] if over else 0,
         backward=_place(over["backward"]) if over and over["backward"] else None,
         counted=max((line.get(_COUNTED.get(line["kind"], "step"), 0) for line in lines), default=0),

@@ -93,9 +93,11 @@ class HangEntry:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RankComparison:
     """What the ranks have in common. `overlap` is about their data in one epoch, `agreement` about their parameters
     after the steps at which they were looked at. Where one is null or empty, `because` it says why."""
+
+    published_as = "Comparison"
 
     overlap: Overlap | None
     no_overlap_because: str
@@ -122,7 +124,7 @@ class RunReport:
     timing: tuple[TimingEntry, ...]
     samples_per_second: float | None
     tokens_per_second: float | None
-    comparison: Comparison
+    comparison: RankComparison
     hang: tuple[HangEntry, ...]
     faults: tuple[str, ...]
 
@@ -144,7 +146,7 @@ def report_of(watched: Watched) -> RunReport:
         timing=tuple(_timing(each) for each in times_of(recording.ranks)),
         samples_per_second=None if samples is None else round(samples, 3),
         tokens_per_second=None if tokens is None else round(tokens, 3),
-        comparison=Comparison(
+        comparison=RankComparison(
             overlap=overlap(recording),
             no_overlap_because=why_no_overlap(recording),
             agreement=agreements(recording),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.run.timing import MEASURED
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Collective, Process, Recording, Step
+    from gpudoctor.run.recording import Process, RecordedCollective, Recording, Step
 
 MOST_EVENTS = 300_000
 """Of all ranks together: viewers get slow beyond that, and a file of about 40 MB is enough."""
@@ -84,7 +84,7 @@ def _besides(process: Process, pid: int, begin: float) -> Iterator[Event]:
             yield _collective(one, pid, begin)
 
 
-def _collective(each: Collective, pid: int, begin: float) -> Event:
+def _collective(each: RecordedCollective, pid: int, begin: float) -> Event:
     at = f"{each.place.path}:{each.place.line}" if each.place else ""
     about = {"number": each.number, "group": each.group, "elements": each.elements, "line": at}
     event = {"ph": "i", "s": "t", "name": each.name, "cat": "collective", "pid": pid, "tid": COLLECTIVES}

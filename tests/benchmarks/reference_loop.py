@@ -18,7 +18,7 @@ import torch
 
 from gpudoctor.probe import reference_step
 from gpudoctor.probe.context import Context
-from gpudoctor.probe.measurement_plan import Plan, World
+from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 from gpudoctor.probe.workloads import cifar10
 
 SAMPLES = 16
@@ -64,7 +64,7 @@ def main(rounds: int) -> None:
     """Print the table."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     world = World(("here",), (0,), device=device.type)
-    context = Context(Plan(world), 0, 0, device, None, Path(), lambda entry: None)
+    context = Context(MeasurementPlan(world), 0, 0, device, None, Path(), lambda entry: None)
     torch.set_num_threads(1)
     steps = 500 if device.type == "cuda" else 10
     pairs = [(by_hand(device, steps), by_probe(context, steps)) for _ in range(rounds)]

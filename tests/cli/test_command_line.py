@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor import __version__, cli
-from gpudoctor.cli.command import COMMANDS, Parser, command_named
+from gpudoctor.cli.command import COMMANDS, CommandParser, command_named
 from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.errors import ConfigError, InternalError, UsageError
 from gpudoctor.report.formats import FORMATS
@@ -251,4 +251,4 @@ class TestStartUp:
 
 def test_errors_name_the_parser_of_their_command() -> None:
     with pytest.raises(UsageError, match="see `toy --help`"):
-        Parser(prog="toy").error("wrong")
+        CommandParser(prog="toy").error("wrong")

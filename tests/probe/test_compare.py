@@ -20,7 +20,7 @@ from gpudoctor.probe.results import (
     Direction,
     Fact,
     Interval,
-    Machine,
+    ProbedMachine,
     ProbeReport,
     StepResult,
     Verdict,
@@ -143,7 +143,7 @@ def test_verdicts_that_were_not_judged_are_neither_better_nor_worse() -> None:
 def test_of_several_weak_points_the_new_one_is_told() -> None:
     def report(*gpus: int) -> ProbeReport:
         weak = tuple(Check("slowed-down", Verdict.WARN, reason=f"GPU {gpu} is slowed down") for gpu in gpus)
-        return ProbeReport(machine=(Machine("host", weak=weak),), checks=weak)
+        return ProbeReport(machine=(ProbedMachine("host", weak=weak),), checks=weak)
 
     (change,) = compare(report(5), report(2, 5)).changes
     assert (change.direction, change.because) == (Direction.WORSE, "GPU 2 is slowed down")

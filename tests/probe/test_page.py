@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.probe.compare import compare
-from gpudoctor.probe.results import Check, Fact, Machine, ProbeReport, Utilisation, Variable, Verdict
+from gpudoctor.probe.results import Check, Fact, ProbedMachine, ProbedVariable, ProbeReport, Utilisation, Verdict
 from gpudoctor.record import replace
 from tests.support.html_reader import (
     HOSTILE,
@@ -139,13 +139,13 @@ def test_hostile_names_stay_text() -> None:
     report = replace(
         report,
         machine=(
-            Machine(
+            ProbedMachine(
                 HOSTILE,
                 tuple(replace(gpu, uuid=HOSTILE + gpu.uuid, facts={**gpu.facts, **fact}) for gpu in node.gpus),
                 (),
                 {HOSTILE: Fact(HOSTILE)},
                 fact,
-                (Variable(HOSTILE, HOSTILE, HOSTILE),),
+                (ProbedVariable(HOSTILE, HOSTILE, HOSTILE),),
                 (Check(HOSTILE, Verdict.WARN, reason=HOSTILE, remedy=f"`{HOSTILE}`"),),
             ),
         ),

@@ -21,7 +21,7 @@ from gpudoctor.errors import UsageError
 from gpudoctor.probe import inventory, launch
 from gpudoctor.probe.launch import FOLDER
 from gpudoctor.probe.options import Wishes
-from gpudoctor.probe.results import Fact, Machine
+from gpudoctor.probe.results import Fact, ProbedMachine
 from gpudoctor.probe.run_probe import INSTALL, examine
 from gpudoctor.ranks.process_tree import children
 from gpudoctor.ranks.scratch import remove_orphans, scratch
@@ -203,7 +203,7 @@ def test_a_port_that_is_taken_is_none_of_ours(repository: Path) -> None:
 
 
 def test_without_torch_the_inventory_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine("here", torch={"version": Fact(None, "torch is not installed")})
+    machine = ProbedMachine("here", torch={"version": Fact(None, "torch is not installed")})
     monkeypatch.setattr(inventory, "take_stock", lambda: machine)
     report = examine(Wishes())
     assert report.machine == (machine,)

@@ -16,11 +16,11 @@ from gpudoctor.probe.gates import gated, read_gate
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import overdue
 from gpudoctor.probe.measure import interval, worst
-from gpudoctor.probe.measurement_plan import Plan, World, world_sizes
+from gpudoctor.probe.measurement_plan import MeasurementPlan, World, world_sizes
 from gpudoctor.probe.options import Wishes, plan_for
 from gpudoctor.probe.reference_step import trials_of
 from gpudoctor.probe.report_json import document, machine_from, read_document, rendered
-from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, ProbeReport, Variable, Verdict
+from gpudoctor.probe.results import Check, Fact, Link, ProbedGpu, ProbedMachine, ProbedVariable, ProbeReport, Verdict
 from gpudoctor.probe.root_cause import innermost, verdict_of
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.probe.workloads import reference
@@ -232,16 +232,16 @@ class TestPlan:
         ],
     )
     def test_who_takes_part(self, gpus: int, ranks: int | None, expected: tuple[Any, ...]) -> None:
-        machine = Machine("n1", torch={"visible_gpus": Fact([f"GPU-{index}" for index in range(gpus)])})
+        machine = ProbedMachine("n1", torch={"visible_gpus": Fact([f"GPU-{index}" for index in range(gpus)])})
         world = plan_for(machine, Wishes(ranks=ranks)).world
         assert (world.size, world.backend, world.device, world.shared) == expected
 
     def test_it_travels_as_text(self) -> None:
-        plan = Plan(World(("a", "b"), (0, 0), "nccl", "cuda"), data="/data", only=("shards",))
+        plan = MeasurementPlan(World(("a", "b"), (0, 0), "nccl", "cuda"), data="/data", only=("shards",))
         assert plans.read(plans.written(plan)) == plan
 
     def test_the_time_for_eight_gpus_is_planned(self) -> None:
-        plan = Plan(World(("a",) * 8, tuple(range(8)), "nccl", "cuda"))
+        plan = MeasurementPlan(World(("a",) * 8, tuple(range(8)), "nccl", "cuda"))
         pace = plan.pace
         trials = list(trials_of(plan))
         # Without communication, DDP is measured a second time; warm-up and making the model take about as long again.
@@ -251,7 +251,7 @@ class TestPlan:
         assert len(stages_of(plan)) < 35
 
     def test_one_rank_has_a_shared_gpu_to_itself(self) -> None:
-        plan = Plan(World(("a", "a"), (0, 1), "gloo", "cuda", shared=True))
+        plan = MeasurementPlan(World(("a", "a"), (0, 1), "gloo", "cuda", shared=True))
         assert plan.pace_of("single") == plans.PACES["normal"]
         assert plan.pace_of("ddp") == plans.ON_CPU
         (shown,) = [trial for trial in trials_of(plan) if trial.shows_use]
@@ -259,20 +259,20 @@ class TestPlan:
 
 
 class TestDocument:
-    MACHINE = Machine(
+    MACHINE = ProbedMachine(
         "n1",
-        (Gpu(0, "GPU-0", {"name": Fact("H100"), "ecc": Fact(None, "not available, because the GPU has none")}),),
+        (ProbedGpu(0, "GPU-0", {"name": Fact("H100"), "ecc": Fact(None, "not available, because the GPU has none")}),),
         (Link("GPU-0", "GPU-1", Fact("NV18"), Fact("ok")),),
         {"cpus": Fact(8)},
         {"visible_gpus": Fact(["GPU-0"])},
-        (Variable("NCCL_DEBUG", "INFO", "NCCL talks"),),
+        (ProbedVariable("NCCL_DEBUG", "INFO", "NCCL talks"),),
         (Check("driver-old", Verdict.WARN, 1.0),),
     )
 
     def test_a_machine_comes_back(self) -> None:
         found = machine_from(json.loads(json.dumps(plain(self.MACHINE))), "n2")
         assert plain(found) == plain(
-            Machine(
+            ProbedMachine(
                 "n2",
                 self.MACHINE.gpus,
                 self.MACHINE.links,

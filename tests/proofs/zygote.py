@@ -29,7 +29,7 @@ import torch.optim
 import torch.utils.data
 
 from gpudoctor.ranks.process_tree import adopt_orphans, die_with_parent
-from gpudoctor.ranks.supervise import Limits, supervise
+from gpudoctor.ranks.supervise import RankLimits, supervise
 from gpudoctor.run import instruments, places
 from gpudoctor.run.hang import Watch
 
@@ -77,7 +77,7 @@ def _guard(folder: Path) -> None:
         if pid == 0:
             _in_child(lambda number=number, environment=environment: _become_rank(folder, request, number, environment))
         ranks.append(pid)
-    exits = supervise(ranks, Limits(**request["limits"]), lambda: _ask_where_they_are(folder))
+    exits = supervise(ranks, RankLimits(**request["limits"]), lambda: _ask_where_they_are(folder))
     outcome = [{"ending": each.ending.value, "status": each.status} for each in exits]
     (folder / "outcome.json").write_text(json.dumps(outcome))
     os.write(sys.stdout.fileno(), f"{folder}\n".encode())

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from gpudoctor.ranks.process_tree import ON_LINUX, Stillness, adopting_orphans, children, descendants
-from gpudoctor.ranks.supervise import Ending, Exit, Limits, supervise
+from gpudoctor.ranks.supervise import EndOfRank, Exit, RankLimits, supervise
 
 needs_proc = pytest.mark.skipif(not ON_LINUX, reason="standing still is read from /proc")
 
@@ -36,8 +36,8 @@ def start(code: str) -> int:
     return with_group.pid
 
 
-def limits(deadline: float = 30.0, still: float = 30.0, after_failure: float = 30.0) -> Limits:
-    return Limits(deadline, still, after_failure)
+def limits(deadline: float = 30.0, still: float = 30.0, after_failure: float = 30.0) -> RankLimits:
+    return RankLimits(deadline, still, after_failure)
 
 
 def exists(pid: int) -> bool:
@@ -50,14 +50,18 @@ def exists(pid: int) -> bool:
 
 def test_ranks_that_end_by_themselves_keep_their_status() -> None:
     ranks = [start("pass"), start("raise SystemExit(3)"), start("import os; os.abort()")]
-    assert supervise(ranks, limits()) == [Exit(Ending.EXITED, 0), Exit(Ending.EXITED, 3), Exit(Ending.EXITED, -6)]
+    assert supervise(ranks, limits()) == [
+        Exit(EndOfRank.EXITED, 0),
+        Exit(EndOfRank.EXITED, 3),
+        Exit(EndOfRank.EXITED, -6),
+    ]
 
 
 def test_the_others_are_ended_soon_after_one_fails() -> None:
     ranks = [start("import time; time.sleep(600)"), start("raise SystemExit(1)")]
     began = time.monotonic()
     exits = supervise(ranks, limits(after_failure=0.3))
-    assert exits == [Exit(Ending.PEER_FAILED, -9), Exit(Ending.EXITED, 1)]
+    assert exits == [Exit(EndOfRank.PEER_FAILED, -9), Exit(EndOfRank.EXITED, 1)]
     # Long before the first would end by itself.
     assert time.monotonic() - began < 120
     assert not any(map(exists, ranks))
@@ -66,19 +70,19 @@ def test_the_others_are_ended_soon_after_one_fails() -> None:
 @needs_proc
 def test_a_group_that_does_nothing_stands_still() -> None:
     rank = start("import time; time.sleep(600)")
-    assert supervise([rank], limits(still=0.6)) == [Exit(Ending.STOOD_STILL, -9)]
+    assert supervise([rank], limits(still=0.6)) == [Exit(EndOfRank.STOOD_STILL, -9)]
     assert not exists(rank)
 
 
 @needs_proc
 def test_waking_up_a_hundred_times_a_second_is_no_work() -> None:
     rank = start("import time\nwhile True: time.sleep(0.01)")
-    assert supervise([rank], limits(deadline=10, still=1.0)) == [Exit(Ending.STOOD_STILL, -9)]
+    assert supervise([rank], limits(deadline=10, still=1.0)) == [Exit(EndOfRank.STOOD_STILL, -9)]
 
 
 def test_a_rank_that_works_has_until_the_deadline() -> None:
     rank = start("while True: pass")
-    assert supervise([rank], limits(deadline=1.5, still=0.5)) == [Exit(Ending.OUT_OF_TIME, -9)]
+    assert supervise([rank], limits(deadline=1.5, still=0.5)) == [Exit(EndOfRank.OUT_OF_TIME, -9)]
 
 
 @needs_proc

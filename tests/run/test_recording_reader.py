@@ -9,7 +9,7 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.run.recording import Process, Split
+from gpudoctor.run.recording import Process, RecordedSplit
 from gpudoctor.run.recording.call_counts import Loss, Result
 from gpudoctor.run.recording_reader import read
 
@@ -44,7 +44,7 @@ def test_a_place_may_be_missing_and_must_be_one(tmp_path: Path) -> None:
     process = process_of(
         tmp_path, {**split, "place": None}, {**split, "place": [here, 3]}, {**split, "place": [here, "x"]}
     )
-    assert process.splits == (Split((1, 2), None), Split((1, 2), Location(here, 3)))
+    assert process.splits == (RecordedSplit((1, 2), None), RecordedSplit((1, 2), Location(here, 3)))
     assert process.faults == ("the line `split`: place is no place",)
 
 

@@ -9,15 +9,15 @@ from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.run.outcome import CLEARED, CONFIRMED, NOT_REACHED, Suspicion, Watched
 from gpudoctor.run.recording import (
-    Check,
-    Collective,
     Crash,
     Exposed,
-    Frame,
-    Optimizer,
+    ParameterCheck,
     Pass,
     Process,
+    RecordedCollective,
+    RecordedOptimizer,
     Recording,
+    StackFrame,
     Step,
     Waiting,
 )
@@ -77,9 +77,9 @@ def sick() -> Watched:
 def hung() -> Watched:
     """Two ranks: one waits for the other in a barrier, which waits in its backward."""
     ranks = tuple(_process(rank, 2, steps=40, places=None) for rank in range(2))
-    barrier = Collective("barrier", 17, "0", False, 1000.0, 0, False, Location(SCRIPT, 13))
+    barrier = RecordedCollective("barrier", 17, "0", False, 1000.0, 0, False, Location(SCRIPT, 13))
     waiting = (
-        Waiting(0, Location(SCRIPT, 13), "train", barrier, (Frame(Location(SCRIPT, 13), "train", True),)),
+        Waiting(0, Location(SCRIPT, 13), "train", barrier, (StackFrame(Location(SCRIPT, 13), "train", True),)),
         Waiting(1, Location(SCRIPT, 10), "train", None, ()),
     )
     return watched(Recording(ranks, status=None, hang=waiting, seconds=44.0))
@@ -87,7 +87,7 @@ def hung() -> Watched:
 
 def crashed() -> Watched:
     """One process that ended before its first step."""
-    crash = Crash("RuntimeError", "no such thing. At all.", 0, (Frame(Location(SCRIPT, 9), "train", True),))
+    crash = Crash("RuntimeError", "no such thing. At all.", 0, (StackFrame(Location(SCRIPT, 9), "train", True),))
     alone = Process(1, 0, None, 1, None, "here", SCRIPT, "2.13.0", crash=crash)
     return watched(Recording((), (alone,), status=1, seconds=2.0))
 
@@ -133,7 +133,9 @@ def _process(
         main=SCRIPT,
         torch="2.13.0",
         backend="nccl" if gpu else "gloo",
-        optimizers=(Optimizer(0, "AdamW", 4, {}, False, device, f"GPU-{rank}" if gpu else "", 0, (), PLACE, PLACE),),
+        optimizers=(
+            RecordedOptimizer(0, "AdamW", 4, {}, False, device, f"GPU-{rank}" if gpu else "", 0, (), PLACE, PLACE),
+        ),
         passes=(_pass(places, steps),),
         steps=tuple(_step(number, rank, wait, growth) for number in range(1, steps + 1)),
         checks=tuple(
@@ -171,9 +173,9 @@ def _step(number: int, rank: int, wait: float, growth: int) -> Step:
     )
 
 
-def _check(step: int, drifted: bool, rank: int) -> Check:
+def _check(step: int, drifted: bool, rank: int) -> ParameterCheck:
     names = ("0.weight", "0.bias", "2.weight", "2.bias") if step == 1 else None
-    return Check(step, 0, (1, 2, 3 + rank * drifted, 4 + rank * drifted), names, 0, ())
+    return ParameterCheck(step, 0, (1, 2, 3 + rank * drifted, 4 + rank * drifted), names, 0, ())
 
 
 def _pass(places: tuple[int, ...] | None, steps: int) -> Pass:

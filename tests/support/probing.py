@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.probe import inventory, rounds
 from gpudoctor.probe.options import Wishes
-from gpudoctor.probe.results import Fact, Machine
+from gpudoctor.probe.results import Fact, ProbedMachine
 from gpudoctor.probe.run_probe import examine
 from gpudoctor.ranks.process_tree import descendants
 from tests.support import fake_gpus, probe_faults, warm
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 # Asking torch for its view of the machine takes as long as the rest.
-NO_GPU = Machine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
+NO_GPU = ProbedMachine("here", torch={"version": Fact("2"), "visible_gpus": Fact([])})
 
 
 def with_faults(*faults: Fault, stage: str = "", experiments: Any = None, **wishes: Any) -> ProbeReport:
@@ -39,7 +39,9 @@ def with_gpus(count: int, sick: Sick | None = None, gpu: int = 1, stage: str = "
     return _asked(gpus, environment, None, {"worker": fake_gpus.WORKER, **wishes})
 
 
-def _asked(found: Machine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]) -> ProbeReport:
+def _asked(
+    found: ProbedMachine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]
+) -> ProbeReport:
     path = os.pathsep.join([str(ROOT), str(ROOT / "rules")])
     given = (found, {"PYTHONPATH": path, **environment}, experiments, wishes)
     report: ProbeReport = warm.call("tests.support.probing:_examined", *given)
@@ -47,7 +49,7 @@ def _asked(found: Machine, environment: Mapping[str, str], experiments: Any, wis
 
 
 def _examined(
-    found: Machine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]
+    found: ProbedMachine, environment: Mapping[str, str], experiments: Any, wishes: Mapping[str, Any]
 ) -> ProbeReport:
     """In a process of its own: examine, and see to it that nothing is left, neither processes nor files."""
     os.environ.update(environment)

@@ -19,10 +19,10 @@ from gpudoctor.probe import inventory
 from gpudoctor.probe.checks import bandwidth
 from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.launch import run_round
-from gpudoctor.probe.measurement_plan import Plan, World, written
+from gpudoctor.probe.measurement_plan import MeasurementPlan, World, written
 from gpudoctor.probe.options import Wishes, plan_for
 from gpudoctor.probe.reference_step import Trial, trials_of
-from gpudoctor.probe.results import Fact, Gpu, Link, Machine, ProbeReport
+from gpudoctor.probe.results import Fact, Link, ProbedGpu, ProbedMachine, ProbeReport
 from gpudoctor.record import replace
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "recordings"
@@ -30,10 +30,10 @@ BEGAN = 1_700_000_000.0
 Recording = dict[str, Any]
 
 
-def machine(count: int, name: str, kind: str) -> Machine:
+def machine(count: int, name: str, kind: str) -> ProbedMachine:
     """A node of `count` GPUs that are all joined in the same way."""
     gpus = tuple(
-        Gpu(
+        ProbedGpu(
             index,
             f"GPU-{index}",
             {"name": Fact(name), "pcie_max_generation": Fact(4), "pcie_max_width": Fact(16)},
@@ -47,7 +47,7 @@ def machine(count: int, name: str, kind: str) -> Machine:
         if a.index < b.index
     )
     uuids = [gpu.uuid for gpu in gpus]
-    return Machine("node1", gpus, links, torch={"version": Fact("2.13.0"), "visible_gpus": Fact(uuids)})
+    return ProbedMachine("node1", gpus, links, torch={"version": Fact("2.13.0"), "visible_gpus": Fact(uuids)})
 
 
 def recording(count: int, name: str, kind: str, *, efficiency: float = 0.95, busbw: float = 370.0) -> Recording:
@@ -55,7 +55,7 @@ def recording(count: int, name: str, kind: str, *, efficiency: float = 0.95, bus
     shared = count == 1
     ranks = 2 if shared else count
     world = World(("node1",) * ranks, tuple(range(ranks)), "gloo" if shared else "nccl", "cuda", shared)
-    plan = Plan(world)
+    plan = MeasurementPlan(world)
     facts = {rank: _facts(rank, plan, efficiency, busbw) for rank in range(ranks)}
     ends = max(BEGAN + 10 * (index + 1) for index, _ in enumerate(trials_of(plan)))
     samples = {f"GPU-{each}": [[BEGAN + 2 * i, 97.0] for i in range(int(ends - BEGAN) // 2)] for each in range(count)}
@@ -68,7 +68,7 @@ def recording(count: int, name: str, kind: str, *, efficiency: float = 0.95, bus
     }
 
 
-def _facts(rank: int, plan: Plan, efficiency: float, busbw: float) -> dict[str, Any]:
+def _facts(rank: int, plan: MeasurementPlan, efficiency: float, busbw: float) -> dict[str, Any]:
     world = plan.world
     size = world.size
     close = {"error": 2e-7, "allowed": 1e-4}
@@ -250,7 +250,7 @@ def of_this_machine(what: str) -> Recording:
     """What the ranks hand over here, and the verdicts that come of it, to be read before they are kept."""
     stock = inventory.take_stock()
     plan = plan_for(stock, Wishes())
-    with inventory.Sampler(stock.used_by(plan.world.size)) as sampler:
+    with inventory.UtilisationSampler(stock.used_by(plan.world.size)) as sampler:
         found = run_round(plan)
     report = concluded(ProbeReport((stock,)), plan, found.states, {}, sampler.samples)
     # The name of a machine, its addresses and its variables are nobody's business.

@@ -15,14 +15,14 @@ from gpudoctor.probe.results import (
     Bandwidth,
     Check,
     Fact,
-    Gpu,
     Interval,
     Link,
-    Machine,
+    ProbedGpu,
+    ProbedMachine,
+    ProbedVariable,
     ProbeReport,
     StepResult,
     Utilisation,
-    Variable,
     Verdict,
 )
 from gpudoctor.record import replace
@@ -96,7 +96,9 @@ def slow_gpu() -> ProbeReport:
         links=links,
         environment=(
             *node.environment,
-            Variable("NCCL_P2P_DISABLE", "1", "no GPU reads another's memory; but that halves the bandwidth here"),
+            ProbedVariable(
+                "NCCL_P2P_DISABLE", "1", "no GPU reads another's memory; but that halves the bandwidth here"
+            ),
         ),
         weak=(weak,),
     )
@@ -165,10 +167,10 @@ def no_gpu() -> ProbeReport:
 
 def _node(
     count: int, model: str = "NVIDIA H100 80GB HBM3", memory: int = 80 * GIB, host: str = "gpu-node-1"
-) -> Machine:
+) -> ProbedMachine:
     gpus = tuple(_gpu(index, model, memory) for index in range(count))
     pairs = [(a.uuid, b.uuid) for at, a in enumerate(gpus) for b in gpus[at + 1 :]]
-    return Machine(
+    return ProbedMachine(
         host=host,
         gpus=gpus,
         links=tuple(Link(a, b, Fact("NV18"), Fact("ok")) for a, b in pairs),
@@ -191,11 +193,11 @@ def _node(
             "backends": Fact(["nccl", "gloo"]),
             "visible_gpus": Fact([gpu.uuid for gpu in gpus]),
         },
-        environment=(Variable("OMP_NUM_THREADS", "1", "one thread a rank for work on the CPU"),),
+        environment=(ProbedVariable("OMP_NUM_THREADS", "1", "one thread a rank for work on the CPU"),),
     )
 
 
-def _gpu(index: int, model: str, memory: int) -> Gpu:
+def _gpu(index: int, model: str, memory: int) -> ProbedGpu:
     facts = {
         "name": Fact(model),
         "capability": Fact("9.0"),
@@ -209,7 +211,7 @@ def _gpu(index: int, model: str, memory: int) -> Gpu:
         "ecc_uncorrected": Fact(0) if "H100" in model else Fact(None, "this model has no ECC"),
         "mig": Fact(False),
     }
-    return Gpu(index, f"GPU-00000000-0000-0000-0000-{index:012d}", facts)
+    return ProbedGpu(index, f"GPU-00000000-0000-0000-0000-{index:012d}", facts)
 
 
 def _passing() -> tuple[Check, ...]:

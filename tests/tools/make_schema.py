@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import gpudoctor
 from gpudoctor.diagnostic import Severity
-from gpudoctor.probe.results import SCHEMA_VERSION, Finding, ProbeReport
+from gpudoctor.probe.results import SCHEMA_VERSION, ProbeFinding, ProbeReport
 from gpudoctor.record import dataclass, fields
 from gpudoctor.report.json import VERSION
 from gpudoctor.run.report_schema import RunReport
@@ -58,7 +58,7 @@ class FindingEntry:
 
 def schema() -> dict[str, Any]:
     """The schema of a whole document of a probe."""
-    return _document("gpudoctor probe --output-format json", ProbeReport, Finding, SCHEMA_VERSION)
+    return _document("gpudoctor probe --output-format json", ProbeReport, ProbeFinding, SCHEMA_VERSION)
 
 
 def schema_of_run() -> dict[str, Any]:
@@ -108,10 +108,12 @@ def _kind(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": _PLAIN[kind]}
     if issubclass(kind, enum.Enum):
         return {"description": " ".join((inspect.getdoc(kind) or "").split()), "enum": [each.value for each in kind]}
-    if kind.__name__ not in definitions:
-        definitions[kind.__name__] = {}
-        definitions[kind.__name__] = _record(kind, definitions)
-    return {"$ref": f"#/$defs/{kind.__name__}"}
+    # A record may be called otherwise than readers know it.
+    name = getattr(kind, "published_as", kind.__name__)
+    if name not in definitions:
+        definitions[name] = {}
+        definitions[name] = _record(kind, definitions)
+    return {"$ref": f"#/$defs/{name}"}
 
 
 # What JSON has no number for, NaN and infinity, is written as null.

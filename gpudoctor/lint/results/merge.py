@@ -15,7 +15,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Fix
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.suppression.comments import Remark
+    from gpudoctor.lint.suppression.comments import SuppressionRemark
     from gpudoctor.rule import RuleCard
 
 UNREADABLE, UNUSED, UNKNOWN = "GPU001", "GPU002", "GPU003"
@@ -174,7 +174,10 @@ def _unused(suppressions: Suppressions, request: Request, source: SourceFile | N
 
 
 def _without(
-    unused: Remark, remarks: Sequence[Remark], suppressions: Suppressions, source: SourceFile | None
+    unused: SuppressionRemark,
+    remarks: Sequence[SuppressionRemark],
+    suppressions: Suppressions,
+    source: SourceFile | None,
 ) -> Fix | None:
     # Imported late: most files have no such comments.
     from gpudoctor.lint.fix.comments import without

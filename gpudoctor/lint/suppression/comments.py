@@ -68,7 +68,7 @@ class Ignore:
 
 
 @dataclass(frozen=True, eq=False)
-class Remark:
+class SuppressionRemark:
     """What there is to say of a suppression: that it silenced nothing, or names no known rule.
 
     `nearest` is the code, name or word that was probably meant; `ignore` is missing where the comment is no directive.
@@ -119,7 +119,7 @@ class Suppressions:
 
     def unused(
         self, ran: Iterable[tuple[str, str]] | None = None, not_run: Iterable[tuple[str, str]] = ()
-    ) -> list[Remark]:
+    ) -> list[SuppressionRemark]:
         """Suppressions that silenced nothing so far; to be asked after all findings.
 
         `ran` and `not_run` are rules by code and name. A comment that means none that ran, or one that did not run,
@@ -135,7 +135,7 @@ class Suppressions:
             and not ignore.means_any(left)
         ]
 
-    def unknown(self, rules: Iterable[tuple[str, str]]) -> list[Remark]:
+    def unknown(self, rules: Iterable[tuple[str, str]]) -> list[SuppressionRemark]:
         """Suppressions that mean none of the known rules, given by code and name."""
         known = list(rules)
         remarks = [_misspelt(text, place) for text, place in self.misspelt]
@@ -256,7 +256,7 @@ def _nearest(text: str, rules: Iterable[tuple[str, str]]) -> str:
     return next(iter(get_close_matches(text.lower().replace("_", "-"), [name for _, name in rules], n=1)), "")
 
 
-def _unused(ignore: Ignore) -> Remark:
+def _unused(ignore: Ignore) -> SuppressionRemark:
     if not ignore.last:
         where = "in this file"
     elif ignore.first < ignore.last:
@@ -267,17 +267,17 @@ def _unused(ignore: Ignore) -> Remark:
     remedy = "remove it, so that it does not hide a mistake that is made here later"
     if ignore.alone and ignore.last:
         remedy = "put it at the end of the line that it is meant for, or remove it"
-    return Remark(ignore.text, ignore.location, f"nothing to silence: {what} {where}", remedy, ignore)
+    return SuppressionRemark(ignore.text, ignore.location, f"nothing to silence: {what} {where}", remedy, ignore)
 
 
-def _unknown(ignore: Ignore, nearest: str) -> Remark:
+def _unknown(ignore: Ignore, nearest: str) -> SuppressionRemark:
     message = f"`{ignore.text}` is no rule of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "`gpudoctor rules` lists the codes and names"
-    return Remark(ignore.text, ignore.location, message, remedy, ignore, nearest)
+    return SuppressionRemark(ignore.text, ignore.location, message, remedy, ignore, nearest)
 
 
-def _misspelt(word: str, place: Location) -> Remark:
+def _misspelt(word: str, place: Location) -> SuppressionRemark:
     nearest = _meant(word)
     message = f"`{word}` is no directive of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "write `ignore[...]` or `ignore-file[...]`"
-    return Remark(word, place, message, remedy, nearest=nearest)
+    return SuppressionRemark(word, place, message, remedy, nearest=nearest)

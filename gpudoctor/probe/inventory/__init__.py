@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.sampler import Sampler
+    from gpudoctor.probe.inventory.sampler import UtilisationSampler
     from gpudoctor.probe.inventory.stock import take_stock, weak_points, weak_points_under_load
     from gpudoctor.probe.inventory.take import Limits, take_inventory
 
-__all__ = ["Limits", "Sampler", "take_inventory", "take_stock", "weak_points", "weak_points_under_load"]
+__all__ = ["Limits", "UtilisationSampler", "take_inventory", "take_stock", "weak_points", "weak_points_under_load"]
 
 _HOMES = {
     "Limits": "take",

@@ -10,7 +10,7 @@ from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import facts as own
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.findings.judge import weak_points
-from gpudoctor.probe.results import Check, Fact, Gpu, Link, Machine, Variable, Verdict
+from gpudoctor.probe.results import Check, Fact, Link, ProbedGpu, ProbedMachine, ProbedVariable, Verdict
 from gpudoctor.record import fields
 
 if TYPE_CHECKING:
@@ -20,17 +20,17 @@ _VERDICTS = {Severity.ERROR: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Sever
 _ITSELF = ("index", "uuid", "pcie", "nvlink", "memory", "remapped_rows", "mig_instances", "processes")
 
 
-def machine(inventory: own.Inventory) -> Machine:
+def machine(inventory: own.Inventory) -> ProbedMachine:
     """The node as the report shows it; its weak points stand in `weak`."""
     host = inventory.system.host.or_else("this machine")
-    return Machine(
+    return ProbedMachine(
         host=host,
         gpus=tuple(_gpus(inventory)),
         links=tuple(_links(inventory)),
         system=dict(_system(inventory)),
         torch=dict(_torch(inventory)),
         environment=tuple(
-            Variable(each.name, each.value, f"{each.effect}; but {each.doubt}" if each.doubt else each.effect)
+            ProbedVariable(each.name, each.value, f"{each.effect}; but {each.doubt}" if each.doubt else each.effect)
             for each in inventory.environment
         ),
         weak=checks(weak_points(inventory), host),
@@ -62,7 +62,7 @@ def _check(alike: Sequence[WeakPoint], host: str) -> Check:
     )
 
 
-def gpus_of(machine: Machine) -> tuple[own.Gpu, ...]:
+def gpus_of(machine: ProbedMachine) -> tuple[own.Gpu, ...]:
     """The GPUs of a report, with what is needed to judge them under load."""
     return tuple(
         own.Gpu(
@@ -77,7 +77,7 @@ def gpus_of(machine: Machine) -> tuple[own.Gpu, ...]:
     )
 
 
-def _number(gpu: Gpu, name: str) -> Field[int]:
+def _number(gpu: ProbedGpu, name: str) -> Field[int]:
     found = gpu.facts.get(name, Fact(None, "it was not recorded"))
     return known(int(found.value)) if isinstance(found.value, int | float) else absent(found.because)
 
@@ -92,16 +92,16 @@ def fact(field: Field[Any]) -> Fact:
     return Fact(value if isinstance(value, (str, int, float, bool)) else str(value))
 
 
-def _gpus(inventory: own.Inventory) -> Iterator[Gpu]:
+def _gpus(inventory: own.Inventory) -> Iterator[ProbedGpu]:
     """Those that the driver tells; where it tells nothing (AMD, WSL, some containers), those that torch sees."""
     for gpu in inventory.gpus:
-        yield Gpu(gpu.index, _key(gpu), dict(_gpu(gpu)))
+        yield ProbedGpu(gpu.index, _key(gpu), dict(_gpu(gpu)))
     if inventory.gpus:
         return
     for device in inventory.torch_devices:
         unknown = fact(inventory.driver.count)
         facts = {"name": Fact(device.name), "capability": Fact(device.capability), "memory_total": Fact(device.memory)}
-        yield Gpu(device.index, device.uuid.or_else(f"cuda:{device.index}"), {**facts, "utilization": unknown})
+        yield ProbedGpu(device.index, device.uuid.or_else(f"cuda:{device.index}"), {**facts, "utilization": unknown})
 
 
 def _key(gpu: own.Gpu) -> str:

@@ -57,7 +57,7 @@ def _moment(nvml: Nvml, uuid: str, handle: Any) -> Moment:
     )
 
 
-class Sampler:
+class UtilisationSampler:
     """Samples the utilisation of every GPU a few times a second. Never raises.
 
     A context manager; `samples` maps a GPU's UUID to pairs of (`time.time()`, percent), `why_not` says why it is empty.
@@ -70,7 +70,7 @@ class Sampler:
         self.why_not = "nobody has watched yet"
         self._errand: Errand | None = None
 
-    def __enter__(self) -> Sampler:
+    def __enter__(self) -> UtilisationSampler:
         if not self.samples:
             self.why_not = "there is no GPU to watch"
             return self

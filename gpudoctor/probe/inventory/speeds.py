@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.results import Machine
+    from gpudoctor.probe.results import ProbedMachine
 
 _LANE = 25.0
 """GB/s of one link of a data-centre GPU since Volta, in one direction, and twice that since Blackwell."""
 
 
-def nvlink_speed(machine: Machine) -> float | None:
+def nvlink_speed(machine: ProbedMachine) -> float | None:
     """GB/s in one direction of the weakest pair that is joined by NVLink; None where NVML does not tell.
 
     The driver tells the rate on the wire, with up to 6 % of encoding: 26.6 stands for 25.

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpudoctor.probe.inventory.facts import Moment
-    from gpudoctor.probe.results import Check, Machine
+    from gpudoctor.probe.results import Check, ProbedMachine
 
 
-def take_stock() -> Machine:
+def take_stock() -> ProbedMachine:
     """The inventory of this node. Never raises: each field that cannot be had says why.
 
     The rest of the probe reads `machine.visible` (GPUs in torch's order, by UUID, in `torch["visible_gpus"]`) and
@@ -24,12 +24,12 @@ def take_stock() -> Machine:
     return machine(take_inventory())
 
 
-def weak_points(machine: Machine) -> tuple[Check, ...]:
+def weak_points(machine: ProbedMachine) -> tuple[Check, ...]:
     """What the inventory alone says is wrong with this node; pure."""
     return machine.weak
 
 
-def weak_points_under_load(machine: Machine, moments: Sequence[Moment]) -> tuple[Check, ...]:
+def weak_points_under_load(machine: ProbedMachine, moments: Sequence[Moment]) -> tuple[Check, ...]:
     """What a `Sampler` saw while the GPUs worked that is wrong with them; pure.
 
     Narrow links and low clocks only count here: at rest both are turned down to save power. Nothing is said twice.

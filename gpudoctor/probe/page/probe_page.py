@@ -11,7 +11,16 @@ from gpudoctor.probe.page import words
 from gpudoctor.probe.page.busy import busy_charts
 from gpudoctor.probe.page.scaling import scaling_charts
 from gpudoctor.probe.page.sweep import sweep_chart
-from gpudoctor.probe.results import Bandwidth, Direction, Fact, Gpu, Machine, ProbeReport, StepResult, Verdict
+from gpudoctor.probe.results import (
+    Bandwidth,
+    Direction,
+    Fact,
+    ProbedGpu,
+    ProbedMachine,
+    ProbeReport,
+    StepResult,
+    Verdict,
+)
 from gpudoctor.probe.verdict import expected_bandwidth
 from gpudoctor.record import dataclass
 
@@ -132,7 +141,7 @@ def _heading(report: ProbeReport) -> str:
     return ", ".join(f"{machine.host}: {_models(machine)}" for machine in report.machine) or "no machine"
 
 
-def _models(machine: Machine) -> str:
+def _models(machine: ProbedMachine) -> str:
     names = [words.value(gpu.facts.get("name")) or "GPU" for gpu in machine.gpus]
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names)) or "no GPU"
 
@@ -168,7 +177,7 @@ def _why_no_samples(report: ProbeReport) -> str:
     return "utilisation was not sampled: NVML is missing, or does not tell it for these GPUs"
 
 
-def _columns(gpus: Sequence[Gpu]) -> Columns:
+def _columns(gpus: Sequence[ProbedGpu]) -> Columns:
     """The fields that are shown of these GPUs: what all have in common once, the rest for each."""
     known = [name for name in _SHOWN if any(name in gpu.facts for gpu in gpus)]
     alike = [name for name in known if len({_told(name, gpu) for gpu in gpus}) == 1]
@@ -228,7 +237,7 @@ def _of_ceiling(row: StepResult) -> str:
     return f"{figures.number(row.tflops)} of {figures.number(row.ceiling_tflops)}"
 
 
-def _link(machine: Machine, one: str, other: str) -> str:
+def _link(machine: ProbedMachine, one: str, other: str) -> str:
     """How two GPUs are joined, as a cell of the matrix."""
     found = [link for link in machine.links if {link.a, link.b} == {one, other}]
     if one == other or not found:
@@ -237,7 +246,7 @@ def _link(machine: Machine, one: str, other: str) -> str:
     return (words.value(found[0].kind) or "?") + ("" if direct else "*")
 
 
-def _told(name: str, gpu: Gpu) -> str:
+def _told(name: str, gpu: ProbedGpu) -> str:
     fact = gpu.facts.get(name)
     if fact is None or fact.value is None:
         return f"not available: {fact.because}" if fact is not None and fact.because else "not available"

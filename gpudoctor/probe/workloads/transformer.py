@@ -16,7 +16,7 @@ BYTES_A_PARAMETER = 20
 
 
 @dataclass(frozen=True)
-class Size:
+class TransformerSize:
     """Width, number of blocks, length of a sequence, and sequences a batch."""
 
     width: int
@@ -37,18 +37,18 @@ class Size:
 
 
 SIZES = (
-    Size(width=64, blocks=1, length=16, samples=4),
-    Size(width=256, blocks=2, length=128, samples=8),
-    Size(width=512, blocks=4, length=128, samples=8),
-    Size(width=768, blocks=6, length=256, samples=8),
-    Size(width=1024, blocks=8, length=512, samples=8),
-    Size(width=1536, blocks=12, length=512, samples=8),
-    Size(width=2048, blocks=16, length=512, samples=8),
+    TransformerSize(width=64, blocks=1, length=16, samples=4),
+    TransformerSize(width=256, blocks=2, length=128, samples=8),
+    TransformerSize(width=512, blocks=4, length=128, samples=8),
+    TransformerSize(width=768, blocks=6, length=256, samples=8),
+    TransformerSize(width=1024, blocks=8, length=512, samples=8),
+    TransformerSize(width=1536, blocks=12, length=512, samples=8),
+    TransformerSize(width=2048, blocks=16, length=512, samples=8),
 )
 """A step of the largest one takes a fraction of a second on the GPUs that have the memory for it."""
 
 
-def size_for(free: int | None) -> Size:
+def size_for(free: int | None) -> TransformerSize:
     """The largest size whose step fits into its share of `free` bytes; the smallest one without a GPU (None)."""
     if free is None:
         return SIZES[0]
@@ -56,7 +56,7 @@ def size_for(free: int | None) -> Size:
     return fitting[-1] if fitting else SIZES[0]
 
 
-def workload(size: Size) -> Workload:
+def workload(size: TransformerSize) -> Workload:
     """Inputs and labels (samples, length): each token predicts the next of a sequence that counts."""
     return Workload(
         "transformer",
@@ -70,7 +70,7 @@ def workload(size: Size) -> Workload:
     )
 
 
-def _model(size: Size) -> Any:
+def _model(size: TransformerSize) -> Any:
     import torch
     from torch import nn
 
@@ -84,7 +84,7 @@ def _model(size: Size) -> Any:
     return nn.Sequential(nn.Embedding(TOKENS, size.width), *blocks, nn.Linear(size.width, TOKENS))
 
 
-def _batch(size: Size, samples: int, seed: int) -> tuple[Any, Any]:
+def _batch(size: TransformerSize, samples: int, seed: int) -> tuple[Any, Any]:
     import torch
 
     first = torch.randint(0, TOKENS, (samples, 1), generator=torch.Generator().manual_seed(seed))

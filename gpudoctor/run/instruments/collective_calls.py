@@ -63,7 +63,7 @@ def watch(state: State) -> Exchanges:
     return exchanges
 
 
-class Sum:
+class SumOnDevice:
     """One number that the ranks have added up. `before` and `after` are copies of it, on its device."""
 
     def __init__(self, number: int, call: str, op: str, dst: int | None, step: int, place: list[Any]) -> None:
@@ -96,7 +96,7 @@ class Exchanges:
         self._averaged: tuple[int, set[int]] = (0, set())
         """Where the gradients are, after so many backwards."""
         self._at: dict[tuple[Any, ...], int] = {}
-        self.sums: deque[Sum] = deque(maxlen=_KEPT)
+        self.sums: deque[SumOnDevice] = deque(maxlen=_KEPT)
         self.under_way: dict[int, tuple[weakref.ref[Any], str, list[Any]]] = {}
 
     def install(self) -> None:
@@ -145,7 +145,7 @@ class Exchanges:
     def _forget(self, work: Any) -> None:
         self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not work}
 
-    def _begin(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Sum | None:
+    def _begin(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> SumOnDevice | None:
         if name not in _SUMS:
             return None
         given = {**dict(zip(_SUMS[name], args, strict=False)), **keywords}
@@ -164,7 +164,7 @@ class Exchanges:
         if place is None:
             return None
         self._made += 1
-        noted = Sum(self._made, name, _op_of(given.get("op")), _dst_of(given), self._state.steps, place)
+        noted = SumOnDevice(self._made, name, _op_of(given.get("op")), _dst_of(given), self._state.steps, place)
         noted.before = tensor.detach().clone()
         return noted
 
@@ -191,7 +191,9 @@ class Exchanges:
         self._at[key] = often + 1
         return place
 
-    def _end(self, name: str, noted: Sum | None, result: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def _end(
+        self, name: str, noted: SumOnDevice | None, result: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> None:
         first: Any = args[0] if args else keywords.get("tensor")
         if noted is not None:
             noted.after = first.detach().clone()
@@ -266,7 +268,7 @@ def _wait_for_backend(tensor: torch.Tensor) -> None:
         time.sleep(_BETWEEN_S)
 
 
-def _tell_when_dropped(noted: Sum, tensor: torch.Tensor) -> None:
+def _tell_when_dropped(noted: SumOnDevice, tensor: torch.Tensor) -> None:
     """A copy without a name is gone before the line that has made it ends."""
     path, line = noted.place
     frame = next((each for each in _frames() if _is_at(each, path, line)), None)

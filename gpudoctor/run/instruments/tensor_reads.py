@@ -17,7 +17,7 @@ from gpudoctor.run.instruments import collective_calls
 from gpudoctor.run.places import is_own
 
 if TYPE_CHECKING:
-    from gpudoctor.run.instruments.collective_calls import Exchanges, Sum
+    from gpudoctor.run.instruments.collective_calls import Exchanges, SumOnDevice
     from gpudoctor.run.instruments.state import State
 
 At = tuple[str, int]
@@ -183,7 +183,7 @@ class _Reads:
                 return True
         return False
 
-    def _tell(self, each: Sum) -> None:
+    def _tell(self, each: SumOnDevice) -> None:
         if not each.told:
             each.told = True
             before, after = _numbers(each)
@@ -205,7 +205,7 @@ class _Reads:
         )
 
 
-def _numbers(each: Sum) -> tuple[float, float]:
+def _numbers(each: SumOnDevice) -> tuple[float, float]:
     """The number of this rank, and the result; copied to the host once."""
     ask = torch._C.TensorBase.item
     if isinstance(each.before, torch.Tensor):
@@ -213,7 +213,7 @@ def _numbers(each: Sum) -> tuple[float, float]:
     return each.before, each.after
 
 
-def _relation(each: Sum, answer: float, ranks: int) -> str:
+def _relation(each: SumOnDevice, answer: float, ranks: int) -> str:
     """How a number that the program reads comes from one that the ranks have added up."""
     before, after = _numbers(each)
     # Where all ranks but one hold nothing, the sum is what one of them had.

@@ -20,7 +20,7 @@ LOST_PEER = ("Connection reset by peer", "Connection closed by peer")
 
 
 @dataclass(frozen=True)
-class Frame:
+class StackFrame:
     """One call of a stack: where, in which function, and whether that is the user's own code."""
 
     location: Location
@@ -32,7 +32,7 @@ _STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils
 """Files, or folders, of torch through which parts of a state are asked for."""
 
 
-def _asks_for_state(innermost_first: Iterable[Frame]) -> bool:
+def _asks_for_state(innermost_first: Iterable[StackFrame]) -> bool:
     inner = itertools.takewhile(lambda frame: not frame.own, innermost_first)
     return any(part in frame.location.path for frame in inner for part in _STATES)
 
@@ -44,7 +44,7 @@ class Crash:
     type: str
     text: str
     step: int
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     near_group: bool = False
     """The files of the user's code in which it happened call `init_process_group` somewhere."""
     at: float = 0.0
@@ -77,7 +77,7 @@ class Crash:
 
 
 @dataclass(frozen=True)
-class Group:
+class RecordedGroup:
     """`init_process_group` was called; `again` where there was a process group already.
 
     `rank` and `size` are what it was given, None where they come from the environment; `timeout` says whether one was
@@ -93,7 +93,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Wrap:
+class RecordedWrap:
     """A model was given to a wrapper (`DistributedDataParallel`, `DataParallel`). Numbers count its parameters."""
 
     wrapper: str
@@ -132,7 +132,7 @@ class Seed:
 
 
 @dataclass(frozen=True)
-class Split:
+class RecordedSplit:
     """A data set was split at random into these parts."""
 
     parts: tuple[int, ...]
@@ -160,7 +160,7 @@ class Fetch:
 
 
 @dataclass(frozen=True)
-class Option:
+class RecordedOption:
     """What the option for the local rank said when training began; None where it was no number."""
 
     value: int | None
@@ -184,7 +184,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Optimizer:
+class RecordedOptimizer:
     """An optimizer that has stepped. `held` says for each wrapper how many trainable parameters it has, and how many
     of them the optimizer holds."""
 
@@ -315,7 +315,7 @@ class Exposed:
 
 
 @dataclass(frozen=True)
-class Check:
+class ParameterCheck:
     """What an optimizer's parameters were after a step: a sum of bits for each; and how many had no gradient."""
 
     step: int
@@ -345,7 +345,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Collective:
+class RecordedCollective:
     """One collective as PyTorch's flight recorder has it. `began` is in seconds since the epoch."""
 
     name: str
@@ -375,14 +375,14 @@ class Process:
     node: int | None = None
     """Which of several nodes it is on, as torch's launcher counts them."""
     backend: str = ""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[RecordedGroup, ...] = ()
     subgroups: tuple[Subgroup, ...] = ()
-    wraps: tuple[Wrap, ...] = ()
-    optimizers: tuple[Optimizer, ...] = ()
+    wraps: tuple[RecordedWrap, ...] = ()
+    optimizers: tuple[RecordedOptimizer, ...] = ()
     samplers: tuple[Shared, ...] = ()
     passes: tuple[Pass, ...] = ()
     steps: tuple[Step, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ParameterCheck, ...] = ()
     exposed: tuple[Exposed, ...] = ()
     losses: tuple[Loss, ...] = ()
     clips: tuple[Clip, ...] = ()
@@ -396,17 +396,17 @@ class Process:
     """After a step, whether its gradients were still there when the next backward began."""
     saves: tuple[Written, ...] = ()
     opens: tuple[Written, ...] = ()
-    collectives: tuple[Collective, ...] = ()
+    collectives: tuple[RecordedCollective, ...] = ()
     crash: Crash | None = None
     hidden: tuple[Hidden, ...] = ()
     norms: tuple[Norms, ...] = ()
     searches: tuple[Search, ...] = ()
     calls: tuple[Calls, ...] = ()
     seeds: tuple[Seed, ...] = ()
-    splits: tuple[Split, ...] = ()
+    splits: tuple[RecordedSplit, ...] = ()
     failures: tuple[Failure, ...] = ()
     fetches: tuple[Fetch, ...] = ()
-    option: Option | None = None
+    option: RecordedOption | None = None
     refused: tuple[Refused, ...] = ()
     backwards: int = 0
     backward: Location | None = None
@@ -438,7 +438,7 @@ class Drift:
 
     step: int
     name: str
-    optimizer: Optimizer
+    optimizer: RecordedOptimizer
 
 
 @dataclass(frozen=True)
@@ -460,8 +460,8 @@ class Waiting:
     rank: int
     place: Location | None
     function: str
-    collective: Collective | None
-    stack: tuple[Frame, ...]
+    collective: RecordedCollective | None
+    stack: tuple[StackFrame, ...]
     waits: bool = False
     """It waits for other ranks, also where its collective is not known."""
     silence: str = ""
@@ -524,7 +524,7 @@ class Recording:
                 return self._drift(key, seen)
         return None
 
-    def _drift(self, key: tuple[int, int], seen: Sequence[Check]) -> Drift | None:
+    def _drift(self, key: tuple[int, int], seen: Sequence[ParameterCheck]) -> Drift | None:
         place = next(i for i, sums in enumerate(zip(*(each.sums for each in seen), strict=True)) if len(set(sums)) > 1)
         first = next((each for each in self.ranks[0].checks if each.optimizer == key[1] and each.names), None)
         optimizer = next((each for each in self.ranks[0].optimizers if each.number == key[1]), None)

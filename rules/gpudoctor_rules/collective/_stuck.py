@@ -9,7 +9,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Frame, Process, Recording, Waiting
+    from gpudoctor.run.recording import Process, Recording, StackFrame, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -96,12 +96,12 @@ def _suspected(recording: Recording) -> list[str]:
     return sorted(recording.suspected & {*_ORDER, *_SUSPECTED_ONLY})
 
 
-def _joins(stack: Iterable[Frame]) -> bool:
+def _joins(stack: Iterable[StackFrame]) -> bool:
     """The rank waits until all have come to the process group: no collective has begun."""
     return any(frame.function == "init_process_group" and not frame.own for frame in stack)
 
 
-def _kind(stack: Iterable[Frame]) -> str:
+def _kind(stack: Iterable[StackFrame]) -> str:
     """What a rank waits in, from its innermost frames."""
     inside = False
     for frame in stack:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-class Step(NamedTuple):
+class JointStep(NamedTuple):
     """Something that all ranks do together, and how a message calls it."""
 
     name: str
     event: Event
 
 
-def steps_together(program: Program) -> Iterator[Step]:
+def steps_together(program: Program) -> Iterator[JointStep]:
     """The collectives of all ranks, and the backwards that exchange gradients."""
     for event in program.events(Backward, Collective):
         # What only some ranks do is GPU501 or GPU502; here all must be meant to take part.
@@ -31,9 +31,9 @@ def steps_together(program: Program) -> Iterator[Step]:
             continue
         # A group of its own may hold just the ranks that stay.
         if isinstance(event, Collective) and event.group is None:
-            yield Step(f"`{event.call}`", event)
+            yield JointStep(f"`{event.call}`", event)
         elif isinstance(event, Backward) and _exchanges_gradients(program, event):
-            yield Step("the gradient exchange of `backward`", event)
+            yield JointStep("the gradient exchange of `backward`", event)
 
 
 def _exchanges_gradients(program: Program, event: Backward) -> bool:
@@ -44,14 +44,14 @@ def _exchanges_gradients(program: Program, event: Backward) -> bool:
     )
 
 
-def missed_by(leaving: LeaveLoop, steps: Iterable[Step]) -> Step | None:
+def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:
     """What the rank that leaves does not take part in: the next such step, or the first of a later round."""
     missed = [step for step in steps if _skips(leaving, step.event)]
     # A later step is met first; one that stands before it is reached in the next round.
     return min(missed, key=lambda step: (step.event.order < leaving.order, step.event.order), default=None)
 
 
-def called_instead(program: Program, leaving: LeaveLoop, missed: Step) -> Collective | None:
+def called_instead(program: Program, leaving: LeaveLoop, missed: JointStep) -> Collective | None:
     """The collective that a rank calls before it leaves, in place of the one that it misses."""
     # `if first_time: start(); all_gather(p); continue` before `work(); all_gather(p)`: each rank calls one.
     for event in program.events(Collective):
@@ -61,7 +61,7 @@ def called_instead(program: Program, leaving: LeaveLoop, missed: Step) -> Collec
     return None
 
 
-def _on_its_way(event: Collective, leaving: LeaveLoop, missed: Step) -> bool:
+def _on_its_way(event: Collective, leaving: LeaveLoop, missed: JointStep) -> bool:
     """Who leaves has called it, perhaps in a helper, whose tests are those of the other call."""
     own = event.context.frames[: len(leaving.context.frames)] == leaving.context.frames
     extra = event.condition.difference(leaving.condition)

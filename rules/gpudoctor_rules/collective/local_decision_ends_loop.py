@@ -44,7 +44,7 @@ from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
-from gpudoctor_rules.collective._together import Step, called_instead, missed_by, steps_together
+from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -94,7 +94,7 @@ class LocalDecisionEndsLoop(Rule):
             )
         yield from self._left_out(program, together, told)
 
-    def _left_out(self, program: Program, together: list[Step], told: set[Location]) -> Iterator[Finding]:
+    def _left_out(self, program: Program, together: list[JointStep], told: set[Location]) -> Iterator[Finding]:
         """What a rank does not take part in, where it stands under a test of its own data."""
         for step, guard in _left_out(program, together):
             place = step.event.location
@@ -131,7 +131,7 @@ class LocalDecisionEndsLoop(Rule):
         return recording.distributed and recording.ended_well
 
 
-def _left_out(program: Program, together: list[Step]) -> Iterator[tuple[Step, Literal]]:
+def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[JointStep, Literal]]:
     """Steps that a rank takes only where its own data says so: `if torch.isfinite(loss): loss.backward()`."""
     # What stands behind `if local: break` is told there.
     behind = {guard.negated() for event in program.events(LeaveLoop) for guard in event.local_guards}

@@ -13,7 +13,7 @@ from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.record import dataclass
 from gpudoctor_rules.data._passes import (
-    Pass,
+    LearningPass,
     escapes,
     is_name,
     repeating_loop,
@@ -31,7 +31,7 @@ class Repeated:
     """A sampler that shuffles for a pass over its loader, which the loop `epochs` repeats."""
 
     sampler: Sampler
-    training: Pass
+    training: LearningPass
     epochs: Loop
     told: tuple[SetEpoch, ...]
     """The calls of `set_epoch` on it."""
@@ -122,7 +122,9 @@ def _sampler_of(event: SetEpoch) -> Sampler | None:
     return event.target.base if isinstance(event.target, Sampler) else None
 
 
-def _remaking_loop(program: Program, training: Pass, passes: list[Pass]) -> tuple[Loop | None, list[Pass]]:
+def _remaking_loop(
+    program: Program, training: LearningPass, passes: list[LearningPass]
+) -> tuple[Loop | None, list[LearningPass]]:
     """The loop that trains one model with a loader which it makes anew in each round, always in the same way."""
     rounds = {loop.identity: loop for loop in training.start.loops}
     for other in passes:
@@ -136,7 +138,7 @@ def _remaking_loop(program: Program, training: Pass, passes: list[Pass]) -> tupl
     return None, [training]
 
 
-def _is_made_like(other: Pass, training: Pass) -> bool:
+def _is_made_like(other: LearningPass, training: LearningPass) -> bool:
     samplers = samplers_of(training.loader, training.when) or []
     seeded = any(
         # `seed=epoch` is the other way to get a new order in each epoch.
@@ -148,7 +150,7 @@ def _is_made_like(other: Pass, training: Pass) -> bool:
     )
 
 
-def _modules(program: Program, training: Pass) -> set[Value]:
+def _modules(program: Program, training: LearningPass) -> set[Value]:
     return {call.module for call in program.calls_in_graph(training.backward)}
 
 

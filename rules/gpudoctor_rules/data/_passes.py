@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pass:
+class LearningPass:
     """A pass over the batches of a loader, and the backward with which a model learns from them."""
 
     loader: Loader
@@ -35,16 +35,16 @@ class Pass:
         return self.start.condition.and_(self.backward.condition)
 
 
-def training_passes(program: Program) -> Iterator[Pass]:
+def training_passes(program: Program) -> Iterator[LearningPass]:
     """The passes in which a model learns from the batches."""
     for start in program.events(Iterate):
         if isinstance(start.loader, Loader) and (backward := _backward_of(program, start, start.loader)) is not None:
-            yield Pass(start.loader, start, backward)
+            yield LearningPass(start.loader, start, backward)
 
 
-def trained_with(program: Program) -> dict[Loader, Pass]:
+def trained_with(program: Program) -> dict[Loader, LearningPass]:
     """The first training pass over each loader."""
-    found: dict[Loader, Pass] = {}
+    found: dict[Loader, LearningPass] = {}
     for each in training_passes(program):
         # Later passes over the same loader have the same mistake.
         found.setdefault(each.loader, each)
@@ -127,7 +127,7 @@ def unused_samplers(program: Program) -> list[Sampler]:
     ]
 
 
-def synchronised(program: Program, training: Pass) -> Wrap | UseManaged | None:
+def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged | None:
     """What makes the ranks train one model, and does not exclude this pass."""
     # These average over ranks; `DataParallel` splits each batch itself.
     kinds = (WrapperKind.DDP, WrapperKind.FSDP)

@@ -34,7 +34,7 @@ from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.value import NONE, Unknown, Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, is_name, samplers_of, trained_with
+from gpudoctor_rules.data._passes import LearningPass, is_name, samplers_of, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Sampler
@@ -103,7 +103,7 @@ def _shared_passes(recording: Recording) -> list[Seen]:
     return [each for each in passes if each.replicas == len(recording.ranks)]
 
 
-def _multiplied_by(found: Pass) -> Size | None:
+def _multiplied_by(found: LearningPass) -> Size | None:
     """The number of processes that is a factor of the batch size, on every path."""
     given = found.loader.batch_size
     factors = [_factor(value) for value in given.restrict(found.when)] if given is not None else []
@@ -115,7 +115,7 @@ def _factor(value: Value) -> Size | None:
     return times if isinstance(times, Size) and times.kind is not SizeKind.NODES else None
 
 
-def _sharded(found: Pass) -> bool:
+def _sharded(found: LearningPass) -> bool:
     samplers = samplers_of(found.loader, found.when) or []
     return bool(samplers) and all(sampler.distributed and _over_all(sampler) for sampler in samplers)
 

@@ -35,7 +35,7 @@ from gpudoctor.lint.domain.value import NONE, Const
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, is_name, trained_with
+from gpudoctor_rules.data._passes import LearningPass, is_name, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -71,7 +71,7 @@ class DataParallelBatchNotScaled(Rule):
             )
 
 
-def _written_size(found: Pass) -> int | None:
+def _written_size(found: LearningPass) -> int | None:
     """The batch size where the program wrote it as a number, which is 1 where it says nothing."""
     loader = found.loader
     if loader.opaque or any(value != NONE for value in loader.batch_sampler or ()):
@@ -83,7 +83,7 @@ def _written_size(found: Pass) -> int | None:
     return only.value if isinstance(only, Const) and type(only.value) is int else None
 
 
-def _divided_by(program: Program, found: Pass) -> Wrap | None:
+def _divided_by(program: Program, found: LearningPass) -> Wrap | None:
     """The `DataParallel` of several GPUs that the model runs in which learns from these batches."""
     wrappers = {
         wrapper

@@ -35,7 +35,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
+from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -85,7 +85,7 @@ class IterableDatasetNotSharded(Rule):
         return recording.distributed and any(each.iterable for rank in recording.ranks for each in rank.training_passes)
 
     def _of(
-        self, program: Program, loader: Loader, training: Pass, stream: Dataset, told: Streamed
+        self, program: Program, loader: Loader, training: LearningPass, stream: Dataset, told: Streamed
     ) -> Iterator[Finding]:
         averaged = synchronised(program, training) if program.launched_in_several else None
         workers = _workers(loader)

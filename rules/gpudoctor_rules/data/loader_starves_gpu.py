@@ -39,7 +39,7 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, trained_with
+from gpudoctor_rules.data._passes import LearningPass, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -102,7 +102,7 @@ class LoaderStarvesGpu(Rule):
     def could_show(self, recording: Recording) -> bool:
         return any(rank.training_passes for rank in recording.ranks)
 
-    def _no_workers(self, made: Location, loader: Loader, training: Pass, read: ItemRead | None) -> Finding:
+    def _no_workers(self, made: Location, loader: Loader, training: LearningPass, read: ItemRead | None) -> Finding:
         workers = SetArgument(made, "num_workers", ("4",), 5, over_plain=True)
         pinned = (_pinned(made),) if _given_nothing(loader.pin_memory, training, FALSE) else ()
         work = f"reads each item of the next batch with `{read.call}`" if read else "decodes and transforms each item"
@@ -149,12 +149,12 @@ def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
     ]
 
 
-def _feeds_gpu(program: Program, training: Pass) -> bool:
+def _feeds_gpu(program: Program, training: LearningPass) -> bool:
     """The model that learns from the batches is on a GPU, and has them moved there."""
     return any(on_gpu(call.device) for call in program.calls_in_graph(training.backward))
 
 
-def _given_nothing(given: Values | None, training: Pass, default: Value) -> bool:
+def _given_nothing(given: Values | None, training: LearningPass, default: Value) -> bool:
     """The argument was left out, or is its default on each path to the training."""
     return given is None or given.restrict(training.when).all(lambda value: value == default)
 

@@ -54,7 +54,7 @@ from gpudoctor.lint.repair.repair import (
 )
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
-    Pass,
+    LearningPass,
     escapes,
     first_name,
     repeating_loop,
@@ -129,7 +129,7 @@ class MissingDistributedSampler(Rule):
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
-def _share_out(program: Program, loader: Loader, training: Pass) -> Repair | None:
+def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repair | None:
     """Make the sampler, hand it over, and tell it the epoch."""
     data = loader.dataset.single if loader.dataset is not None else None
     group = next(iter(program.events(InitGroup)), None)
@@ -155,7 +155,7 @@ def _share_out(program: Program, loader: Loader, training: Pass) -> Repair | Non
     return Repair("Give each rank its shard by a `DistributedSampler`", tuple(steps))
 
 
-def _reads_everything(program: Program, loader: Loader, training: Pass) -> bool:
+def _reads_everything(program: Program, loader: Loader, training: LearningPass) -> bool:
     """All of the data set lies before each rank, on the paths on which it trains."""
     # Each of these may have been given a share by somebody else.
     if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):

@@ -30,7 +30,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, trained_with, unused_samplers
+from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
 from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _hand_over(sampler: Sampler, loader: Loader) -> Repair:
     return Repair("Give the sampler to the loader", (given, alone))
 
 
-def _goes_over_same_data(training: Pass, sampler: Sampler) -> bool:
+def _goes_over_same_data(training: LearningPass, sampler: Sampler) -> bool:
     # The data set is what joins the two; names say nothing about it.
     mine = set(sampler.dataset or ())
     return any(dataset in mine for dataset in training.loader.dataset or ())

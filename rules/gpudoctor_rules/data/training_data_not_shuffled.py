@@ -39,7 +39,7 @@ from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, first_name, repeating_loop, trained_with
+from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Loop
@@ -106,7 +106,9 @@ class TrainingDataNotShuffled(Rule):
     def could_show(self, recording: Recording) -> bool:
         return any(len(rank.training_passes) > 1 for rank in recording.ranks)
 
-    def _of(self, loader: Loader, sampler: Sampler | Loader, epochs: Loop, training: Pass, told: bool) -> Finding:
+    def _of(
+        self, loader: Loader, sampler: Sampler | Loader, epochs: Loop, training: LearningPass, told: bool
+    ) -> Finding:
         data = first_name(loader.dataset, "its data set")
         what, remedy = f"`{loader.label}` is not told to shuffle", "Pass `shuffle=True` here."
         if isinstance(sampler, Sampler):
@@ -192,7 +194,7 @@ def _keeps_order(value: Value | None) -> bool:
     return made not in PARTS and (value.parent is None or _keeps_order(value.parent))
 
 
-def _recurs(program: Program, training: Pass) -> bool:
+def _recurs(program: Program, training: LearningPass) -> bool:
     """What the model computed is given to it again: a text is read on from where the last batch ended."""
     for call in program.calls_in_graph(training.backward):
         parts = program.within(call.module)

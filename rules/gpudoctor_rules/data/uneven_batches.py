@@ -35,7 +35,7 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import Pass, escapes, synchronised, trained_with
+from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -99,7 +99,7 @@ class UnevenBatches(Rule):
         return recording.distributed and recording.ended_well
 
 
-def _is_agreed(program: Program, training: Pass) -> bool:
+def _is_agreed(program: Program, training: LearningPass) -> bool:
     """The loop is under `join`, counts steps, or talks to the other ranks."""
     loop = training.start.loop
     if loop is None or LETS_GO & set(training.backward.context.contexts):

@@ -53,7 +53,7 @@ from gpudoctor.lint.repair.repair import (
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Option, Process, Recording
+    from gpudoctor.run.recording import Process, RecordedOption, Recording
 
 REMEDY = (
     "Declare both spellings and take the default from the environment: "
@@ -145,7 +145,7 @@ def _is_other_spelling(text: str) -> bool:
     return "unrecognized arguments" in text and any(option in text for option in OPTIONS)
 
 
-def _kept_default(recording: Recording) -> list[tuple[Process, Option]]:
+def _kept_default(recording: Recording) -> list[tuple[Process, RecordedOption]]:
     """The ranks whose option said something else than the launcher."""
     pairs = [(each, each.option) for each in recording.ranks if each.option is not None and each.local_rank is not None]
     return [(each, option) for each, option in pairs if option.value != each.local_rank]

@@ -41,7 +41,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Group, Process, Recording
+    from gpudoctor.run.recording import Process, RecordedGroup, Recording
 
 VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")
 """What a process says that waited for a group in vain, or that asked for a place that is none."""
@@ -155,7 +155,7 @@ def _stayed_out(process: Process, recording: Recording) -> bool:
     return process.crash is not None or not process.over or any(each.rank == process.rank for each in recording.hang)
 
 
-def _on_this_machine(group: Group) -> bool:
+def _on_this_machine(group: RecordedGroup) -> bool:
     """The ranks meet at an address that no other machine can come to."""
     return any(name in group.address for name in LOCAL)
 

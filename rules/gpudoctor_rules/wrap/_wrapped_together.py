@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Recording, Wrap
+    from gpudoctor.run.recording import Process, RecordedWrap, Recording
 
 
-def wrapped_together(recording: Recording) -> Iterator[list[tuple[Process, Wrap]]]:
+def wrapped_together(recording: Recording) -> Iterator[list[tuple[Process, RecordedWrap]]]:
     """The wrappers that all ranks have made at the same place, each with its rank."""
     if not recording.distributed:
         return

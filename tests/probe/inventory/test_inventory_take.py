@@ -16,7 +16,7 @@ import pytest
 from gpudoctor.plain import from_plain, plain
 from gpudoctor.probe.inventory import (
     Limits,
-    Sampler,
+    UtilisationSampler,
     contract,
     stock,
     subprocess_query,
@@ -135,7 +135,7 @@ def test_the_sampler_watches_every_gpu(
     for name, value in fake_driver(f"{EIGHT_H100}\ngpu.busy 93\ngpu.3.busy 12").items():
         monkeypatch.setenv(name, value)
     uuids = [f"GPU-fa5e{index:04}-0000-0000-0000-000000000000" for index in (0, 3)]
-    with Sampler(uuids) as sampler:
+    with UtilisationSampler(uuids) as sampler:
         pass
     assert sampler.why_not == ""
     assert {percent for _, percent in sampler.samples[uuids[0]]} == {93.0}
@@ -146,11 +146,11 @@ def test_the_sampler_watches_every_gpu(
 
 @pytest.mark.slow
 def test_a_sampler_without_a_driver_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with Sampler([]) as sampler:
+    with UtilisationSampler([]) as sampler:
         pass
     assert sampler.why_not == "there is no GPU to watch"
     monkeypatch.setattr(subprocess_query.sys, "executable", "/nonexistent/python")
-    with Sampler(["GPU-1"]) as sampler:
+    with UtilisationSampler(["GPU-1"]) as sampler:
         pass
     assert "no process could be started" in sampler.why_not
 
