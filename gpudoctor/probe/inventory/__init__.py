@@ -18,7 +18,7 @@ __all__ = ["Limits", "UtilisationSampler", "take_inventory", "take_stock", "weak
 
 _HOMES = {
     "Limits": "take",
-    "Sampler": "sampler",
+    "UtilisationSampler": "sampler",
     "take_inventory": "take",
     "take_stock": "stock",
     "weak_points": "stock",

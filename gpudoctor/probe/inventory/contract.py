@@ -1,4 +1,4 @@
-"""The inventory in the words of the probe's report: one `Machine` a node, named facts, and weak points as checks."""
+"""The inventory in the words of the report: a `ProbedMachine` for each node, named facts, and weak points as checks."""
 
 from __future__ import annotations
 

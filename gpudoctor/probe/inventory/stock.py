@@ -30,7 +30,7 @@ def weak_points(machine: ProbedMachine) -> tuple[Check, ...]:
 
 
 def weak_points_under_load(machine: ProbedMachine, moments: Sequence[Moment]) -> tuple[Check, ...]:
-    """What a `Sampler` saw while the GPUs worked that is wrong with them; pure.
+    """What a `UtilisationSampler` saw while the GPUs worked that is wrong with them; pure.
 
     Narrow links and low clocks only count here: at rest both are turned down to save power. Nothing is said twice.
     """
