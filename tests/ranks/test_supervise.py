@@ -18,11 +18,11 @@ needs_proc = pytest.mark.skipif(not ON_LINUX, reason="standing still is read fro
 GUARDIAN = """
 import subprocess, sys
 from gpudoctor.ranks.process_tree import adopt_orphans
-from gpudoctor.ranks.supervise import Limits, supervise
+from gpudoctor.ranks.supervise import RankLimits, supervise
 adopt_orphans()
 stranger = subprocess.Popen(["sleep", "600"])
 ranks = [subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid for code in sys.argv[1:]]
-print([each.status for each in supervise(ranks, Limits(deadline=20, still=20, after_failure=20))])
+print([each.status for each in supervise(ranks, RankLimits(deadline=20, still=20, after_failure=20))])
 print("stranger lives", stranger.poll() is None)
 stranger.kill()
 stranger.wait()
