@@ -339,7 +339,7 @@ LATE = {
     "gpudoctor.lint.fix.findings",
     # Few causes show at several places that can be fixed.
     "gpudoctor.lint.fix.edits",
-    "gpudoctor.lint.fix.comments",
+    "gpudoctor.lint.fix.unused_comments",
     # Most of those that ask for them get none: libcst is loaded where an edit is written.
     "gpudoctor.lint.fix.rewrite",
     # In the user's process: only in ranks of a launcher that we have started.

@@ -15,12 +15,6 @@ from tests.support.sources import ROOT, Source, sources
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Process edges: the command line, a worker, and the border to the user's script.
 BROAD_HANDLERS = 4
-# What still means two things, to be renamed: this list only ever becomes shorter.
-FILES_OF_TWO_MEANINGS = frozenset(
-    """
-    comments imports
-    """.split()
-)
 
 
 def test_no_file_is_endless() -> None:
@@ -38,7 +32,7 @@ def test_functions_are_small() -> None:
 
 def test_a_file_name_means_one_thing() -> None:
     twice = _twice((source.path.stem, source.shown) for source in sources().values() if not source.is_package)
-    assert not {name: files for name, files in twice.items() if name not in FILES_OF_TWO_MEANINGS}
+    assert not twice
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -16,7 +16,7 @@ from gpudoctor.lint.fix_loop import FileChange
 from gpudoctor.lint.results.merge import UNKNOWN, UNREADABLE, UNUSED
 from gpudoctor.lint.source.atomic_write import NotWritten, edited, write_bytes
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
-from gpudoctor.lint.suppression.comments import Suppressions
+from gpudoctor.lint.suppression.directives import Suppressions
 from gpudoctor.lint.suppression.insert import comments_for
 from gpudoctor.record import replace
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.fix.changes import Change, NewExpression, NoFix
-from gpudoctor.lint.fix.imports import bound_around, called
+from gpudoctor.lint.fix.import_lines import bound_around, called
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
 from gpudoctor.record import dataclass, field

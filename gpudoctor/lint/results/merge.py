@@ -9,13 +9,13 @@ from gpudoctor.config import LAUNCHES, matches
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety
 from gpudoctor.lint.discovery.select import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
-from gpudoctor.lint.suppression.comments import Suppressions
+from gpudoctor.lint.suppression.directives import Suppressions
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Fix
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.suppression.comments import SuppressionRemark
+    from gpudoctor.lint.suppression.directives import SuppressionRemark
     from gpudoctor.rule import RuleCard
 
 UNREADABLE, UNUSED, UNKNOWN = "GPU001", "GPU002", "GPU003"
@@ -180,7 +180,7 @@ def _without(
     source: SourceFile | None,
 ) -> Fix | None:
     # Imported late: most files have no such comments.
-    from gpudoctor.lint.fix.comments import without
+    from gpudoctor.lint.fix.unused_comments import without
 
     if source is None or unused.ignore is None:
         return None

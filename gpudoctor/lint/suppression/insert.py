@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Location
-from gpudoctor.lint.suppression.comments import ALL, Suppressions
+from gpudoctor.lint.suppression.directives import ALL, Suppressions
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
-    from gpudoctor.lint.suppression.comments import Ignore
+    from gpudoctor.lint.suppression.directives import Ignore
 
 
 def comments_for(source: SourceFile, found: Iterable[tuple[int, str]]) -> list[Edit]:

@@ -16,7 +16,7 @@ import dataclasses, pathlib, sys
 before = set(sys.modules)
 from gpudoctor.lint.discovery.walk import collect
 from gpudoctor.lint.source.project import Project
-from gpudoctor.lint.suppression.comments import Suppressions
+from gpudoctor.lint.suppression.directives import Suppressions
 path = collect([sys.argv[1]])[0][0]
 project = Project(path)
 module = project.module_of(path)

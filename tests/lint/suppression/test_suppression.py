@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.source.file import SourceFile, parse_text
-from gpudoctor.lint.suppression.comments import Suppressions
+from gpudoctor.lint.suppression.directives import Suppressions
 
 EPOCH = ("GPU302", "missing-set-epoch")
 SHUFFLE = ("GPU303", "shuffle-with-sampler")

@@ -10,7 +10,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpudoctor.lint.suppression.comments import Ignore
+    from gpudoctor.lint.suppression.directives import Ignore
 
 
 def without(ignore: Ignore, unused: Sequence[Ignore], every: Sequence[Ignore], lines: Sequence[str]) -> Fix | None:
